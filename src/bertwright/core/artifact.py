@@ -1,0 +1,195 @@
+"""An artifact: a folder with a manifest, finished or absent.
+
+A stage builds into a draft beside its final place and `publish`es it: `manifest.json` is written last, fsynced,
+and the draft is renamed. The manifest holds the stage's identity (name, version, settings that decide the
+result, fingerprints of its inputs), counts, and size and SHA-256 of each file; it is sealed by its own SHA-256.
+The same identity is never built twice. A changed identity moves the old folder aside under its fingerprint.
+Nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.config import differences
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import cannot_write, make_folder, read_json, sha256, sha256_of, sync_folder, write_json
+from bertwright.core.log import Log
+
+MANIFEST = "manifest.json"
+_verified: set[tuple[Path, str]] = set()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What an artifact is a function of."""
+
+    stage: str
+    version: int
+    """Raised when the stage's code changes its result."""
+    config: Mapping[str, Any]
+    """The *what* settings as plain JSON."""
+    inputs: Mapping[str, str]
+    """Fingerprint of each input, by name."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the identity."""
+        return sha256_of([self.stage, self.version, self.config, self.inputs])
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A finished folder and its manifest."""
+
+    path: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the identity it was built from."""
+        return str(self.manifest["fingerprint"])
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """What the stage counted while building."""
+        counts: Mapping[str, Any] = self.manifest["counts"]
+        return counts
+
+    def names(self, prefix: str = "") -> list[str]:
+        """The names of its files (relative, with `/`) that begin with `prefix`, sorted."""
+        return sorted(name for name in self.manifest["files"] if name.startswith(prefix))
+
+    def file(self, name: str) -> Path:
+        """The path of one of its files, after checking the SHA-256 (once per process)."""
+        path = self.path / name
+        entry = self.manifest["files"].get(name)
+        if entry is None:
+            raise ArtifactError(f"{self.path} has no file {name!r}; its manifest lists {', '.join(self.names()) or 'nothing'}.")
+        if (path, entry["sha256"]) not in _verified:
+            self._check_size(name)
+            if sha256(path) != entry["sha256"]:
+                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {_rebuild(self.path)}")
+            _verified.add((path, entry["sha256"]))
+        return path
+
+    def check_sizes(self) -> None:
+        """Raise `ArtifactError` when a file is missing or has another size than the manifest says."""
+        for name in self.manifest["files"]:
+            self._check_size(name)
+
+    def _check_size(self, name: str) -> None:
+        path, expected = self.path / name, self.manifest["files"][name]["size"]
+        found = path.stat().st_size if path.is_file() else None
+        if found != expected:
+            state = "is missing" if found is None else f"has {found:,} bytes instead of {expected:,}"
+            raise ArtifactError(f"{path} {state}. {_rebuild(self.path)}")
+
+    def verify(self) -> int:
+        """Check every file's SHA-256 now; returns how many were read."""
+        for name in self.manifest["files"]:
+            _verified.discard((self.path / name, self.manifest["files"][name]["sha256"]))
+            self.file(name)
+        return len(self.manifest["files"])
+
+
+def open_artifact(path: Path, stage: str | None = None) -> Artifact:
+    """The artifact in folder `path`: manifest sealed and whole, every file present with its size."""
+    if not (path / MANIFEST).is_file():
+        raise ArtifactError(f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first.")
+    artifact = Artifact(path, _read_manifest(path))
+    if stage is not None and artifact.manifest["stage"] != stage:
+        raise ArtifactError(f"{path} was made by the stage {artifact.manifest['stage']!r}; a {stage!r} folder is needed here.")
+    artifact.check_sizes()
+    return artifact
+
+
+def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Artifact:
+    """The artifact of this identity at `out`: opened if it is there, else made by `make(draft) -> counts`."""
+    existing = open_artifact(out) if (out / MANIFEST).is_file() else None
+    if existing and existing.fingerprint == identity.fingerprint:
+        return existing
+    if existing:
+        log.say(f"{identity.stage}: built anew, because {'; '.join(changes(existing, identity))}")
+    aside = _aside(out, identity.fingerprint)
+    if (aside / MANIFEST).is_file():
+        log.say(f"{identity.stage}: {aside.name} has this identity and is taken back")
+        open_artifact(aside)
+        draft = aside
+    else:
+        draft = make_folder(out.with_name(f".{out.name}.{identity.fingerprint[:12]}.draft"))
+        started = time.monotonic()
+        counts = make(draft)
+        seal(draft, identity, counts, time.monotonic() - started)
+    _swap(draft, out, existing)
+    return open_artifact(out)
+
+
+def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float) -> None:
+    """Write `manifest.json`: the last file of an artifact, after every other one is on disk."""
+    names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and not _temporary(p, folder))
+    files = {}
+    for name in names:
+        path = folder / name
+        with open(path, "rb") as handle:
+            os.fsync(handle.fileno())
+        files[name] = {"size": path.stat().st_size, "sha256": sha256(path)}
+    manifest = {
+        "stage": identity.stage,
+        "version": identity.version,
+        "fingerprint": identity.fingerprint,
+        "config": dict(identity.config),
+        "inputs": dict(identity.inputs),
+        "counts": dict(counts),
+        "seconds": round(seconds, 3),
+        "files": files,
+    }
+    write_json(folder / MANIFEST, {**manifest, "sha256": sha256_of(manifest)})
+    sync_folder(folder)
+
+
+def changes(existing: Artifact, identity: Identity) -> list[str]:
+    """Why `existing` is not what `identity` describes, one phrase per differing key."""
+    old = existing.manifest
+    found = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (old["version"] != identity.version)
+    found += differences(old["config"], dict(identity.config))
+    changed_inputs = [k for k, v in identity.inputs.items() if old["inputs"].get(k) != v]
+    return found + [f"its input {name} changed" for name in changed_inputs]
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    manifest = read_json(path / MANIFEST)
+    seal_value = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
+    if seal_value != sha256_of(manifest):
+        raise ArtifactError(f"{path / MANIFEST} is damaged: it does not match its own seal. {_rebuild(path)}")
+    result: dict[str, Any] = manifest
+    return result
+
+
+def _swap(draft: Path, out: Path, existing: Artifact | None) -> None:
+    try:
+        if existing:
+            os.rename(out, _aside(out, existing.fingerprint))
+        elif out.exists():
+            os.rename(out, out.with_name(f"{out.name}.{time.time_ns()}.unfinished"))
+        os.rename(draft, out)
+        sync_folder(out.parent)
+    except OSError as error:
+        raise cannot_write(out, error) from error
+
+
+def _aside(out: Path, fingerprint: str) -> Path:
+    return out.with_name(f"{out.name}.{fingerprint[:12]}")
+
+
+def _temporary(path: Path, folder: Path) -> bool:
+    return path.name == MANIFEST or any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _rebuild(folder: Path) -> str:
+    return f"Move {folder} away and run the same command again: the stage is built anew from its inputs."

@@ -1,0 +1,55 @@
+"""The exceptions of bertwright, one tree.
+
+    BertwrightError
+    ├── RecipeError         a recipe, an override or an argument is wrong        exit code 2
+    ├── DataError           an input (dump, text, vocabulary) cannot be used     exit code 3
+    ├── ArtifactError       something a stage made is missing, damaged or stale  exit code 4
+    │   └── CheckpointError no checkpoint can be trusted
+    ├── MissingExtraError   an optional package is needed                        exit code 5
+    └── Interrupted         stopped by a signal after saving                     exit code 75
+
+Every message says what was wrong with which value, what would be right, and what to do.
+The command line prints the message alone; a traceback always means a fault of bertwright itself.
+"""
+
+from __future__ import annotations
+
+
+class BertwrightError(Exception):
+    """Anything the user can mend; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class RecipeError(BertwrightError):
+    """A recipe, an override or an argument is wrong."""
+
+    exit_code = 2
+
+
+class DataError(BertwrightError):
+    """An input file or its content cannot be used."""
+
+    exit_code = 3
+
+
+class ArtifactError(BertwrightError):
+    """An artifact is missing, damaged, or does not belong to what it is used with."""
+
+    exit_code = 4
+
+
+class CheckpointError(ArtifactError):
+    """No checkpoint can be trusted."""
+
+
+class MissingExtraError(BertwrightError):
+    """An optional package is needed; the message carries the line that installs it."""
+
+    exit_code = 5
+
+
+class Interrupted(BertwrightError):
+    """The run was asked to stop and has saved its state; never exit code 0, so a scheduler requeues it."""
+
+    exit_code = 75
