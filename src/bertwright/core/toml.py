@@ -122,17 +122,19 @@ def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
     choices: list[Any] = [model]
     known: list[str] = []
     for part in loc:
+        if isinstance(part, int):  # an element of a list: the choices stay the same
+            keys.append(str(part))
+            continue
         models = [c for c in choices if isinstance(c, type) and issubclass(c, BaseModel)]
         tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
         if tagged and part not in models[0].model_fields:
             choices = tagged
             continue
         known = sorted({name for m in models for name in m.model_fields})
-        if isinstance(part, str) and not models:
+        if not models:
             continue  # the name of a union member, which no user wrote
-        keys.append(str(part))
-        if models:
-            choices = [a for m in models if (f := m.model_fields.get(str(part))) for a in members(f.annotation)]
+        keys.append(part)
+        choices = [a for m in models if (f := m.model_fields.get(part)) for a in members(f.annotation)]
     return keys, known
 
 

@@ -1,0 +1,94 @@
+"""Who may import whom, imports inside functions included; who may import torch, rich, pickle."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
+
+MAY_IMPORT = {
+    "core": set(),
+    "sample": {"core"},
+    "corpus": {"core", "sample"},
+    "vocab": {"core", "corpus"},
+    "examples": {"core", "corpus", "vocab"},
+    "model": {"core"},
+    "optim": {"core"},
+    "train": {"core", "examples", "model", "optim"},
+    "evaluate": {"core", "model", "vocab", "examples"},
+    "export": {"core", "model", "vocab", "examples"},
+    "report": {"core"},
+}
+TORCH = {"model", "optim", "train", "evaluate", "export"}
+ROOM_OF_CONFIGS = "config"
+
+
+def files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every dotted module that the file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: p.relative_to(SOURCE).as_posix())
+def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
+    for module in imported(path):
+        parts = module.split(".")
+        if room(path) and parts[0] == "bertwright" and len(parts) > 1:
+            assert parts[1] == room(path) or parts[1] in MAY_IMPORT[room(path)], f"{path.name} imports {module}"
+        if parts[0] == "torch" and room(path):
+            assert room(path) in TORCH and path.stem != ROOM_OF_CONFIGS, f"{path} must not import torch"
+        if parts[0] == "rich":
+            assert path.name == "cli.py", f"only cli.py imports rich, not {path}"
+        assert parts[0] not in {"pickle", "shelve", "dill", "joblib"}, f"{path} imports {module}"
+        assert module != "bertwright.optim" or room(path) not in {"evaluate", "export"}
+
+
+def test_the_recipe_knows_only_configs() -> None:
+    for module in imported(SOURCE / "recipe.py"):
+        if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
+            assert module.endswith(".config"), module
+
+
+def test_no_junk_drawers() -> None:
+    for path in files():
+        assert not {"utils", "common", "helpers", "manager", "misc"} & {path.stem, path.parent.name}
+
+
+def test_no_unsafe_calls() -> None:
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                assert name not in {"torch.load", "torch.save", "eval", "exec", "np.load", "numpy.load"}, f"{path}: {name}"
+                assert not any(k.arg == "shell" for k in node.keywords), f"{path}: shell="
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sorted(m.partition('.')[0] for m in sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_recipes_load_without_torch_or_the_text_tools() -> None:
+    assert not {"torch", "transformers", "tokenizers", "numpy"} & loaded_after("import bertwright")
+
+
+def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
+    loaded = loaded_after("import bertwright.examples.draw")
+    assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded

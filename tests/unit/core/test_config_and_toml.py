@@ -1,0 +1,112 @@
+"""Recipes as TOML: mistakes name file, line, key and the nearest right key; all at once."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from bertwright.core.config import Section, differences, extendable, how, what
+from bertwright.core.errors import RecipeError
+from bertwright.core.toml import apply_overrides, place, read_toml, validate
+
+
+class Lamb(Section):
+    kind: Literal["lamb"] = "lamb"
+    betas: tuple[float, float] = (0.9, 0.999)
+
+
+class AdamW(Section):
+    kind: Literal["adamw"] = "adamw"
+    eps: float = 1e-6
+
+
+class Phase(Section):
+    length: int = Field(ge=8)
+    steps: int = extendable(1)
+    micro: int = how(0)
+
+
+class Whole(Section):
+    seed: int = 1
+    optim: Annotated[Lamb | AdamW, Field(discriminator="kind")] = AdamW()
+    phases: tuple[Phase, ...] = ()
+    workers: int = how(2)
+
+
+def load(tmp_path: Path, text: str, overrides: tuple[str, ...] = ()) -> Whole:
+    path = tmp_path / "r.toml"
+    path.write_text(text, encoding="utf-8")
+    values, lines = read_toml(path)
+    apply_overrides(values, overrides)
+    whole: Whole = validate(Whole, values, "r.toml", lines)
+    return whole
+
+
+MISTAKES = """
+sed = 3
+[optim]
+kind = "lamb"
+betaz = [0.9, 0.99]
+[[phases]]
+length = 8
+[[phases]]
+length = 4
+lenght = 8
+steps = "many"
+"""
+
+
+def test_every_mistake_at_once_with_line_and_nearest_key(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(tmp_path, MISTAKES)
+    assert set(str(caught.value).splitlines()) == {
+        "r.toml:2: sed: unknown key 'sed'; did you mean 'seed'?",
+        "r.toml:5: optim.betaz: unknown key 'betaz'; did you mean 'betas'?",
+        "r.toml:9: phases.1.length: Input should be greater than or equal to 8 (got 4)",
+        "r.toml:10: phases.1.lenght: unknown key 'lenght'; did you mean 'length'?",
+        "r.toml:11: phases.1.steps: Input should be a valid integer, unable to parse string as an integer (got 'many')",
+    }
+
+
+def test_missing_and_far_off_keys(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"r.toml:1: phases.0.length: this key is required"):
+        load(tmp_path, "[[phases]]\nsteps = 3")
+    with pytest.raises(RecipeError, match="unknown key 'zzz'; the keys here are optim, phases, seed, workers"):
+        load(tmp_path, "zzz = 1")
+
+
+def test_a_wrong_kind_lists_the_right_ones(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"r.toml:1: optim: .*'lam'.*'lamb', 'adamw'"):
+        load(tmp_path, '[optim]\nkind = "lam"')
+
+
+def test_overrides(tmp_path: Path) -> None:
+    whole = load(tmp_path, "[[phases]]\nlength = 8", ("phases.0.steps=7", "optim.kind=lamb", "seed=5"))
+    assert (whole.phases[0].steps, whole.optim.kind, whole.seed) == (7, "lamb", 5)
+    for bad in ("seed", "phases.3.steps=1", "seed.x=1", "phases.x=1"):
+        with pytest.raises(RecipeError, match=bad.partition("=")[0]):
+            load(tmp_path, "[[phases]]\nlength = 8\n", ("seed=1", bad))
+
+
+def test_not_toml_and_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="not valid TOML"):
+        load(tmp_path, "a = = 3")
+    with pytest.raises(RecipeError, match="cannot read the recipe"):
+        read_toml(tmp_path / "none.toml")
+
+
+def test_place_goes_up_to_the_nearest_line() -> None:
+    assert place("a.b.c", "f", {"a": 3, "a.b": 7}) == "f:7"
+    assert place("x", "f", {"a": 3}) == "f"
+
+
+def test_what_leaves_out_how_and_extendable() -> None:
+    whole = Whole(phases=(Phase(length=8, steps=5, micro=3),), workers=9)
+    assert what(whole)["phases"] == [{"length": 8, "steps": 5}] and "workers" not in what(whole)
+    assert what(whole, extendable=False)["phases"] == [{"length": 8}]
+
+
+def test_differences_name_dotted_keys() -> None:
+    old, new = {"a": {"b": 1, "c": [1, 2]}, "d": 1}, {"a": {"b": 2, "c": [1, 3]}, "e": 1}
+    assert differences(old, new) == ["a.b: 1 -> 2", "a.c.1: 2 -> 3", "d: 1 -> None", "e: None -> 1"]
