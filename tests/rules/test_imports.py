@@ -76,7 +76,9 @@ def test_no_unsafe_calls() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
-                assert name not in {"torch.load", "torch.save", "eval", "exec", "np.load", "numpy.load"}, f"{path}: {name}"
+                assert name not in {"torch.load", "torch.save", "eval", "exec", "np.load", "numpy.load"}, (
+                    f"{path}: {name}"
+                )
                 assert not any(k.arg == "shell" for k in node.keywords), f"{path}: shell="
 
 

@@ -1,1 +1,1 @@
-"""What every stage stands on: artifacts, files, tasks, random numbers, errors and the log. Knows no BERT and no torch."""
+"""What every stage stands on: artifacts, files, tasks, random numbers, errors, the log. Knows no BERT and no torch."""

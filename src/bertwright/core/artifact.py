@@ -70,11 +70,15 @@ class Artifact:
         path = self.path / name
         entry = self.manifest["files"].get(name)
         if entry is None:
-            raise ArtifactError(f"{self.path} has no file {name!r}; its manifest lists {', '.join(self.names()) or 'nothing'}.")
+            raise ArtifactError(
+                f"{self.path} has no file {name!r}; its manifest lists {', '.join(self.names()) or 'nothing'}."
+            )
         if (path, entry["sha256"]) not in _verified:
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
-                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {_rebuild(self.path)}")
+                raise ArtifactError(
+                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {_rebuild(self.path)}"
+                )
             _verified.add((path, entry["sha256"]))
         return path
 
@@ -101,10 +105,14 @@ class Artifact:
 def open_artifact(path: Path, stage: str | None = None) -> Artifact:
     """The artifact in folder `path`: manifest sealed and whole, every file present with its size."""
     if not (path / MANIFEST).is_file():
-        raise ArtifactError(f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first.")
+        raise ArtifactError(
+            f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first."
+        )
     artifact = Artifact(path, _read_manifest(path))
     if stage is not None and artifact.manifest["stage"] != stage:
-        raise ArtifactError(f"{path} was made by the stage {artifact.manifest['stage']!r}; a {stage!r} folder is needed here.")
+        raise ArtifactError(
+            f"{path} was made by the stage {artifact.manifest['stage']!r}; a {stage!r} folder is needed here."
+        )
     artifact.check_sizes()
     return artifact
 
@@ -132,7 +140,9 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
 def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float) -> None:
     """Write `manifest.json`: the last file of an artifact, after every other one is on disk."""
-    names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and not _temporary(p, folder))
+    names = sorted(
+        p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and not _temporary(p, folder)
+    )
     files = {}
     for name in names:
         path = folder / name
@@ -156,7 +166,9 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
 def changes(existing: Artifact, identity: Identity) -> list[str]:
     """Why `existing` is not what `identity` describes, one phrase per differing key."""
     old = existing.manifest
-    found = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (old["version"] != identity.version)
+    found = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
+        old["version"] != identity.version
+    )
     found += differences(old["config"], dict(identity.config))
     changed_inputs = [k for k, v in identity.inputs.items() if old["inputs"].get(k) != v]
     return found + [f"its input {name} changed" for name in changed_inputs]

@@ -46,7 +46,9 @@ def make_folder(path: Path) -> Path:
 def cannot_write(path: Path, error: OSError) -> DataError:
     """The error for a path that cannot be written."""
     reason = error.strerror or str(error)
-    return DataError(f"cannot write {path}: {reason}. Choose a folder you may write to (--out DIR), or free space there.")
+    return DataError(
+        f"cannot write {path}: {reason}. Choose a folder you may write to (--out DIR), or free space there."
+    )
 
 
 def sha256(path: Path) -> str:

@@ -38,7 +38,9 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
     for override in overrides:
         dotted, equals, text = override.partition("=")
         if not equals or not dotted:
-            raise RecipeError(f"{override!r} is not an override. Write key=value, for example train.phases.0.steps=100.")
+            raise RecipeError(
+                f"{override!r} is not an override. Write key=value, for example train.phases.0.steps=100."
+            )
         _assign(values, dotted.split("."), _value(text), override)
 
 
@@ -47,16 +49,21 @@ def validate(model: type[BaseModel], values: Mapping[str, Any], file: str, lines
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        mistakes = [_mistake(model, detail, file, lines) for detail in error.errors(include_url=False)]
+        details = error.errors(include_url=False)
+        # A list whose elements are wrong is also reported as too short; the elements say it better.
+        inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
+        details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
+        mistakes = [_mistake(model, detail, file, lines) for detail in details]
         raise RecipeError("\n".join(mistakes)) from error
 
 
 def place(dotted: str, file: str, lines: Mapping[str, int]) -> str:
-    """`file:line` of a dotted key, or of the nearest key above it that has a line; `override` if it has none."""
+    """`file:line` of a dotted key, or of the nearest key above it that has a line; line 0 is the command line."""
     parts = dotted.split(".")
     while parts and ".".join(parts) not in lines:
         parts.pop()
-    return f"{file}:{lines['.'.join(parts)]}" if parts else file
+    line = lines.get(".".join(parts), -1)
+    return "command line" if line == 0 else f"{file}:{line}" if line > 0 else file
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -136,7 +143,6 @@ def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
         keys.append(part)
         choices = [a for m in models if (f := m.model_fields.get(part)) for a in members(f.annotation)]
     return keys, known
-
 
 
 def members(annotation: Any) -> list[Any]:

@@ -102,7 +102,9 @@ def test_every_flipped_bit_is_found_before_use(tmp_path: Path) -> None:
 def test_missing_and_resized_files_are_named(tmp_path: Path) -> None:
     done = built(tmp_path)
     (done.path / "a.txt").write_text("hello!")
-    with pytest.raises(ArtifactError, match=r"a\.txt has 6 bytes instead of 5\. Move .* away and run the same command again"):
+    with pytest.raises(
+        ArtifactError, match=r"a\.txt has 6 bytes instead of 5\. Move .* away and run the same command again"
+    ):
         open_artifact(done.path)
     (done.path / "a.txt").unlink()
     with pytest.raises(ArtifactError, match=r"a\.txt is missing"):

@@ -30,7 +30,7 @@ class Phase(Section):
 class Whole(Section):
     seed: int = 1
     optim: Annotated[Lamb | AdamW, Field(discriminator="kind")] = AdamW()
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[Phase, ...] = Field((), min_length=1)
     workers: int = how(2)
 
 
@@ -99,6 +99,7 @@ def test_not_toml_and_not_there(tmp_path: Path) -> None:
 def test_place_goes_up_to_the_nearest_line() -> None:
     assert place("a.b.c", "f", {"a": 3, "a.b": 7}) == "f:7"
     assert place("x", "f", {"a": 3}) == "f"
+    assert place("a.b", "f", {"a": 3, "a.b": 0}) == "command line"
 
 
 def test_what_leaves_out_how_and_extendable() -> None:

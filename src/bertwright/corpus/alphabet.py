@@ -1,0 +1,90 @@
+"""Letters of a language: by table for languages with a settled alphabet, by Unicode script for the rest.
+
+The Latin and Cyrillic alphabets are a few lines each below. Any other language is given every letter (and
+combining mark) of the script it is written in, so Bengali or Armenian text is judged by the same rules as
+Hungarian; an unlisted language is taken to be written in Latin letters.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+
+_BASIC = "abcdefghijklmnopqrstuvwxyz"
+_LATIN = {
+    "af": "áäéèêëíîïóôöúûüý", "ca": "àçèéíïòóúü", "cs": "áčďéěíňóřšťúůýž", "cy": "âêîôûŵŷ", "da": "æøåé", "de": "äöüß",
+    "en": "", "eo": "ĉĝĥĵŝŭ", "es": "áéíñóúü", "et": "äöõüšž", "eu": "ñç", "fi": "åäöšž", "fr": "àâæçéèêëîïôœùûüÿ",
+    "ga": "áéíóú", "gd": "àèìòù", "gl": "áéíñóúü", "hr": "čćđšž", "hu": "áéíóöőúüű", "id": "", "is": "áðéíóúýþæö",
+    "it": "àèéìíîòóùú", "la": "", "lt": "ąčęėįšųūž", "lv": "āčēģīķļņšūž", "ms": "", "mt": "ċġħż", "nl": "áéëïóöüè",
+    "nn": "æøåéòô", "no": "æøåéòô", "pl": "ąćęłńóśźż", "pt": "áàâãçéêíóôõú", "ro": "ăâîșțşţ", "sk": "áäčďéíĺľňóôŕšťúýž",
+    "sl": "čšž", "sq": "çë", "sv": "åäöé", "tr": "âçğıîöşüû",
+    "vi": "àáạảãâầấậẩẫăằắặẳẵèéẹẻẽêềếệểễìíịỉĩòóọỏõôồốộổỗơờớợởỡùúụủũưừứựửữỳýỵỷỹđ",
+}  # fmt: skip
+_CYRILLIC = {
+    "be": "абвгдеёжзійклмнопрстуўфхцчшыьэюя", "bg": "абвгдежзийклмнопрстуфхцчшщъьюя",
+    "mk": "абвгдѓежзѕијклљмнњопрстќуфхцчџш", "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
+    "sr": "абвгдђежзијклљмнњопрстћуфхцчџш", "uk": "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
+}  # fmt: skip
+_SAME = {"simple": "en", "sco": "en", "tl": "en", "nb": "no", "bs": "hr", "be-tarask": "be", "be-x-old": "be"}
+# Script (first word of its letters' Unicode names) of languages not written in Latin letters.
+_SCRIPTS = {
+    "ARABIC": "ar arz ary fa ps ur ckb sd ug azb pnb glk mzn ks lrc skr",
+    "ARMENIAN": "hy hyw",
+    "BENGALI": "as bn bpy",
+    "CYRILLIC": "ab alt av ba bxr ce crh cu cv inh kbd kk koi krc kv ky lbe lez mdf mhr mn "
+    "mrj myv os rue sah tg tt tyv udm xal",
+    "DEVANAGARI": "anp awa bh dty gom hi mai mr ne new pi sa",
+    "ETHIOPIC": "am ti",
+    "GEORGIAN": "ka xmf",
+    "GREEK": "el pnt",
+    "GUJARATI": "gu",
+    "GURMUKHI": "pa",
+    "HEBREW": "he yi",
+    "KANNADA": "kn tcy",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MALAYALAM": "ml",
+    "MYANMAR": "my mnw shn",
+    "OL": "sat",
+    "ORIYA": "or",
+    "SINHALA": "si",
+    "SYRIAC": "arc",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "THAANA": "dv",
+    "THAI": "th",
+    "TIBETAN": "bo dz",
+    "CJK BOPOMOFO": "zh zh-yue zh-classical gan wuu lzh yue",
+    "CJK HIRAGANA KATAKANA LATIN": "ja",
+    "CJK HANGUL": "ko",
+}
+_SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
+_ONE_LETTER_WORDS = ("CJK", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+
+
+@cache
+def letters(language: str) -> str:
+    """The lower-case (or caseless) letters of the language with this wiki code, sorted."""
+    language = _SAME.get(language, language)
+    if language in _LATIN:
+        return "".join(sorted(_BASIC + _LATIN[language]))
+    if language in _CYRILLIC:
+        return "".join(sorted(_CYRILLIC[language]))
+    return _letters_of(_SCRIPT_OF.get(language, "LATIN"))
+
+
+def shortest_word(language: str) -> int:
+    """Letters in the shortest word: 1 where words are not separated by spaces or are written in syllables, else 2."""
+    return 1 if _SCRIPT_OF.get(language, "").startswith(_ONE_LETTER_WORDS) else 2
+
+
+@cache
+def _letters_of(scripts: str) -> str:
+    """Every letter and mark of the scripts that is not upper case."""
+    names = set(scripts.split())
+    found = []
+    for character in map(chr, range(0x32000)):
+        script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
+        if script in names and unicodedata.category(character) in ("Ll", "Lo", "Lm", "Mn", "Mc"):
+            found.append(character)
+    return "".join(found)

@@ -1,0 +1,204 @@
+"""MediaWiki XML exports: the header, the pages one by one, and what each page says.
+
+In an export every "<" of a text is written "&lt;", so `<page>` and `</page>` can only be the tags themselves: pages
+are cut out of the byte stream by searching for them, and each is parsed alone by expat. A fault thus has a place and
+a page name, a document type cannot be declared, and no tree is held (schema: mediawiki.org/xml/export-0.11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+from xml.parsers import expat
+
+from bertwright.corpus.source import MAX_DOCUMENT, SourceError, bad_encoding, too_long
+
+PAGE, PAGE_END, END = b"<page>", b"</page>", b"</mediawiki>"
+_MAX_DEPTH = 32
+_WIKIMEDIA = re.compile(r"//[^/]*\.(wiki(pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the head of an export says about its wiki; every fact may be missing ("")."""
+
+    name: str = ""
+    """The wiki's name, e.g. "Wikipedia"."""
+    database: str = ""
+    """Its short name, e.g. "huwiki"."""
+    base: str = ""
+    """The address of its main page."""
+    language: str = ""
+    """Its content language (`xml:lang`)."""
+    namespaces: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The wiki's own name of each namespace."""
+
+    @property
+    def licence(self) -> str:
+        """Wikimedia wikis are CC BY-SA (3.0 until June 2023, then 4.0); of others an export does not say."""
+        return "CC BY-SA" if _WIKIMEDIA.search(self.base) else "unknown"
+
+    def url(self, title: str) -> str:
+        """The address of a page, built as MediaWiki builds it; "" when the wiki's address is unknown."""
+        path = quote(title.replace(" ", "_"), safe="/:@!$*,;()")
+        return f"{self.base.rsplit('/', 1)[0]}/{path}" if self.base else ""
+
+
+@dataclass
+class Page:
+    """One page of an export with its last revision."""
+
+    title: str = ""
+    namespace: int | None = None
+    """None where an export older than 2012 does not say."""
+    id: int = 0
+    revision: int = 0
+    redirect: bool = False
+    model: str = "wikitext"
+    text: str = ""
+
+
+class PageSplitter:
+    """Cuts a stream of UTF-8 bytes into pages.
+
+    While iterating `offset` is where the current page begins in the stream; afterwards `bytes` is the length of the
+    stream and `rest` what follows the last whole page.
+    """
+
+    def __init__(self, path: Path, *, first: bool) -> None:
+        self.offset, self.bytes, self.rest = 0, 0, b""
+        self._path, self._in_header = path, first
+
+    def pages(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Each `<page>…</page>`; a `SourceError` where anything else stands between two, or one is too long."""
+        buffer = bytearray()
+        searched = 0
+        for block in blocks:
+            self.bytes += len(block)
+            buffer += block
+            start = 0
+            while (end := buffer.find(PAGE_END, max(start, searched))) >= 0:
+                end += len(PAGE_END)
+                yield self._whole(bytes(buffer[start:end]), self.bytes - len(buffer) + start)
+                start = searched = end
+            del buffer[:start]
+            searched = max(0, len(buffer) - len(PAGE_END))
+            if len(buffer) > MAX_DOCUMENT:
+                raise too_long(self._path, self.bytes - len(buffer))
+        if self._in_header:  # no whole page came: what is left of one begins at its tag
+            del buffer[: buffer.find(PAGE) if PAGE in buffer else len(buffer)]
+        self.rest = bytes(buffer).lstrip()
+
+    def _whole(self, data: bytes, offset: int) -> bytes:
+        start = data.find(PAGE)
+        if start < 0 or (data[:start].strip() and not self._in_header):
+            raise SourceError(
+                f"{self._path}: <page> is expected after a page, but {data.lstrip()[:60]!r} was found. "
+                "The file is damaged; download it again."
+            )
+        self._in_header, self.offset = False, offset + start
+        return data[start:]
+
+
+class _PageHandler:
+    """Fills a `Page` from expat's events."""
+
+    def __init__(self) -> None:
+        self.page = Page()
+        self._path: list[str] = []
+        self._text: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._path) >= _MAX_DEPTH:
+            raise ValueError(f"elements are nested deeper than {_MAX_DEPTH}")
+        self._path.append(name)
+        self._text.clear()
+        if name == "redirect" and len(self._path) == 2:
+            self.page.redirect = True
+
+    def data(self, text: str) -> None:
+        self._text.append(text)
+
+    def end(self, name: str) -> None:
+        match self._path[1:]:
+            case ["title"]:
+                self.page.title = "".join(self._text)
+            case ["ns"]:
+                self.page.namespace = int("".join(self._text))
+            case ["id"]:
+                self.page.id = int("".join(self._text))
+            case ["revision", "id"]:
+                self.page.revision = int("".join(self._text))
+            case ["revision", "model"]:
+                self.page.model = "".join(self._text)
+            case ["revision", "text"]:
+                self.page.text = "".join(self._text)
+        self._path.pop()
+        self._text.clear()
+
+
+def parse_page(data: bytes) -> Page:
+    """The page in `<page>…</page>` (UTF-8); of several revisions the last. `ValueError` says what is wrong with it."""
+    handler = _PageHandler()
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text, parser.buffer_size = True, max(1024, len(data))
+    parser.StartElementHandler, parser.EndElementHandler = handler.start, handler.end
+    parser.CharacterDataHandler = handler.data
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, ValueError) as error:
+        raise ValueError(f"{error} (in the page {handler.page.title!r})") from error
+    return handler.page
+
+
+def parse_header(data: bytes, path: Path) -> Header:
+    """The facts before the first page; a document type or malformed XML there is a `SourceError`."""
+    elements: list[str] = []
+    facts: dict[str, str] = {}
+    names: dict[int, tuple[str, ...]] = {}
+    key = text = ""
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal key, text
+        elements.append(name)
+        key, text = attributes.get("key", ""), ""
+        if name == "mediawiki":
+            facts["language"] = attributes.get("xml:lang", "")
+
+    def characters(value: str) -> None:
+        nonlocal text
+        text += value
+
+    def end(name: str) -> None:
+        elements.pop()
+        if name == "namespace" and text:
+            names[int(key)] = (text,)
+        elif elements[-1:] == ["siteinfo"]:
+            facts[name] = text.strip()
+
+    def doctype(*_: object) -> None:
+        raise SourceError(f"{path} declares a document type: no MediaWiki export does, and none is accepted.")
+
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, doctype
+    try:
+        parser.Parse(data.removeprefix(b"\xef\xbb\xbf").lstrip(), False)
+    except (expat.ExpatError, ValueError) as error:
+        raise damaged(path, data, 0, error) from error
+    name, database, base, language = (facts.get(key, "") for key in ("sitename", "dbname", "base", "language"))
+    return Header(name, database, base, language, names)
+
+
+def damaged(path: Path, data: bytes, offset: int, error: Exception, after: str = "") -> SourceError:
+    """The error for XML that expat refuses; names the place where `data`, which begins at `offset`, is not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as wrong:
+        return bad_encoding(path, offset + wrong.start, after=after)
+    return SourceError(
+        f"{path} is damaged: {error}. Download it again and compare its checksum with the published one."
+    )

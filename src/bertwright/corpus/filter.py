@@ -1,0 +1,91 @@
+"""Which documents are good enough: the rules of the TurkuNLP wiki-bert-pipeline (scripts/filterdocs.py), in its order.
+
+Every share is over the characters of the sentences. A word is an optional capital and two or more letters of the
+alphabet between word boundaries (one in Chinese, Japanese, Korean and in scripts without spaces). We differ in
+three points: headings are not sentences here and count for nothing, the language is told by CLD2 instead of
+langdetect (equal on whole documents, 50 times faster), and a language without an alphabet in the table gets that
+of its script instead of a-z.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator
+
+import pycld2
+
+from bertwright.corpus.alphabet import letters, shortest_word
+from bertwright.corpus.config import FilterConfig
+
+_KNOWN = {code for name, code in pycld2.LANGUAGES if name in pycld2.DETECTED_LANGUAGES}
+# Where CLD2's code is not the wiki's.
+_CLD2 = {
+    "he": ("iw",), "jv": ("jw",), "simple": ("en",), "nb": ("no",), "zh": ("zh", "zh-Hant"), "sh": ("hr", "sr", "bs"),
+    "be-tarask": ("be",), "be-x-old": ("be",), "fil": ("tl",), "arz": ("ar",), "bh": ("bh",),
+}  # fmt: skip
+
+
+class DocumentFilter:
+    """The rules for one corpus; a `verdict` for each document."""
+
+    def __init__(self, config: FilterConfig, language: str) -> None:
+        self._config = config
+        wanted = config.languages or (language,)
+        expected = [_CLD2.get(code, (code,)) for code in wanted]
+        known = all(_KNOWN.issuperset(codes) for codes in expected)
+        self.languages = frozenset(code for codes in expected for code in codes) if known else frozenset()
+        """CLD2's codes of the accepted languages; empty where it cannot tell one of them."""
+        everyone = dict.fromkeys((language, *wanted))
+        alphabet = config.alphabet or "".join(letters(code) for code in everyone)
+        self._alphabet = frozenset(alphabet + alphabet.upper())
+        self._word = _word_pattern(alphabet, min(map(shortest_word, everyone)))
+
+    def verdict(self, sentences: list[str]) -> tuple[str | None, str]:
+        """(why the document is dropped or None, CLD2's code of its language or "" where not looked at)."""
+        if not self._config.enabled:
+            return None, ""
+        reason = next((name for name, failed in self._tests(sentences) if failed), None)
+        if reason or not self.languages:
+            return reason, ""
+        found = detect(" ".join(sentences))
+        return (None if found in self.languages else "language"), found
+
+    def _tests(self, sentences: list[str]) -> Iterator[tuple[str, bool]]:
+        """Each test's name and whether the document fails it, computed only as far as it is asked for."""
+        config, count = self._config, len(sentences)
+        words = len(self._word.findall("\n".join(sentences)))
+        yield "mean_words", words < config.min_mean_words * count
+        yield "min_sentences", count < config.min_sentences
+        yield "max_sentences", count > config.max_sentences
+        tokens = sum(len(sentence.split()) for sentence in sentences)
+        yield "min_tokens", tokens < config.min_tokens
+        yield "max_tokens", tokens > config.max_tokens
+        wordless = sum(self._word.search(sentence) is None for sentence in sentences)
+        yield "wordless", wordless > config.max_wordless * count
+        characters = Counter("".join(sentences))
+        total = characters.total()
+        yield "punctuation", sum(characters[c] for c in string.punctuation) > config.max_punctuation * total
+        yield "upper", sum(n for c, n in characters.items() if c.isupper()) > config.max_upper * total
+        yield "digits", sum(n for c, n in characters.items() if c.isdigit()) > config.max_digits * total
+        foreign = sum(n for c, n in characters.items() if c.isalpha() and c not in self._alphabet)
+        yield "foreign", foreign > config.max_foreign * total
+        yield "min_words", words < config.min_words
+
+
+def detect(text: str) -> str:
+    """CLD2's code of the language most of the text is in, "un" where it cannot tell."""
+    try:
+        found = pycld2.detect(text)
+    except pycld2.error:  # noncharacters and the like: valid UTF-8, which CLD2 refuses all the same
+        found = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
+    return str(found[2][0][1])
+
+
+def _word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:
+    """The word of a lower-case alphabet. `\\b` will not do: combining marks, common in Indic words, are no `\\w`."""
+    lower = "".join(map(re.escape, alphabet))
+    capitals = "".join(re.escape(c.upper()) for c in alphabet if len(c.upper()) == 1 and c.upper() not in alphabet)
+    capital = f"[{capitals}]?" if capitals else ""
+    return re.compile(rf"(?<![\w{lower}]){capital}[{lower}]{{{shortest},}}(?![\w{lower}])")

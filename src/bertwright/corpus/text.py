@@ -1,0 +1,50 @@
+"""Reading a corpus: what the stages after it need."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import zstandard
+
+from bertwright.core.artifact import Artifact
+
+SHARDS = "shards/"
+TEXT, FACTS = ".txt.zst", ".jsonl.zst"
+
+
+def shard_names(artifact: Artifact) -> list[str]:
+    """The names of the text shards, in corpus order."""
+    return [name for name in artifact.names(SHARDS) if name.endswith(TEXT)]
+
+
+def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
+    """The documents of one shard, each a list of its sentences."""
+    document: list[str] = []
+    for line in _lines(artifact, shard_name):
+        if line == "\n":
+            yield document
+            document = []
+        else:
+            document.append(line[:-1])
+
+
+def read_facts(artifact: Artifact, shard_name: str) -> Iterator[dict[str, Any]]:
+    """What the side-car says of each document of one shard: id, title, url, licence, headings, ..."""
+    return map(json.loads, _lines(artifact, shard_name.removesuffix(TEXT) + FACTS))
+
+
+def sentences(artifact: Artifact) -> Iterator[str]:
+    """Every sentence of the corpus, in order."""
+    for name in shard_names(artifact):
+        for document in read_documents(artifact, name):
+            yield from document
+
+
+def _lines(artifact: Artifact, name: str) -> Iterator[str]:
+    with artifact.file(name).open("rb") as handle:
+        stream = zstandard.ZstdDecompressor().stream_reader(handle)
+        with io.TextIOWrapper(stream, encoding="utf-8", newline="\n") as lines:
+            yield from lines

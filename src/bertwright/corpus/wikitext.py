@@ -1,0 +1,153 @@
+"""One article's wikitext to plain paragraphs, in time linear in its length.
+
+Steps, each in a file of its own: opaque regions are cut (`wikitext_regions`), links, templates and
+tables resolved (`wikitext_scan`, with the table of `wikitext_templates`), inline marks and lines
+read here, characters and punctuation finished (`wikitext_polish`).
+"""
+
+import re
+from dataclasses import dataclass
+
+from bertwright.corpus.site import Site
+from bertwright.corpus.wikitext_polish import polish
+from bertwright.corpus.wikitext_regions import cut_regions
+from bertwright.corpus.wikitext_scan import resolve
+from bertwright.corpus.wikitext_templates import (
+    disambiguation_names,
+    template_key,
+    templates_of,
+)
+
+__all__ = ["Paragraph", "Site", "is_disambiguation", "paragraphs", "redirect_target"]
+
+_REDIRECT = re.compile(r"\s*#[^\s#\[\]:]+\s*:?\s*\[\[([^\[\]|#\n]+)")
+_CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
+
+_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
+_BREAKING = re.compile("br|p|div|li|[uod]l|d[td]|blockquote|center|hr|poem|table|tr", re.I)
+_UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
+_LINE_WITH_BOLD = re.compile(r"^.*'''.*$", re.MULTILINE)
+_EXTERNAL_LINK = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]]*+([^\[\]\n]*+)\]", re.I)
+_BEHAVIOUR = re.compile(r"__[^\s_<>|]++(?:_[^\s_<>|]++)*+__")
+_VARIANT = re.compile(r"-\{(?:[^{}|\n]*+\|)?([^{}|\n]*+)\}-")
+_HEADING = re.compile(r"(={2,6})([^=].*?)\1=*+(.*)|=([^=]+)=")
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph or list item of an article."""
+
+    text: str
+    """Plain text: one line, NFC, no markup, never empty."""
+
+    heading: str | None
+    """The title of the section this paragraph opens; None where it continues a section."""
+
+
+def paragraphs(wikitext: str, site: Site) -> list[Paragraph]:
+    """The article's prose and list items in order, as a reader sees them.
+
+    Headings go to the paragraph that opens their section and are never text of their own. Tables,
+    references, galleries, files with their captions, categories and templates are dropped, except
+    templates that stand for words in a sentence (see `wikitext_templates`). Malformed markup
+    degrades to text; no input raises.
+    """
+    text = cut_regions(wikitext.replace("\r\n", "\n"))
+    text = _without_inline_marks(resolve(text, site, templates_of(site.language)))
+    blocks, is_heading = _blocks(text)
+    lines = polish("\n".join(blocks)).split("\n") if blocks else []
+    result = []
+    heading = None
+    for line, opens in zip(lines, is_heading, strict=True):
+        line = line.strip()
+        if opens:
+            heading = line
+        elif any(map(str.isalnum, line)):
+            result.append(Paragraph(line, heading))
+            heading = None
+    return result
+
+
+def redirect_target(wikitext: str, site: Site) -> str | None:
+    """The title a redirect page leads to, without its section; None for any other page.
+
+    Every wiki has keywords of its own (#REDIRECT, #ÁTIRÁNYÍTÁS, ...); a page that begins with any
+    "#word [[title" is one. The wiki's own language prefix is not part of a title.
+    """
+    match = _REDIRECT.match(wikitext)
+    if match is None:
+        return None
+    return match[1].strip().removeprefix(":").removeprefix(f"{site.language}:")
+
+
+def is_disambiguation(wikitext: str, site: Site) -> bool:
+    """Whether the page calls a template that marks a disambiguation page on this wiki.
+
+    The names are the table's (`wikitext_templates.toml`), English ones counting everywhere.
+    """
+    names = disambiguation_names(site.language)
+    calls = set(_CALL.findall(wikitext))
+    return "__DISAMBIG__" in wikitext or any(template_key(call) in names for call in calls)
+
+
+def _without_inline_marks(text: str) -> str:
+    text = _TAG.sub(lambda tag: "\n\n" if _BREAKING.fullmatch(tag[1]) else "", text)
+    if "''" in text:
+        text = _LINE_WITH_BOLD.sub(_elision, text)
+        for marks in ("'''''", "'''", "''"):
+            text = text.replace(marks, "")
+    text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
+    if "__" in text:
+        text = _BEHAVIOUR.sub(lambda word: "" if word[0] == word[0].upper() else word[0], text)
+    if "-{" in text:
+        text = _VARIANT.sub(_first_variant, text)
+    return text
+
+
+def _elision(line: re.Match[str]) -> str:
+    """In l'''amour'' the first quote is an apostrophe: MediaWiki's rule for an odd bold mark."""
+    if line[0].count("'''") % 2:
+        return _UNPAIRED_BOLD.sub("&#39;''", line[0], count=1)
+    return line[0]
+
+
+def _first_variant(match: re.Match[str]) -> str:
+    """`-{zh-hans:a; zh-hant:b}-` is a text per script of the language: the first is taken."""
+    return match[1].partition(";")[0].rpartition(":")[2].strip()
+
+
+def _blocks(text: str) -> tuple[list[str], list[bool]]:
+    """The text's paragraphs, list items and headings, one line each, and which are headings."""
+    blocks: list[str] = []
+    is_heading: list[bool] = []
+    paragraph: list[str] = []
+
+    def add(block: str, heading: bool) -> None:
+        blocks.append(block)
+        is_heading.append(heading)
+
+    for line in [*text.split("\n"), ""]:
+        line = line.strip()
+        first = line[0] if line else "\n"
+        if first not in "=*#:;|!-\n":
+            paragraph.append(line)
+            continue
+        heading = _HEADING.fullmatch(line) if first == "=" else None
+        if first in "-!=" and not heading and not _is_debris(line):
+            paragraph.append(line)
+            continue
+        if paragraph:
+            add(" ".join(paragraph), False)
+            paragraph = []
+        if heading:
+            add(heading[2] or heading[4], True)
+            if heading[3]:  # text an author left on the heading's line
+                paragraph.append(heading[3])
+        elif first in "*#:;":
+            add(line.lstrip("*#:; \t"), False)
+    return blocks, is_heading
+
+
+def _is_debris(line: str) -> bool:
+    """Whether a line is a rule or the heading row of a table whose beginning or end is missing."""
+    return line.startswith("----") or (line[0] == "!" and ("!!" in line or "|" in line))

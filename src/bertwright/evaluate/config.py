@@ -1,0 +1,28 @@
+"""The knobs of evaluation. Knows no torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from bertwright.core.config import Section, how
+
+
+class EvaluateConfig(Section):
+    """Held-out scores and sample predictions."""
+
+    length: int = Field(0, ge=0)
+    """Length of the held-out sequences, in tokens; 0 takes the last phase's."""
+    mask_rate: float = Field(0.15, gt=0, lt=1)
+    """Share of the held-out tokens that are masked, whatever training used; runs with the same rate can be compared."""
+    max_sequences: int = Field(0, ge=0)
+    """Most held-out sequences scored, spread evenly over the split; 0 scores all."""
+    cloze: tuple[str, ...] = ()
+    """Lines of text with one [MASK] each, shown with the model's five best words."""
+    samples: int = Field(8, ge=0)
+    """Held-out sentences shown with one masked word and the model's five best words."""
+    batch: int = how(64, ge=1)
+    """Sequences per forward pass."""
+    device: Literal["auto", "cpu", "cuda"] = how("auto")
+    """Where the model runs; `auto` takes a GPU when torch sees one."""

@@ -1,0 +1,141 @@
+"""Sentences with one masked word, and the model's five best guesses: for people to judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from bertwright.core import rng
+from bertwright.core.errors import RecipeError
+from bertwright.examples.order import Permutation
+from bertwright.examples.store import Store
+from bertwright.model.batch import PackedBatch
+from bertwright.model.bert import BertForPreTraining
+from bertwright.vocab.normal import CLS, MASK, SEP, UNK
+from bertwright.vocab.tokenizer import Tokenizer
+
+BEST = 5
+SHORTEST, LONGEST = 6, 48
+TRIED_PER_SAMPLE = 200
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text with one [MASK]."""
+
+    source: str
+    """"cloze" for a line of the recipe, "held-out" for a sentence that training never saw."""
+    text: str
+    """What is shown."""
+    ids: list[int]
+    """[CLS] text [SEP], with the mask token in it."""
+    gold: str | None
+    """The word that stood there, where it is known."""
+
+
+def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
+    """The question of a recipe's line; a `RecipeError` naming the line unless it has one [MASK] and is short enough."""
+    parts = line.split(MASK)
+    if len(parts) != 2:
+        raise RecipeError(
+            f"evaluate.cloze: {line!r} has {len(parts) - 1} times {MASK}. Write it once, where a word is to be guessed."
+        )
+    flat, lengths = tokenizer.encode_sentences(parts)
+    before, after = np.split(flat.astype(np.int64), [lengths[0]])
+    ids = [tokenizer.ids(CLS), *before.tolist(), tokenizer.ids(MASK), *after.tolist(), tokenizer.ids(SEP)]
+    if len(ids) > positions:
+        raise RecipeError(
+            f"evaluate.cloze: {line!r} has {len(ids)} tokens, but the model reads {positions}. Shorten it."
+        )
+    return Question("cloze", line, ids, None)
+
+
+def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: int) -> list[Question]:
+    """Up to `most` sentences of `store` in a fixed random order, each with one masked word.
+
+    The word is a single entry of letters, because one [MASK] is one token; sentences of 6 to 48 tokens that have such
+    a word and no unknown token are taken. The first 200 per question are looked at.
+    """
+    starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
+    count = len(store.sentences)
+    order = Permutation(rng.key("evaluate", "sentences"), count)(np.arange(min(count, most * TRIED_PER_SAMPLE)))
+    found: list[Question] = []
+    for sentence in order.tolist():
+        if len(found) == most:
+            break
+        ids = store.tokens[starts[sentence] : starts[sentence + 1]].astype(np.int64)
+        if SHORTEST <= len(ids) <= min(LONGEST, positions - 2) and tokenizer.ids(UNK) not in ids:
+            words = _whole_words(ids, tokenizer)
+            if words:
+                chosen = words[int(rng.below(rng.key("evaluate", "word"), sentence, len(words))[0])]
+                found.append(_masked(ids.tolist(), chosen, tokenizer))
+    return found
+
+
+def answer(model: BertForPreTraining, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:
+    """Each question with the most probable entries, best first; the model is left in the mode it was in."""
+    if not questions:
+        return []
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        mlm_PV, _ = model(_batch(questions, tokenizer.ids(MASK)).to(next(model.parameters()).device))
+    model.train(was_training)
+    best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
+    return [
+        {
+            "source": question.source,
+            "text": question.text,
+            "gold": question.gold,
+            "top": [{"token": tokenizer.vocabulary[i], "probability": p} for p, i in zip(ps, ids, strict=True)],
+        }
+        for question, ps, ids in zip(questions, best.values.tolist(), best.indices.tolist(), strict=True)
+    ]
+
+
+def _whole_words(ids: np.ndarray[Any, Any], tokenizer: Tokenizer) -> list[int]:
+    """Positions of words of two letters or more that are one entry."""
+    ends = [*~tokenizer.continuation[ids[1:]], True]
+    entries = [tokenizer.vocabulary[i] for i in ids]
+    return [i for i, entry in enumerate(entries) if ends[i] and len(entry) > 1 and entry.isalpha()]
+
+
+def _masked(ids: list[int], position: int, tokenizer: Tokenizer) -> Question:
+    gold = tokenizer.vocabulary[ids[position]]
+    masked = [*ids[:position], tokenizer.ids(MASK), *ids[position + 1 :]]
+    return Question(
+        "held-out", readable(tokenizer.decode(masked)), [tokenizer.ids(CLS), *masked, tokenizer.ids(SEP)], gold
+    )
+
+
+def readable(text: str) -> str:
+    """Decoded text with the blanks around punctuation removed, as far as that is certain."""
+    closed = re.sub(r" (?=[.,;:!?%)\]}”»…])", "", text)
+    return re.sub(r"(?<=[(\[{„«]) ", "", closed)
+
+
+def _batch(questions: Sequence[Question], mask: int) -> PackedBatch:
+    lengths = [len(question.ids) for question in questions]
+    token_ids = torch.tensor([i for question in questions for i in question.ids])
+    starts = [0, *np.cumsum(lengths).tolist()]
+    places = torch.tensor(
+        [start + q.ids.index(mask) for (start, _), q in zip(pairwise(starts), questions, strict=True)]
+    )
+    return PackedBatch(
+        token_ids=token_ids,
+        position_ids=torch.cat([torch.arange(n) for n in lengths]),
+        segment_ids=torch.zeros_like(token_ids),
+        cu_seqlens=torch.tensor(starts, dtype=torch.int32),
+        max_seqlen=max(lengths),
+        prediction_positions=places,
+        labels=token_ids[places],
+        weights=torch.ones(len(places)),
+        next_sentence_labels=torch.zeros(len(lengths), dtype=torch.int64),
+        sequence_weights=torch.ones(len(lengths)),
+    )

@@ -1,0 +1,116 @@
+"""The stage `evaluate`: a trained model and the held-out documents in, scores.json and predictions.json out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.config import what
+from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.files import write_json
+from bertwright.core.log import SILENT, Log
+from bertwright.evaluate.baselines import baselines, majority, token_counts
+from bertwright.evaluate.config import EvaluateConfig
+from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import PlanSet
+from bertwright.examples.draw import DrawSettings, heldout_batches
+from bertwright.examples.store import Store
+from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.saved import load_model
+from bertwright.model.scores import score
+from bertwright.vocab.tokenizer import load_tokenizer
+
+VERSION = 1
+
+
+def run(
+    config: EvaluateConfig,
+    length: int,
+    train: Artifact,
+    examples: Artifact,
+    vocab: Artifact,
+    out: Path,
+    log: Log = SILENT,
+) -> Artifact:
+    """The scores of the model in `train` at `out`, on held-out sequences of `length` tokens; they are also its counts.
+
+    Raises `DataError` when nothing was held out and `RecipeError` for a cloze line without exactly one [MASK].
+    """
+    settings = {"evaluate": {**what(config), "length": length}}
+    inputs = {"train": train.fingerprint, "examples": examples.fingerprint, "vocab": vocab.fingerprint}
+    identity = Identity("evaluate", VERSION, settings, inputs)
+    return build(out, identity, log, lambda draft: _make(config, length, train, examples, vocab, draft, log))
+
+
+def _make(
+    config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
+) -> dict[str, Any]:
+    heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
+    batches = _heldout(config, length, examples)
+    for name in train.names("model/"):
+        train.file(name)
+    model = load_model(train.path / "model").to(_device(config.device))
+    positions = model.config.max_position_embeddings
+    questions = [cloze_question(line, tokenizer, positions) for line in config.cloze]
+    questions += heldout_questions(heldout, tokenizer, config.samples, positions)
+    scores = _scores(model, batches, Store.open(examples, "train", vocab), log)
+    scores["commonest_token"] = tokenizer.vocabulary[scores.pop("commonest_id")]
+    write_json(draft / "scores.json", scores)
+    write_json(draft / "predictions.json", answer(model, questions, tokenizer))
+    log.say(f"evaluate: loss {scores['mlm_loss']:.3f} (unigram {scores['unigram_loss']:.3f})")
+    return scores
+
+
+def _heldout(config: EvaluateConfig, length: int, examples: Artifact) -> list[MicroBatch]:
+    settings = DrawSettings(
+        length=length,
+        max_predictions=length,
+        mask_rate=config.mask_rate,
+        global_batch=config.batch,
+        micro_batch=config.batch,
+        seed=0,
+        phase="evaluate",
+    )
+    batches = list(heldout_batches(examples, PlanSet(length=length), settings, config.max_sequences or None))
+    if not sum(len(batch.labels) for batch in batches):
+        raise DataError(
+            f"no held-out sequences in {examples.path}, so nothing can be scored. Raise examples.heldout, "
+            "or stop after training (--until train)."
+        )
+    return batches
+
+
+def _scores(model: BertForPreTraining, batches: Sequence[MicroBatch], training: Store, log: Log) -> dict[str, Any]:
+    """The model's scores with the baselines of exactly the same masked tokens and pairs."""
+    scores: dict[str, Any] = score(model, _on_device(batches, model, log)).as_dict()
+    scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
+    scores["perplexity"] = math.exp(scores["mlm_loss"])
+    counts = token_counts(training.tokens, training.vocabulary.size)
+    scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
+    pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
+    if model.nsp is None or not len(pairs):
+        return scores | {"nsp_loss": None, "nsp_accuracy": None, "nsp_majority": None}
+    return scores | {"nsp_majority": majority(pairs)}
+
+
+def _on_device(batches: Sequence[MicroBatch], model: BertForPreTraining, log: Log) -> Iterator[PackedBatch]:
+    device = next(model.parameters()).device
+    for number, batch in enumerate(batches, start=1):
+        yield packed(batch).to(device)
+        log.progress("evaluate", number, len(batches), "batches")
+
+
+def _device(wanted: str) -> torch.device:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ArtifactError(
+            "evaluate.device is cuda, but torch sees no GPU here. Install a CUDA build, or set it to cpu."
+        )
+    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")

@@ -1,0 +1,133 @@
+"""Rows to sequences: truncation, [CLS] A [SEP] B [SEP], masks; vectorised over many rows at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import bits
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.store import Store
+
+DROP_A, DROP_B = 3 << 16, 4 << 16
+"""Counter offsets of the coins that decide at which end tokens are dropped (one bit a token)."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Chosen plan rows as columns: one key each, token indices into the whole store, counts before truncation."""
+
+    key: Keys
+    a_start: Ids
+    a_count: Ids
+    b_start: Ids
+    b_count: Ids
+    is_random: Ids
+
+    def __getitem__(self, which: NDArray[np.int64] | slice) -> Rows:
+        return Rows(*(column[which] for column in vars(self).values()))
+
+    @property
+    def specials(self) -> Ids:
+        """3 for [CLS] A [SEP] B [SEP], 2 for [CLS] A [SEP]."""
+        return (2 + (self.b_count > 0)).astype(np.int64)
+
+    def lengths(self, longest: int) -> Ids:
+        """Tokens of each example, special ones included, after truncation to `longest`."""
+        lengths: Ids = np.minimum(self.a_count + self.b_count + self.specials, longest)
+        return lengths
+
+
+def concatenate(parts: list[Rows]) -> Rows:
+    """The rows of all parts, in order."""
+    return Rows(*(np.concatenate(columns) for columns in zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+def truncate(rows: Rows, longest: int) -> Rows:
+    """The rows cut to `longest` tokens, specials included.
+
+    The original rule: while too long, drop a token of the longer segment (B on ties), at its front or back with equal
+    probability. Its outcome is closed: both end at half the budget unless one was shorter, and the number of tokens
+    dropped at the front is binomial.
+    """
+    budget = longest - rows.specials
+    half_a, half_b = (budget + 1) // 2, budget // 2
+    a_room = np.where(rows.b_count <= half_b, budget - rows.b_count, half_a)
+    a_kept = np.minimum(rows.a_count, a_room)
+    b_kept = np.minimum(rows.b_count, budget - a_kept)
+    a_front = _coins(rows.key, DROP_A, rows.a_count - a_kept)
+    b_front = _coins(rows.key, DROP_B, rows.b_count - b_kept)
+    return Rows(rows.key, rows.a_start + a_front, a_kept, rows.b_start + b_front, b_kept, rows.is_random)
+
+
+def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBatch:
+    """All rows as one packed batch, masked."""
+    pair = rows.b_count > 0
+    lengths, specials = rows.lengths(longest), rows.specials
+    rows = truncate(rows, longest)
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    a_part, b_part = rows.a_count + 2, np.where(pair, rows.b_count + 1, 0)
+    parts = np.stack([a_part, b_part], axis=1).ravel()
+    offsets = np.stack([rows.a_start - 1, rows.b_start - a_part], axis=1).ravel()
+    positions = np.arange(ends[-1] if len(ends) else 0) - np.repeat(begins, lengths)
+    tokens = np.take(store.tokens, positions + np.repeat(offsets, parts), mode="clip").astype(np.int64)
+    tokens[begins] = store.vocabulary.cls
+    tokens[begins + rows.a_count + 1] = tokens[ends - 1] = store.vocabulary.sep
+    counts = masking.counts(lengths, specials)
+    sequence, position = masking.choose(rows.key, lengths, rows.a_count, counts)
+    chosen = begins[sequence] + position
+    labels = tokens[chosen]
+    tokens[chosen] = masking.replace(rows.key[sequence], position, labels)
+    return MicroBatch(
+        token_ids=tokens,
+        position_ids=positions,
+        segment_ids=np.repeat(np.tile([0, 1], len(pair)), parts),
+        cu_seqlens=np.concatenate([[0], ends]).astype(np.int32),
+        prediction_positions=chosen,
+        labels=labels,
+        weights=np.ones(len(labels), np.float32),
+        next_sentence_labels=rows.is_random,
+        sequence_weights=pair.astype(np.float32),
+    )
+
+
+def split(batch: MicroBatch, sizes: list[int]) -> list[MicroBatch]:
+    """A packed batch cut into packed batches of the given numbers of sequences."""
+    sequence_cuts = np.cumsum([0, *sizes])
+    token_cuts = batch.cu_seqlens[sequence_cuts]
+    prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)
+    cuts = [[slice(*pair) for pair in pairwise(ends)] for ends in (sequence_cuts, token_cuts, prediction_cuts)]
+    return [_cut(batch, *slices) for slices in zip(*cuts, strict=True)]
+
+
+def _cut(batch: MicroBatch, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
+    return MicroBatch(
+        token_ids=batch.token_ids[tokens],
+        position_ids=batch.position_ids[tokens],
+        segment_ids=batch.segment_ids[tokens],
+        cu_seqlens=batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start,
+        prediction_positions=batch.prediction_positions[predictions] - tokens.start,
+        labels=batch.labels[predictions],
+        weights=batch.weights[predictions],
+        next_sentence_labels=batch.next_sentence_labels[sequences],
+        sequence_weights=batch.sequence_weights[sequences],
+    )
+
+
+def _coins(keys: Keys, counter: int, tosses: Ids) -> Ids:
+    """How many of `tosses` fair coins of each key show heads: coin j is bit j mod 64 of number j // 64."""
+    heads = np.zeros(len(keys), np.int64)
+    remaining, number = tosses.copy(), 0
+    while (active := np.flatnonzero(remaining > 0)).size:
+        words = bits(keys[active], counter + number)
+        toss = np.arange(64) < remaining[active, None]
+        shown = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        heads[active] += (shown & toss).sum(axis=1, dtype=np.int64)
+        remaining[active] -= 64
+        number += 1
+    return heads

@@ -1,0 +1,148 @@
+"""Drawing: global step k of a phase as micro-batches, a pure function of (artifact, settings, k, rank, world).
+
+Nothing is remembered between steps, so resuming is asking for the next step, and the examples of a step are the
+same for any number of ranks and any micro-batch size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.rng import fold, key
+from bertwright.examples.assemble import Rows, assemble, concatenate, split
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import PlanSet
+from bertwright.examples.deal import deal
+from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.plans import Epochs, Plans
+from bertwright.examples.store import Store, Vocabulary
+
+AT_ONCE = 512
+"""Sequences assembled together: enough to hide numpy's call overhead, few enough to stay in the cache."""
+
+
+@dataclass(frozen=True)
+class DrawSettings:
+    """What a training phase decides about its batches."""
+
+    length: int
+    """Longest example, special tokens included (tokens); the length the plans were made for, or less."""
+    max_predictions: int
+    """Most predicted tokens of one example."""
+    mask_rate: float
+    """Predicted share of an example's tokens."""
+    global_batch: int
+    """Examples of one step over all ranks."""
+    micro_batch: int
+    """Most examples of one micro-batch."""
+    seed: int
+    phase: str
+    """Name of the phase: phases draw different orders and masks."""
+    random_tokens: Literal["words", "all"] = "words"
+    """Random replacements: `words` without special and [unusedN] entries; `all` is the originals' rule."""
+
+
+class Draws:
+    """The training batches of one phase."""
+
+    def __init__(self, store: Store, plans: Plans, settings: DrawSettings) -> None:
+        self.settings = settings
+        self._store, self._plans = store, plans
+        self._epochs = Epochs(plans, settings.seed, settings.phase)
+        self._masking = _masking(settings, store.vocabulary)
+
+    @property
+    def epoch_sizes(self) -> list[int]:
+        """Examples of epoch 0, 1, ...; after the last one they repeat."""
+        return [int(size) for size in self._plans.sizes]
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean length of an example of the first pass, special tokens included."""
+        rows = self._plans.rows[0]
+        counts = rows["a_count"].astype(np.int64) + rows["b_count"] + np.where(rows["b_count"] > 0, 3, 2)
+        return float(np.minimum(counts, self.settings.length).mean())
+
+    def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
+        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        rows = self._rows(step)
+        return self._assembled(rows, self._deal(rows, rank, world))
+
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
+        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`, from the plan alone."""
+        rows = self._rows(step)
+        mine = rows[np.concatenate(self._deal(rows, rank, world))]
+        lengths = mine.lengths(self.settings.length)
+        predictions = self._masking.counts(lengths, mine.specials)
+        return int(predictions.sum()), int((mine.b_count > 0).sum()), int(lengths.sum())
+
+    def _rows(self, step: int) -> Rows:
+        settings = self.settings
+        first = step * settings.global_batch
+        found = self._epochs.locate(np.arange(first, first + settings.global_batch))
+        parts = []
+        for epoch, number, rows in found:
+            epoch_key = key(settings.seed, "draw", settings.phase, epoch)
+            parts.append(rows_of(self._store, self._plans, number, rows, fold(epoch_key, rows)))
+        return concatenate(parts)
+
+    def _deal(self, rows: Rows, rank: int, world: int) -> list[Ids]:
+        return deal(rows.lengths(self.settings.length), rank, world, self.settings.micro_batch)
+
+    def _assembled(self, rows: Rows, micro_batches: list[Ids]) -> list[MicroBatch]:
+        together = max(1, AT_ONCE // self.settings.micro_batch)
+        found: list[MicroBatch] = []
+        for first in range(0, len(micro_batches), together):
+            group = micro_batches[first : first + together]
+            batch = assemble(rows[np.concatenate(group)], self.settings.length, self._store, self._masking)
+            found += split(batch, [len(part) for part in group])
+        return found
+
+
+def open_draws(examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vocab: Artifact | None = None) -> Draws:
+    """The training batches of a phase from an examples artifact; with `vocab`, refused if made with another one."""
+    return Draws(Store.open(examples, vocab=vocab), Plans.open(examples, plan_set), settings)
+
+
+def heldout_batches(
+    examples: Artifact,
+    plan_set: PlanSet,
+    settings: DrawSettings,
+    most: int | None = None,
+    rank: int = 0,
+    world: int = 1,
+) -> Iterator[MicroBatch]:
+    """The held-out examples of a length once, in plan order, as micro-batches.
+
+    Masks are fixed: they depend on the row alone, neither on seed nor phase. With `most`, that many evenly spaced rows.
+    `rank` takes every `world`-th micro-batch.
+    """
+    store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=plan_set.length), "heldout")
+    masking = _masking(settings, store.vocabulary)
+    total = int(plans.sizes[0])
+    chosen = np.arange(total) if most is None or most >= total else np.arange(most) * total // most
+    starts = range(rank * settings.micro_batch, len(chosen), world * settings.micro_batch)
+    for start in starts:
+        rows = chosen[start : start + settings.micro_batch]
+        columns = rows_of(store, plans, 0, rows, fold(key("held-out masks"), rows))
+        yield assemble(columns, settings.length, store, masking)
+
+
+def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
+    """The given rows of pass `number`, their token indices counted from the beginning of the store."""
+    found = plans.rows[number][rows]
+    shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
+    columns = {name: found[name].astype(np.int64) for name in ("a_start", "a_count", "b_start", "b_count", "is_random")}
+    columns["a_start"] += shift
+    columns["b_start"] += shift
+    return Rows(keys, **columns)
+
+
+def _masking(settings: DrawSettings, vocabulary: Vocabulary) -> Masking:
+    replacements = vocabulary.words if settings.random_tokens == "words" else np.arange(vocabulary.size)
+    return Masking(settings.mask_rate, settings.max_predictions, vocabulary.mask, replacements)

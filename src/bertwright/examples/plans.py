@@ -1,0 +1,93 @@
+"""The plans of one set in an examples artifact, and which of their rows an epoch and a global step take.
+
+    plans/train/128/00.rows     the rows of pass 0 (dtype `plan.ROW`), shard after shard
+    plans/train/128.json        rows of each shard, for each pass
+
+Epoch e takes pass e mod passes in an order of its own. Epochs follow each other without a seam: global step k is
+rows [k*G, (k+1)*G) of their sequence, so a step may take the end of one epoch and the beginning of the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.files import read_json
+from bertwright.core.rng import key
+from bertwright.examples.config import PlanSet
+from bertwright.examples.order import Permutation
+from bertwright.examples.plan import ROW
+from bertwright.examples.store import Split, map_file
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Rows by pass, and how many of them each shard has: `shard_rows[pass][shard]`."""
+
+    rows: list[NDArray[np.void]]
+    shard_rows: NDArray[np.int64]
+
+    @classmethod
+    def open(cls, examples: Artifact, plan_set: PlanSet, split: Split = "train") -> Plans:
+        """The plans made for `plan_set`."""
+        folder = f"plans/{split}/{plan_set.name}"
+        if f"{folder}.json" not in examples.names():
+            made = ", ".join(examples.counts[split]["rows"])
+            raise ArtifactError(
+                f"{examples.path} has no {split} plans {plan_set.name!r}, only {made}. Run the stage examples again."
+            )
+        shard_rows = np.array(read_json(examples.file(f"{folder}.json"))["rows"], np.int64)
+        files = [examples.file(f"{folder}/{number:02}.rows") for number in range(len(shard_rows))]
+        return cls([map_file(file, ROW) for file in files], shard_rows)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each pass."""
+        sizes: NDArray[np.int64] = self.shard_rows.sum(axis=1)
+        return sizes
+
+    @cached_property
+    def shard_ends(self) -> NDArray[np.int64]:
+        """The row after each shard's last, for each pass."""
+        return np.cumsum(self.shard_rows, axis=1)
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The endless sequence of a phase's epochs over `plans`."""
+
+    plans: Plans
+    seed: int
+    phase: str
+
+    def __post_init__(self) -> None:
+        if (self.plans.sizes == 0).any():
+            raise DataError(
+                "a pass of the plans has no rows: no document lies in its share. Widen its documents range."
+            )
+
+    def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
+        """The rows at rising positions `r` of the sequence, as (epoch, pass, rows) in order."""
+        sizes = self.plans.sizes
+        ends = np.cumsum(sizes)
+        cycle, within = np.divmod(r, ends[-1])
+        number = np.searchsorted(ends, within, side="right")
+        epoch = cycle * len(sizes) + number
+        position = within - (ends - sizes)[number]
+        found = []
+        for e in np.unique(epoch):
+            chosen, which = position[epoch == e], int(e) % len(sizes)
+            order = _order(key(self.seed, "order", self.phase, int(e)), int(sizes[which]))
+            found.append((int(e), which, order(chosen)))
+        return found
+
+
+@lru_cache(maxsize=4)
+def _order(epoch_key: int, rows: int) -> Permutation:
+    """Kept between steps: a large epoch's order of blocks is worked out once."""
+    return Permutation(epoch_key, rows)

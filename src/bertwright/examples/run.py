@@ -1,0 +1,92 @@
+"""The stage `examples`: corpus and vocabulary in, token store and plans out.
+
+A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
+arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
+are there they are joined into the files of the artifact.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.config import what
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder, write_json
+from bertwright.core.log import SILENT, Log
+from bertwright.core.tasks import default_workers, run_tasks
+from bertwright.corpus.text import shard_names
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.join import join
+from bertwright.examples.shard import ShardTask, prepare_shard
+from bertwright.vocab.tokenizer import load_tokenizer
+
+VERSION = 1
+FEW_HELDOUT = 20
+"""Held-out documents below which the user is told that scores will be rough."""
+
+
+def run(
+    config: ExamplesConfig,
+    sets: tuple[PlanSet, ...],
+    corpus: Artifact,
+    vocab: Artifact,
+    out: Path,
+    log: Log = SILENT,
+) -> Artifact:
+    """The examples artifact at `out`: the token store, and plans for each of `sets`."""
+    sets = tuple({plan_set.name: plan_set for plan_set in sets}.values())
+    settings = {"examples": what(config), "train": {"phases": [what(plan_set) for plan_set in sets]}}
+    identity = Identity("examples", VERSION, settings, {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint})
+    return build(out, identity, log, lambda draft: _make(config, sets, corpus, vocab, draft, log))
+
+
+def _make(
+    config: ExamplesConfig, sets: tuple[PlanSet, ...], corpus: Artifact, vocab: Artifact, draft: Path, log: Log
+) -> dict[str, Any]:
+    names = shard_names(corpus)
+    parts = make_folder(draft / ".parts")
+    vocabulary = _vocabulary(vocab)
+    write_json(draft / "vocabulary.json", vocabulary)
+    shared = (corpus, vocab, parts, config, sets, vocabulary["size"])
+    tasks = [ShardTask(name, number, *shared) for number, name in enumerate(names)]
+    done = 0
+
+    def report(_: dict[str, Any]) -> None:
+        nonlocal done
+        done += 1
+        log.progress("examples", done, len(tasks), "shards")
+
+    facts = run_tasks(prepare_shard, tasks, config.workers or default_workers(), report)
+    counts = join(draft, parts, facts)
+    _check(counts, config)
+    shutil.rmtree(parts)
+    heldout, documents = counts["heldout"]["documents"], counts["documents"]
+    log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
+    if 0 < heldout < FEW_HELDOUT:
+        log.say(f"examples: scores on {heldout} held-out documents will be rough; a larger examples.heldout helps")
+    return {"vocabulary": vocabulary["hash"], "shards": len(names), **counts}
+
+
+def _vocabulary(vocab: Artifact) -> dict[str, Any]:
+    tokenizer = load_tokenizer(vocab)
+    entries = tokenizer.vocabulary
+    ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
+    unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]
+    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused}
+
+
+def _check(counts: dict[str, Any], config: ExamplesConfig) -> None:
+    empty = [name for name, rows in counts["train"]["rows"].items() if not min(rows)]
+    if not counts["train"]["documents"] or empty:
+        raise DataError(
+            f"no training examples for {', '.join(empty) or 'any set'}: {counts['documents']:,} documents in all. "
+            "Use a larger corpus, a smaller examples.heldout, or a wider documents range."
+        )
+    if config.heldout > 0 and not counts["heldout"]["documents"]:
+        raise DataError(
+            f"none of {counts['documents']:,} documents fell into the held-out share examples.heldout={config.heldout}."
+            f" Raise it (here to {min(0.5, 10 / counts['documents']):.2g} or more), or set it to 0 to hold out nothing."
+        )

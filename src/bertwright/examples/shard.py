@@ -1,0 +1,113 @@
+"""One corpus shard to the parts of the store and the plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.files import make_folder, read_json, write_atomic, write_json
+from bertwright.corpus.text import read_documents
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.plan import plan_passes
+from bertwright.examples.store import (
+    Documents,
+    Split,
+    documents_of,
+    in_share,
+    is_heldout,
+    subset,
+    text_hash,
+    token_dtype,
+)
+from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
+
+_DOCUMENTS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """What a worker needs to prepare one shard."""
+
+    name: str
+    number: int
+    corpus: Artifact
+    vocab: Artifact
+    parts: Path
+    config: ExamplesConfig
+    sets: tuple[PlanSet, ...]
+    vocabulary_size: int
+
+
+def prepare_shard(task: ShardTask) -> dict[str, Any]:
+    """Write the shard's parts, unless they are there; returns what they hold: `{split: {counts, rows by set}}`."""
+    finished = task.parts / f"{task.number:05}.json"
+    if not finished.exists():
+        documents = _tokenised(task)
+        heldout = is_heldout(documents.hashes, task.config.heldout)
+        members: dict[Split, NDArray[np.bool_]] = {"train": ~heldout, "heldout": heldout}
+        facts = {split: _write_split(task, split, subset(documents, member)) for split, member in members.items()}
+        write_json(finished, facts)
+    result: dict[str, Any] = read_json(finished)
+    return result
+
+
+def _tokenised(task: ShardTask) -> Documents:
+    tokenizer = _tokenizer(task.vocab.path)
+    dtype = token_dtype(task.vocabulary_size)
+    flat, lengths, counts, hashes = [np.zeros(0, dtype)], [np.zeros(0, np.int64)], list[int](), list[int]()
+    documents = read_documents(task.corpus, task.name)
+    for batch in _batches(documents, _DOCUMENTS_AT_ONCE):
+        ids, sentence_lengths = tokenizer.encode_sentences([sentence for document in batch for sentence in document])
+        flat.append(ids.astype(dtype))
+        lengths.append(sentence_lengths)
+        counts += [len(document) for document in batch]
+        hashes += [text_hash(document) for document in batch]
+    return documents_of(np.concatenate(flat), counts, np.concatenate(lengths), hashes)
+
+
+def _write_split(task: ShardTask, split: Split, documents: Documents) -> dict[str, Any]:
+    stem = make_folder(task.parts / split) / f"{task.number:05}"
+    for name, array in vars(documents).items():
+        _write(stem.with_suffix(f".{name}"), array)
+    passes = task.config.passes if split == "train" else 1
+    rows = {}
+    for plan_set in task.sets if split == "train" else _lengths(task.sets):
+        member = in_share(documents.hashes, plan_set.documents)
+        plans = plan_passes(documents, member, plan_set.length, task.config, passes)
+        rows[plan_set.name] = [len(plan) for plan in plans]
+        _write(make_folder(task.parts / split / plan_set.name) / f"{task.number:05}.rows", np.concatenate(plans))
+    return {
+        "dtype": documents.tokens.dtype.str,
+        "tokens": len(documents.tokens),
+        "sentences": len(documents.sentences),
+        "documents": len(documents.hashes),
+        "rows": rows,
+    }
+
+
+def _lengths(sets: tuple[PlanSet, ...]) -> list[PlanSet]:
+    """The held-out sets: every length once, over all held-out documents."""
+    return [PlanSet(length=length) for length in sorted({plan_set.length for plan_set in sets})]
+
+
+def _write(path: Path, array: NDArray[Any]) -> None:
+    write_atomic(path, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+
+
+def _batches(documents: Iterator[list[str]], size: int) -> Iterator[list[list[str]]]:
+    while batch := list(islice(documents, size)):
+        yield batch
+
+
+@lru_cache(maxsize=1)
+def _tokenizer(vocab: Path) -> Tokenizer:
+    """Kept between the tasks of a worker: its word cache is the speed."""
+    return load_tokenizer(vocab)

@@ -1,0 +1,138 @@
+"""The token store: all text of a split as ids, tokenised once.
+
+    store/train.tokens      ids one after another, uint16 where the vocabulary allows it, else uint32
+    store/train.sentences   uint16 tokens of each sentence (a longer sentence is split at 65,535)
+    store/train.documents   uint64 number of each document's first sentence, and the number of sentences
+    store/train.hashes      uint64 hash of each document's text
+    store/train.json        element type, and what each corpus shard contributed
+
+Little-endian, read by memory mapping. The parts of all shards lie in one file of each kind: a large corpus would
+otherwise need more open files than a process may have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.rng import fold, key, uniform
+
+Split = Literal["train", "heldout"]
+SPLITS: tuple[Split, ...] = ("train", "heldout")
+LONGEST_SENTENCE = 65_535
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What drawing needs to know of the vocabulary (`vocabulary.json` in the examples artifact)."""
+
+    hash: str
+    size: int
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int
+    unused: tuple[int, ...]
+
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """The ids that are neither special nor [unusedN]."""
+        reserved = [self.pad, self.unk, self.cls, self.sep, self.mask, *self.unused]
+        return np.setdiff1d(np.arange(self.size), reserved)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Tokenised documents of one shard (or all of one split): flat ids, sentence lengths, first sentences, hashes."""
+
+    tokens: NDArray[Any]
+    sentences: NDArray[np.uint16]
+    documents: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Store(Documents):
+    """The memory-mapped documents of a split; shard s holds tokens `shard_tokens[s]` to `shard_tokens[s + 1]`."""
+
+    shard_tokens: NDArray[np.int64]
+    vocabulary: Vocabulary
+
+    @classmethod
+    def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None) -> Store:
+        """The store of an examples artifact; with `vocab`, refused unless it was tokenised with that vocabulary."""
+        vocabulary = Vocabulary(**json.loads(examples.file("vocabulary.json").read_text()))
+        if vocab is not None and vocab.counts["vocabulary"] != vocabulary.hash:
+            raise ArtifactError(
+                f"the tokens in {examples.path} were made with another vocabulary than {vocab.path} "
+                f"({vocabulary.hash[:12]} instead of {vocab.counts['vocabulary'][:12]}). Run the stage examples again."
+            )
+        facts = json.loads(examples.file(f"store/{split}.json").read_text())
+        dtypes = {"tokens": facts["dtype"], "sentences": "<u2", "documents": "<u8", "hashes": "<u8"}
+        arrays = {name: map_file(examples.file(f"store/{split}.{name}"), dtype) for name, dtype in dtypes.items()}
+        shard_tokens = np.cumsum([0, *(shard["tokens"] for shard in facts["shards"])])
+        return cls(**arrays, shard_tokens=shard_tokens, vocabulary=vocabulary)
+
+
+def map_file(path: Path, dtype: Any) -> NDArray[Any]:
+    """A file as a read-only array; an empty file, which cannot be mapped, as an empty one."""
+    return np.memmap(path, dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype)
+
+
+def token_dtype(vocabulary_size: int) -> str:
+    """The smallest of uint16 and uint32 that holds every id."""
+    return "<u2" if vocabulary_size <= 1 << 16 else "<u4"
+
+
+def text_hash(sentences: Sequence[str]) -> int:
+    """The 64-bit hash of a document's text: BLAKE2b over its sentences joined by newlines."""
+    return int.from_bytes(hashlib.blake2b("\n".join(sentences).encode(), digest_size=8).digest(), "little")
+
+
+def is_heldout(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+    """Which documents are kept for evaluation: a function of their text alone, so a new dump keeps the choice."""
+    return uniform(key("held-out documents"), fold(0, hashes)) < share
+
+
+def in_share(hashes: NDArray[np.uint64], share: tuple[float, float]) -> NDArray[np.bool_]:
+    """Which documents belong to a half-open share of [0, 1]; independent of the held-out choice."""
+    place = uniform(key("share of the documents"), fold(0, hashes))
+    return (place >= share[0]) & (place < share[1])
+
+
+def documents_of(
+    tokens: NDArray[Any], sentence_counts: Sequence[int], lengths: NDArray[np.int64], hashes: Sequence[int]
+) -> Documents:
+    """Documents from flat ids, sentences per document and tokens per sentence.
+
+    Sentences without tokens and documents without sentences vanish, as in the originals; over-long sentences split.
+    """
+    owner = np.repeat(np.arange(len(sentence_counts)), sentence_counts)
+    pieces = -(-lengths // LONGEST_SENTENCE)
+    last = lengths - (pieces - 1) * LONGEST_SENTENCE
+    split = np.full(int(pieces.sum()), LONGEST_SENTENCE, np.uint16)
+    split[np.cumsum(pieces)[pieces > 0] - 1] = last[pieces > 0]
+    per_document = np.bincount(np.repeat(owner, pieces), minlength=len(sentence_counts))
+    kept = per_document > 0
+    firsts = np.concatenate([[0], np.cumsum(per_document[kept])]).astype(np.uint64)
+    return Documents(tokens, split, firsts, np.array(hashes, np.uint64)[kept])
+
+
+def subset(documents: Documents, kept: NDArray[np.bool_]) -> Documents:
+    """The documents marked in `kept`, with their tokens."""
+    bounds = documents.documents.astype(np.int64)
+    counts = bounds[1:] - bounds[:-1]
+    of_sentence = np.repeat(kept, counts)
+    of_token = np.repeat(of_sentence, documents.sentences)
+    firsts = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.uint64)
+    return Documents(documents.tokens[of_token], documents.sentences[of_sentence], firsts, documents.hashes[kept])

@@ -1,0 +1,115 @@
+"""The model card: what the model was made of and how well it does, from manifests alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.files import write_atomic
+
+_USE = {
+    "BertForPreTraining": "The folder holds the encoder with both pre-training heads: masked tokens, next sentence.",
+    "BertForMaskedLM": "The folder holds the encoder with the masked-token head; there is no next-sentence head.",
+}
+
+
+def model_card(
+    path: Path,
+    name: str,
+    corpus: Artifact,
+    vocab: Artifact,
+    train: Artifact,
+    evaluate: Artifact,
+    export: Mapping[str, Any],
+) -> None:
+    """Write the card as README.md; `export` is what the export counted."""
+    parts = [
+        _header(corpus),
+        f"# {name}",
+        f"A BERT (Devlin et al. 2019) trained on text in the language `{corpus.manifest['config']['corpus']['language']}`. "
+        + _USE[export["architecture"]],
+        "## How to load it",
+        _loading(export["architecture"]),
+        "## Size and training",
+        _table(_training(vocab, train, export)),
+        "## Scores on held-out documents",
+        _scores(evaluate.counts, next_sentence=export["architecture"] == "BertForPreTraining"),
+        "## Text",
+        _sources(corpus),
+        "## Text normalisation",
+        _normalisation(vocab),
+        "## Where it comes from",
+        "Fingerprints (SHA-256 of settings, code version and inputs of each stage):",
+        _table([(a.manifest["stage"], f"`{a.fingerprint}`") for a in (corpus, vocab, train, evaluate)]),
+    ]
+    write_atomic(path, ("\n\n".join(parts) + "\n").encode())
+
+
+def _header(corpus: Artifact) -> str:
+    language = corpus.manifest["config"]["corpus"]["language"]
+    return f"---\nlanguage: {language}\nlibrary_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---"
+
+
+def _loading(architecture: str) -> str:
+    return (
+        "```python\n"
+        f"from transformers import AutoTokenizer, {architecture}\n\n"
+        'tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")\n'
+        f'model = {architecture}.from_pretrained("path/to/this/folder")\n'
+        "```\n\n"
+        "Use `AutoTokenizer`: it reads `tokenizer.json`, which normalises text as in training. "
+        "`BertTokenizer` built from `vocab.txt` alone does not."
+    )
+
+
+def _training(vocab: Artifact, train: Artifact, export: Mapping[str, Any]) -> list[tuple[str, str]]:
+    counts = train.counts
+    return [
+        ("parameters", f"{export['parameters']:,}"),
+        ("vocabulary", f"{export['vocab_size']:,} WordPiece entries, {vocab.counts['fertility']} tokens per word"),
+        ("optimizer steps", f"{counts['steps']:,}"),
+        ("sequences seen", f"{counts['sequences_seen']:,}"),
+        ("tokens seen", f"{counts['tokens_seen']:,}"),
+        ("training time", f"{counts['train_seconds']:,.0f} s, ranks: {counts['ranks']}, device: {counts['device']}"),
+        ("logits when reloaded", f"equal to {export['mlm_difference']:.1e} (transformers {export['transformers']})"),
+    ]
+
+
+def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
+    commonest, majority = (f"{scores[name]:.1%}" for name in ("commonest_accuracy", "nsp_majority"))
+    rows = [
+        ("masked-token loss (nats)", f"{scores['mlm_loss']:.3f}", f"{scores['unigram_loss']:.3f} (unigram)"),
+        ("masked-token accuracy", f"{scores['mlm_accuracy']:.1%}", f"{commonest} (commonest token)"),
+    ]
+    if next_sentence:
+        rows.append(("next-sentence accuracy", f"{scores['nsp_accuracy']:.1%}", f"{majority} (commoner label)"))
+    said = f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
+    return said + "\n\n" + _table(rows, ("score", "model", "baseline"))
+
+
+def _sources(corpus: Artifact) -> str:
+    lines = []
+    for source in corpus.counts["sources"]:
+        named = source["name"] or "plain text"
+        where = f" ({source['base']})" if source["base"] else ""
+        lines.append(f"- {named}{where}: licence {source['licence']}")
+    counts = corpus.counts
+    return (
+        f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:\n\n"
+        + "\n".join(lines)
+        + "\n\nThe texts were written by the contributors of these sources, who are to be credited as the licence asks."
+        " This card grants no licence for the model; whoever publishes it chooses one that respects the above."
+    )
+
+
+def _normalisation(vocab: Artifact) -> str:
+    case = "Text is lower-cased." if vocab.counts["lower_case"] else "Case is kept."
+    accents = "Accents are removed." if vocab.counts["strip_accents"] else "Accents are kept."
+    return f"Unicode NFC, control characters removed, CJK ideographs set apart. {case} {accents}"
+
+
+def _table(rows: Sequence[Sequence[str]], head: Sequence[str] = ("", "")) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,54 @@
+"""The files of a Hugging Face model folder: configuration, tensors, vocabulary and tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.files import write_atomic, write_json
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.hub import hf_config, to_hf
+from bertwright.vocab.normal import CLS, MASK, PAD, SEP, UNK
+
+SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
+
+
+def write_hf_folder(hf: Path, model: BertForPreTraining, vocab: Artifact) -> dict[str, Any]:
+    """Write everything but the card to `hf`; rows that only padded the embedding are cut off.
+
+    Gives the architecture's name, its vocabulary size and the number of its parameters.
+    """
+    entries = vocab.file("vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    config = {**hf_config(model.config, len(entries)), "pad_token_id": entries.index(PAD)}
+    tensors = {name: tensor.detach().contiguous() for name, tensor in to_hf(model.state_dict(), len(entries)).items()}
+    write_json(hf / "config.json", config)
+    write_atomic(hf / "model.safetensors", save(tensors, {"format": "pt"}))  # transformers 4 insists on the format
+    for name in ("vocab.txt", "tokenizer.json"):
+        write_atomic(hf / name, vocab.file(name).read_bytes())
+    write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, model.config.max_position_embeddings))
+    write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
+    return {
+        "architecture": config["architectures"][0],
+        "vocab_size": len(entries),
+        "parameters": sum(tensor.numel() for tensor in tensors.values()),
+    }
+
+
+def _tokenizer_config(vocab: Artifact, positions: int) -> dict[str, Any]:
+    """Names the class that takes tokenizer.json as it is.
+
+    BertTokenizer would build a normalisation of its own and lose the corpus's NFC; the two text settings are written
+    for programs that read only this file.
+    """
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": positions,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "do_lower_case": vocab.counts["lower_case"],
+        "strip_accents": vocab.counts["strip_accents"],
+        "tokenize_chinese_chars": True,
+        **SPECIAL_TOKENS,
+    }

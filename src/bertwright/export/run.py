@@ -1,0 +1,63 @@
+"""The stage `export`: a trained model in, a folder `hf/` out that stock `transformers` loads, verified by doing so."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact, Identity, build, open_artifact
+from bertwright.core.config import what
+from bertwright.core.errors import ArtifactError, MissingExtraError
+from bertwright.core.files import make_folder, read_json
+from bertwright.core.log import SILENT, Log
+from bertwright.export.card import model_card
+from bertwright.export.config import ExportConfig
+from bertwright.export.folder import write_hf_folder
+from bertwright.export.verify import compare_model, compare_tokenizer
+from bertwright.model.saved import load_model
+from bertwright.vocab.tokenizer import load_tokenizer
+
+VERSION = 1
+
+
+def run(
+    config: ExportConfig, train: Artifact, vocab: Artifact, evaluate: Artifact, out: Path, log: Log = SILENT
+) -> Artifact:
+    """The exported model at `out`; its counts say how far the reloaded folder is from the trained model.
+
+    Raises `ArtifactError` when the folder does not load or gives other token ids or logits than the trained model,
+    and `MissingExtraError`, before anything is written, when `transformers` is not installed.
+    """
+    inputs = {"train": train.fingerprint, "vocab": vocab.fingerprint, "evaluate": evaluate.fingerprint}
+    identity = Identity("export", VERSION, {"export": what(config)}, inputs)
+    return build(out, identity, log, lambda draft: _make(config, train, vocab, evaluate, draft, log))
+
+
+def _make(
+    config: ExportConfig, train: Artifact, vocab: Artifact, evaluate: Artifact, draft: Path, log: Log
+) -> dict[str, Any]:
+    if find_spec("transformers") is None:
+        raise MissingExtraError(
+            "export verifies its folder with transformers; install it: pip install 'bertwright[hf]'"
+        )
+    for name in train.names("model/"):
+        train.file(name)
+    model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)
+    hf = make_folder(draft / "hf")
+    size = write_hf_folder(hf, model, vocab)
+    texts = [line["text"] for line in read_json(evaluate.file("predictions.json"))]
+    compared = compare_tokenizer(hf, tokenizer, texts)
+    differences = compare_model(hf, model, tokenizer, texts, config.tolerance)
+    log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
+    counts = {**size, "texts_compared": compared, **differences}
+    model_card(hf / "README.md", config.name, _corpus(vocab), vocab, train, evaluate, counts)
+    return counts
+
+
+def _corpus(vocab: Artifact) -> Artifact:
+    """The corpus that the vocabulary was made from, which lies beside it: the card states its language and licence."""
+    corpus = open_artifact(vocab.path.with_name("corpus"), "corpus")
+    if corpus.fingerprint != vocab.manifest["inputs"]["corpus"]:
+        raise ArtifactError(f"{vocab.path} was made from another corpus than {corpus.path}. Run the stage vocab again.")
+    return corpus

@@ -1,0 +1,172 @@
+"""The exported folder read back by stock `transformers` and compared with what was trained.
+
+Nothing here reaches for the network: every load is from the given folder with `local_files_only`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from bertwright.core import rng
+from bertwright.core.errors import ArtifactError
+from bertwright.model.batch import PackedBatch
+from bertwright.model.bert import BertForPreTraining
+from bertwright.vocab.normal import CLS, MASK, SEP, SPECIALS
+from bertwright.vocab.tokenizer import Tokenizer
+
+PROBES = (
+    "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
+    "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",
+    "Zażółć gęślą jaźń; Київ, Ελλάδα, 東京 and naïve café.",
+    "It's 3.5 % of „something” - isn't it? \u00a0 (No.)",
+    f"The {MASK} of a word, and{MASK}, {MASK}.",
+)
+ROWS = 8
+
+
+def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str]) -> int:
+    """How many texts, probes with accents and [MASK] among them, got our ids; a difference is an `ArtifactError`."""
+    from transformers import AutoTokenizer
+
+    with _loading(hf):
+        theirs = AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
+    if len(theirs) != len(ours.vocabulary):
+        raise _mismatch(hf, f"its tokenizer has {len(theirs):,} entries, the vocabulary {len(ours.vocabulary):,}")
+    for special in SPECIALS:
+        if theirs.convert_tokens_to_ids(special) != ours.ids(special):
+            raise _mismatch(hf, f"its {special} is {theirs.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
+    compared = [*PROBES, *texts]
+    for a, b in zip(compared, [*compared[1:], compared[0]], strict=True):
+        first, second = _segments(ours, a, b)
+        encoding = theirs(a, b)
+        if encoding["input_ids"] != first + second:
+            raise _mismatch(hf, f"its tokenizer gives other ids than ours for {a!r} with {b!r}")
+        if encoding["token_type_ids"] != [0] * len(first) + [1] * len(second):
+            raise _mismatch(hf, f"its tokenizer gives wrong segments for {a!r} with {b!r}")
+    return len(compared)
+
+
+def compare_model(
+    hf: Path, ours: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[str], tolerance: float
+) -> dict[str, Any]:
+    """The largest differences of masked-token and next-sentence logits; more than `tolerance` is an `ArtifactError`.
+
+    Compared on pairs of `texts` and on one sequence of random tokens that fills all positions.
+    """
+    import transformers
+
+    architecture = getattr(transformers, "BertForMaskedLM" if ours.nsp is None else "BertForPreTraining")
+    with _loading(hf):
+        theirs, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
+    if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
+        raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
+    rows = _rows(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
+    mlm_PV, nsp_B2 = _our_logits(ours, rows, tokenizer.ids(MASK))
+    their_mlm_PV, their_nsp_B2 = _their_logits(theirs, rows, tokenizer.ids(MASK))
+    differences = {"mlm_difference": _largest(mlm_PV[:, : len(tokenizer.vocabulary)], their_mlm_PV)}
+    if nsp_B2 is not None:
+        differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)
+    for name, difference in differences.items():
+        if not difference <= tolerance:
+            raise _mismatch(hf, f"{name} of the logits is {difference:.3g}, above export.tolerance={tolerance:g}")
+    return {**differences, "predictions_compared": len(mlm_PV), "transformers": transformers.__version__}
+
+
+Row = tuple[list[int], list[int]]
+
+
+def _rows(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[Row]:
+    """Token ids of both segments, cut to `positions`; all but the first row have a [MASK] at their middle."""
+    words = rng.below(rng.key("export"), np.arange(positions - 3), len(tokenizer.vocabulary)).tolist()
+    half = len(words) // 2
+    rows = [([tokenizer.ids(CLS), *words[:half], tokenizer.ids(SEP)], [*words[half:], tokenizer.ids(SEP)])]
+    for a, b in zip(texts[:ROWS], [*texts[1:ROWS], texts[0]], strict=False):
+        first, second = _segments(tokenizer, a, b)
+        first = first[:positions]
+        rows.append((first, second[: positions - len(first)]))
+    for first, _ in rows:
+        first[len(first) // 2] = tokenizer.ids(MASK)
+    return rows
+
+
+def _segments(tokenizer: Tokenizer, a: str, b: str) -> Row:
+    """[CLS] a [SEP] and b [SEP] as this project encodes them, with "[MASK]" in a text meaning the mask token."""
+    first, second = (_ids(tokenizer, text) for text in (a, b))
+    return [tokenizer.ids(CLS), *first, tokenizer.ids(SEP)], [*second, tokenizer.ids(SEP)]
+
+
+def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    flat, lengths = tokenizer.encode_sentences(text.split(MASK))
+    parts = np.split(flat.astype(np.int64), np.cumsum(lengths)[:-1])
+    return [i for part in parts for i in [tokenizer.ids(MASK), *part.tolist()]][1:]
+
+
+@torch.inference_mode()
+def _our_logits(model: BertForPreTraining, rows: list[Row], mask: int) -> tuple[Tensor, Tensor | None]:
+    lengths = [len(a) + len(b) for a, b in rows]
+    token_ids = torch.tensor([i for a, b in rows for i in a + b])
+    places = (token_ids == mask).nonzero().flatten()
+    batch = PackedBatch(
+        token_ids=token_ids,
+        position_ids=torch.cat([torch.arange(n) for n in lengths]),
+        segment_ids=torch.tensor([s for a, b in rows for s in [0] * len(a) + [1] * len(b)]),
+        cu_seqlens=torch.tensor([0, *lengths]).cumsum(0).int(),
+        max_seqlen=max(lengths),
+        prediction_positions=places,
+        labels=token_ids[places],
+        weights=torch.ones(len(places)),
+        next_sentence_labels=torch.zeros(len(rows), dtype=torch.int64),
+        sequence_weights=torch.ones(len(rows)),
+    )
+    mlm_PV, nsp_B2 = model.eval()(batch)
+    return mlm_PV, nsp_B2
+
+
+@torch.inference_mode()
+def _their_logits(model: Any, rows: list[Row], mask: int) -> tuple[Tensor, Tensor]:
+    ids_BS = pad_sequence([torch.tensor(a + b) for a, b in rows], batch_first=True)
+    segments_BS = pad_sequence([torch.tensor([0] * len(a) + [1] * len(b)) for a, b in rows], batch_first=True)
+    real_BS = pad_sequence([torch.ones(len(a) + len(b), dtype=torch.int64) for a, b in rows], batch_first=True)
+    output = model.eval()(input_ids=ids_BS, token_type_ids=segments_BS, attention_mask=real_BS)
+    masked_BS = (ids_BS == mask) & real_BS.bool()
+    if "logits" in output:
+        return output.logits[masked_BS], torch.empty(0)
+    return output.prediction_logits[masked_BS], output.seq_relationship_logits
+
+
+def _largest(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours - theirs).abs().max()) if ours.shape == theirs.shape else float("inf")
+
+
+@contextmanager
+def _loading(hf: Path) -> Iterator[None]:
+    """Loading by transformers without its bars and notes; what it cannot load is an `ArtifactError`."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise _mismatch(hf, f"transformers cannot load it: {error}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _mismatch(hf: Path, what: str) -> ArtifactError:
+    return ArtifactError(
+        f"the exported folder {hf} does not agree with the trained model: {what}. Nothing was published. "
+        "Run the stage export again; if it fails in the same way, try another version of transformers."
+    )

@@ -1,0 +1,135 @@
+"""Facts for `bertwright inspect`: what a path is, some of what is in it, and any training batch as text."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import read_json
+from bertwright.recipe import Recipe
+from bertwright.stages import STAGES, RunFolder
+
+SHOWN = 3
+SHOWN_SEQUENCES = 4
+
+
+def describe(path: Path, verify: bool = False) -> dict[str, Any]:
+    """What lies at `path`, for people; with `verify` every hash below it is checked first."""
+    if not path.exists():
+        raise RecipeError(
+            f"{path} does not exist. Give a run folder, an artifact, a checkpoint, a model folder, a dump or a text."
+        )
+    checked = {"verified_files": _verify(path)} if verify else {}
+    if (path / MANIFEST).is_file():
+        return {**_artifact(open_artifact(path)), **checked}
+    if (path / "recipe.toml").is_file():
+        return {**_run(path), **checked}
+    if (path / "model.safetensors").is_file():
+        return {"what": "a model folder", **read_json(path / "config.json"), **checked}
+    if path.is_file():
+        return _source(path)
+    raise RecipeError(
+        f"{path} is a folder with no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished."
+    )
+
+
+def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
+    """The first sequences of a training batch, masked tokens as [MASK=word], from the run's recipe and store alone."""
+    from bertwright.examples.batch import batch_hash
+    from bertwright.train.phases import phase_data
+    from bertwright.vocab.tokenizer import load_tokenizer
+
+    recipe, run = Recipe.load(folder / "recipe.toml"), RunFolder(folder)
+    vocab = run.artifact("vocab")
+    phases = phase_data(recipe.train, 0.0, run.artifact("examples"), vocab)
+    if not 0 <= phase < len(phases) or not 0 <= step < phases[phase].phase.steps:
+        spans = ", ".join(f"phase {p.phase.index}: 0 to {p.phase.steps - 1}" for p in phases)
+        raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
+    micro_batches = phases[phase].phase.draws.step(step)
+    vocabulary = load_tokenizer(vocab).vocabulary
+    facts: dict[str, Any] = {
+        "what": f"training batch of phase {phase}, step {step}",
+        "sequences": sum(b.counts.sequences for b in micro_batches),
+        "tokens": sum(b.counts.tokens for b in micro_batches),
+        "masked": sum(b.counts.predictions for b in micro_batches),
+        "hash": batch_hash(micro_batches[0]),
+    }
+    first = micro_batches[0]
+    predicted = dict(zip(first.prediction_positions.tolist(), first.labels.tolist(), strict=True))
+    for number, (start, end) in enumerate(itertools.pairwise(first.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
+        words = [_token(vocabulary, int(first.token_ids[i]), predicted.get(i)) for i in range(start, end)]
+        label = "random next" if first.next_sentence_labels[number] else "next"
+        facts[f"sequence {number} ({label})"] = " ".join(words)
+    return facts
+
+
+def _token(vocabulary: list[str], token: int, label: int | None) -> str:
+    return vocabulary[token] if label is None else f"[{vocabulary[token].strip('[]')}={vocabulary[label]}]"
+
+
+def _verify(path: Path) -> int:
+    manifests = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
+    if not manifests:
+        raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
+    return sum(open_artifact(manifest.parent).verify() for manifest in manifests)
+
+
+def _run(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = {"what": "a run folder"}
+    for stage in STAGES:
+        if (path / stage / MANIFEST).is_file():
+            manifest = open_artifact(path / stage).manifest
+            facts[stage] = f"finished in {manifest['seconds']:.1f} s, fingerprint {manifest['fingerprint'][:12]}"
+        elif stage == "train" and (found := sorted((path / "train" / "checkpoints").glob("step-*"))):
+            facts[stage] = f"under way, newest checkpoint {found[-1].name}"
+        else:
+            facts[stage] = "finished" if stage == "report" and (path / "report.html").is_file() else "not finished"
+    if (path / "summary.json").is_file():
+        facts["summary"] = {k: v for k, v in read_json(path / "summary.json").items() if not isinstance(v, dict | list)}
+    return facts
+
+
+def _artifact(artifact: Artifact) -> dict[str, Any]:
+    manifest = artifact.manifest
+    facts = {
+        "what": f"{'a checkpoint' if manifest['stage'] == 'checkpoint' else 'the artifact of the stage ' + manifest['stage']}",
+        "fingerprint": manifest["fingerprint"],
+        "files": len(manifest["files"]),
+        "bytes": sum(entry["size"] for entry in manifest["files"].values()),
+    }
+    return {**facts, **{k: v for k, v in artifact.counts.items() if not isinstance(v, list)}, **_some_of(artifact)}
+
+
+def _some_of(artifact: Artifact) -> dict[str, Any]:
+    stage = artifact.manifest["stage"]
+    if stage == "corpus":
+        from bertwright.corpus.text import sentences
+
+        return {"first sentences": "\n".join(itertools.islice(sentences(artifact), SHOWN))}
+    if stage == "vocab":
+        entries = artifact.file("vocab.txt").read_text(encoding="utf-8").splitlines()
+        return {"some entries": entries[len(entries) // 4 :: max(1, len(entries) // 16)]}
+    if stage == "checkpoint":
+        return dict(read_json(artifact.file("state.json")))
+    return {}
+
+
+def _source(path: Path) -> dict[str, Any]:
+    from bertwright.corpus.source import Reader, examine
+
+    source = examine(path)
+    facts = {
+        "what": f"a {source.content}",
+        "compression": source.compression,
+        "encoding": source.encoding,
+        "bytes": source.size,
+    }
+    if source.content == "dump":
+        head = b"".join(itertools.islice(Reader(source), 2))
+        titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
+        return {**facts, "first pages": titles[:10]}
+    text = next(iter(Reader(source))).decode(errors="replace")
+    return {**facts, "first lines": "\n".join(text.splitlines()[:SHOWN])}

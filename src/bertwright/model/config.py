@@ -1,0 +1,211 @@
+"""The architecture of a BERT, the named sizes, and the recipe section `[model]` that chooses one.
+
+Knows no torch, so that checking a recipe stays quick.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+
+SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
+
+# Devlin et al. 2019 §3 (base, large) and Turc et al. 2019 (the others): hidden size, layers, heads, inner size.
+SIZES: dict[SizeName, tuple[int, int, int, int]] = {
+    "tiny": (128, 2, 2, 512),
+    "mini": (256, 4, 4, 1024),
+    "small": (512, 4, 8, 2048),
+    "medium": (512, 8, 8, 2048),
+    "base": (768, 12, 12, 3072),
+    "large": (1024, 24, 16, 4096),
+}
+
+
+class BertConfig(Section):
+    """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
+
+    vocab_size: int = Field(gt=0)
+    """Rows of the token embedding; at least the number of vocabulary entries."""
+    hidden_size: int = Field(gt=0)
+    """Width of the hidden state."""
+    num_hidden_layers: int = Field(gt=0)
+    """Number of encoder layers."""
+    num_attention_heads: int = Field(gt=0)
+    """Attention heads per layer; divides hidden_size."""
+    intermediate_size: int = Field(gt=0)
+    """Width of the feed-forward layer."""
+    hidden_act: Literal["gelu"] = "gelu"
+    """Activation of the feed-forward layer and the MLM head: GELU with the exact erf."""
+    hidden_dropout_prob: float = Field(0.1, ge=0, lt=1)
+    """Probability of dropping an element of the embeddings and of each sub-layer's output."""
+    attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
+    """Probability of dropping an attention weight; above 0 only the padded attention kernel can train."""
+    max_position_embeddings: int = Field(512, gt=0)
+    """Longest sequence, in tokens."""
+    type_vocab_size: int = Field(2, gt=0)
+    """Number of segments (sentence A, sentence B)."""
+    initializer_range: float = Field(0.02, gt=0)
+    """Standard deviation of the normal distribution that weights start from."""
+    layer_norm_eps: float = Field(1e-12, gt=0)
+    """Added to the variance in layer normalisation."""
+    next_sentence: bool = True
+    """Whether the network has a pooler and a next-sentence head."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden(self) -> Self:
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+                f"{self.num_attention_heads}; choose a number of heads that divides it"
+            )
+        return self
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the network with its heads; the tied decoder is counted once."""
+        h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size
+        embeddings = (v + self.max_position_embeddings + self.type_vocab_size) * h + 2 * h
+        layer = 4 * (h * h + h) + (h * f + f) + (f * h + h) + 2 * 2 * h
+        heads = h * h + h + 2 * h + v + (h * h + h + 2 * h + 2 if self.next_sentence else 0)
+        return embeddings + self.num_hidden_layers * layer + heads
+
+
+class ModelConfig(Section):
+    """The network to train: a named size or a configuration file."""
+
+    size: SizeName | None = None
+    """A named size; give this or `config`."""
+    config: Path | None = None
+    """A bert_config.json or config.json of Google, NVIDIA or Hugging Face; give this or `size`."""
+    dropout: float | None = Field(None, ge=0, lt=1)
+    """Dropout of embeddings and sub-layer outputs (a probability); unset: the file's value, 0.1 for a named size."""
+    attention_dropout: float | None = Field(None, ge=0, lt=1)
+    """Dropout of attention weights (a probability); unset: the file's value, 0 for a named size (the paper has 0.1,
+    which only the slower padded attention kernel can do)."""
+    max_positions: int | None = Field(None, gt=0)
+    """Longest sequence the network can read, in tokens; unset: the file's value, 512 for a named size."""
+    pad_vocab_to_multiple_of: int = Field(1, gt=0)
+    """Round the rows of the embedding up to a multiple of this (8 or 64 suits GPUs); 1 adds none."""
+
+    @model_validator(mode="after")
+    def _size_or_config(self) -> Self:
+        if (self.size is None) == (self.config is None):
+            raise ValueError(
+                f"give exactly one of size ({', '.join(SIZES)}) and config (a path); "
+                f"got size={self.size!r}, config={self.config and str(self.config)!r}"
+            )
+        return self
+
+    def resolve(self, vocab_size: int, next_sentence: bool = True) -> BertConfig:
+        """The architecture for a vocabulary of `vocab_size` entries, with a next-sentence head if the data has pairs.
+
+        A configuration file may have more rows than the vocabulary (NVIDIA pads 30,522 to 30,528), never fewer:
+        that is a `RecipeError`, because the last entries would index beyond the embedding.
+        """
+        own = self._of_size() if self.config is None else read_bert_config(self.config)
+        rows = own.get("vocab_size", vocab_size)
+        if rows < vocab_size:
+            raise RecipeError(
+                f"model.config {self.config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
+                f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
+            )
+        multiple = self.pad_vocab_to_multiple_of
+        chosen = {
+            "hidden_dropout_prob": self.dropout,
+            "attention_probs_dropout_prob": self.attention_dropout,
+            "max_position_embeddings": self.max_positions,
+        }
+        return _bert_config(
+            own
+            | {key: value for key, value in chosen.items() if value is not None}
+            | {"vocab_size": -(-rows // multiple) * multiple, "next_sentence": next_sentence},
+            self.config or f"model.size {self.size}",
+        )
+
+    def _of_size(self) -> dict[str, Any]:
+        assert self.size is not None
+        hidden, layers, heads, inner = SIZES[self.size]
+        return {
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "intermediate_size": inner,
+            "attention_probs_dropout_prob": 0.0,
+        }
+
+
+# Keys of other programs' files that do not name an architecture of ours: the values under which the network is the
+# same one. None: any value, because the key concerns files, classifiers or output, not the network.
+_SAME_NETWORK: dict[str, tuple[Any, ...] | None] = {
+    "model_type": ("bert",),
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+    "is_encoder_decoder": (False,),
+    "add_cross_attention": (False,),
+    "cross_attention_hidden_size": (None,),
+    "tie_word_embeddings": (True,),
+    "pruned_heads": ({}, None),
+    "output_all_encoded_layers": (False,),
+    "directionality": ("bidi",),
+    "pooler_type": ("first_token_transform",),
+    "architectures": None,
+    "_name_or_path": None,
+    "transformers_version": None,
+    "torch_dtype": None,
+    "dtype": None,
+    "pad_token_id": None,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "use_cache": None,
+    "gradient_checkpointing": None,
+    "chunk_size_feed_forward": None,
+    "classifier_dropout": None,
+    "id2label": None,
+    "label2id": None,
+    "problem_type": None,
+    "output_attentions": None,
+    "output_hidden_states": None,
+    "return_dict": None,
+    # Written by Google's multilingual release; no code of theirs reads them.
+    "pooler_fc_size": None,
+    "pooler_num_attention_heads": None,
+    "pooler_num_fc_layers": None,
+    "pooler_size_per_head": None,
+}
+
+
+def read_bert_config(path: Path) -> dict[str, Any]:
+    """The `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
+
+    An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
+    """
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"cannot read the model configuration {path}: {error}; name a JSON file") from error
+    if not isinstance(values, dict):
+        raise RecipeError(f"{path} holds a JSON {type(values).__name__}; a model configuration is an object of keys")
+    own: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in BertConfig.model_fields:
+            own[key] = value
+        elif key not in _SAME_NETWORK:
+            raise RecipeError(f"{path}: unknown key {key!r}; correct its spelling or remove it")
+        elif (allowed := _SAME_NETWORK[key]) is not None and value not in allowed:
+            raise RecipeError(f"{path}: {key} = {value!r} is not BERT; it must be {allowed[0]!r} or absent")
+    _bert_config(own, path)
+    return own
+
+
+def _bert_config(values: dict[str, Any], source: Path | str) -> BertConfig:
+    try:
+        return BertConfig.model_validate(values)
+    except ValidationError as error:
+        faults = "; ".join(": ".join([*map(str, fault["loc"]), fault["msg"]]) for fault in error.errors())
+        raise RecipeError(f"{source} does not describe a BERT: {faults}") from error

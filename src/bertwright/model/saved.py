@@ -1,0 +1,66 @@
+"""A model folder: config.json, model.safetensors and, where given, vocab.txt.
+
+Tensors are stored under this project's names; the tied decoder is stored once, as the token embedding.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.model.attention import Kernel
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig, read_bert_config
+
+
+def save_model(folder: Path, config: BertConfig, model: BertForPreTraining, vocab: bytes | None = None) -> None:
+    """Write `model` to `folder`, each file whole or not at all; `vocab` is the content of vocab.txt."""
+    make_folder(folder)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    write_atomic(folder / "model.safetensors", save(tensors))
+    if vocab is not None:
+        write_atomic(folder / "vocab.txt", vocab)
+    write_json(folder / "config.json", config.model_dump())
+
+
+def load_model(folder: Path, kernel: Kernel = "sequences") -> BertForPreTraining:
+    """The model that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
+
+    A file that is absent or damaged, and a tensor that is missing, unexpected or of another shape, is an
+    `ArtifactError` naming it.
+    """
+    try:
+        config = BertConfig.model_validate(read_bert_config(folder / "config.json"))
+        tensors = load((folder / "model.safetensors").read_bytes())
+    except (OSError, SafetensorError, RecipeError) as error:
+        raise ArtifactError(
+            f"cannot load the model in {folder}: {error}. Restore it, or save the model again"
+        ) from error
+    return model_from(config, tensors, kernel, source=str(folder))
+
+
+def model_from(
+    config: BertConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
+) -> BertForPreTraining:
+    """A model that holds `tensors` themselves, under this project's names; strict, as `load_model` says."""
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+        model = BertForPreTraining(config, kernel)
+    expected = model.state_dict()
+    faults = [f"missing {name}" for name in expected if name not in tensors]
+    faults += [f"unexpected {name}" for name in tensors if name not in expected]
+    faults += [
+        f"{name} has shape {list(tensors[name].shape)}, the configuration says {list(tensor.shape)}"
+        for name, tensor in expected.items()
+        if name in tensors and tensors[name].shape != tensor.shape
+    ]
+    if faults:
+        shown = "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if len(faults) > 5 else "")
+        raise ArtifactError(f"{source} does not hold the model of its configuration: {shown}. Use the matching pair")
+    model.load_state_dict(tensors, assign=True)
+    return model

@@ -1,0 +1,68 @@
+"""Scores of a network on batches with fixed masks: losses and accuracies of both heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import torch
+
+from bertwright.model.batch import PackedBatch
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Means over everything scored."""
+
+    mlm_loss: float
+    """Cross-entropy of the masked tokens, in nats."""
+    mlm_accuracy: float
+    """Share of masked tokens whose best guess is right."""
+    nsp_loss: float
+    """Cross-entropy of the next-sentence labels, in nats; 0 without that head."""
+    nsp_accuracy: float
+    """Share of pairs labelled right; 0 without that head."""
+    predictions: int
+    """Masked tokens scored."""
+    sequences: int
+    """Sequences scored."""
+
+    def as_dict(self) -> dict[str, float]:
+        """The same as plain JSON."""
+        return asdict(self)
+
+
+@torch.inference_mode()
+def score(model: BertForPreTraining, batches: Iterable[PackedBatch]) -> Scores:
+    """Score `model` without dropout; it is left in the mode it was in."""
+    sums = torch.zeros(6, dtype=torch.float64)
+    was_training = model.training
+    model.eval()
+    try:
+        for batch in batches:
+            sums += _sums(model, batch).cpu()
+    finally:
+        model.train(was_training)
+    mlm, right, predictions, nsp, right_pairs, sequences = sums.tolist()
+    return Scores(
+        mlm / max(predictions, 1),
+        right / max(predictions, 1),
+        nsp / max(sequences, 1),
+        right_pairs / max(sequences, 1),
+        int(predictions),
+        int(sequences),
+    )
+
+
+def _sums(model: BertForPreTraining, batch: PackedBatch) -> torch.Tensor:
+    mlm_PV, nsp_B2 = model(batch)
+    right = ((mlm_PV.argmax(-1) == batch.labels) * batch.weights).sum()
+    sums = [mlm_loss_sum(mlm_PV, batch.labels, batch.weights), right, batch.weights.sum()]
+    if nsp_B2 is None:
+        sums += [torch.zeros_like(right)] * 2
+    else:
+        pairs = ((nsp_B2.argmax(-1) == batch.next_sentence_labels) * batch.sequence_weights).sum()
+        sums += [nsp_loss_sum(nsp_B2, batch.next_sentence_labels, batch.sequence_weights), pairs]
+    return torch.stack([s.double() for s in [*sums, batch.sequence_weights.sum()]])

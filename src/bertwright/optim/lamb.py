@@ -1,0 +1,106 @@
+"""LAMB (You et al. 2020), by the rule of NVIDIA's FusedLAMB.
+
+For each tensor p, with Adam's moments m and v of its gradient (clipped beforehand, see `clip`):
+
+    u = m̂ / (√v̂ + eps) + weight_decay · p
+    p ← p - lr · r · u,    r = ‖p‖ / ‖u‖ if both are above 0, else 1
+
+The trust ratio r is 1 for tensors without weight decay, unless `trust_ratio_on_undecayed`; it is never clipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from bertwright.optim.norms import square_norms
+
+
+def whole_tensors(squares: Tensor) -> Tensor:
+    """The `reduce_norms` of a rank that owns whole tensors: nothing to add."""
+    return squares
+
+
+class Lamb(Optimizer):
+    """LAMB as an ordinary optimizer; one fused Adam kernel into a buffer, then the norms, then the update.
+
+    `reduce_norms` receives the squared norms [2, n] (of parameters, of updates; float64) that this rank sees and
+    returns those of the whole tensors: a sum over ranks where each holds a shard. The buffer holds one more copy of
+    the parameters; it is scratch, no part of the state.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        bias_correction: bool = True,
+        trust_ratio_on_undecayed: bool = False,
+        reduce_norms: Callable[[Tensor], Tensor] = whole_tensors,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": 0.0})
+        self.betas = betas
+        self.eps = eps
+        self.bias_correction = bias_correction
+        self.trust_ratio_on_undecayed = trust_ratio_on_undecayed
+        self.reduce_norms = reduce_norms
+        self._negative_updates: dict[Tensor, Tensor] = {}
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient."""
+        moving = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
+        if not moving:
+            return
+        parameters = [p for _, p in moving]
+        negative_updates = [self._negative_update(p, group["weight_decay"]) for group, p in moving]
+        self._add_adam(parameters, negative_updates)
+        squares = self.reduce_norms(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
+        p_norms, u_norms = squares.sqrt()
+        ratios = torch.where((p_norms > 0) & (u_norms > 0), p_norms / u_norms, 1.0)
+        for (group, p), negative_update, ratio in zip(moving, negative_updates, ratios, strict=True):
+            adapts = group["weight_decay"] != 0 or self.trust_ratio_on_undecayed
+            rate = group["lr"] * (ratio if adapts else torch.ones_like(ratio))
+            p.addcmul_(negative_update, rate.to(p.dtype))
+
+    def _negative_update(self, p: Tensor, weight_decay: float) -> Tensor:
+        """The buffer of `p`, filled with the decay term of -u."""
+        if p not in self._negative_updates:
+            self._negative_updates[p] = torch.empty_like(p)
+        return torch.mul(p, -weight_decay, out=self._negative_updates[p])
+
+    def _add_adam(self, parameters: list[Tensor], negative_updates: list[Tensor]) -> None:
+        """Advance the moments and take m̂ / (√v̂ + eps) off the buffers: an Adam step of rate 1 on them."""
+        states = [self._state(p) for p in parameters]
+        steps = [state["step"].add_(1) for state in states]
+        if not self.bias_correction:
+            steps = [torch.full_like(step, torch.inf) for step in steps]  # 1 - beta^inf = 1: nothing is corrected
+        torch._fused_adamw_(
+            negative_updates,
+            [p.grad for p in parameters if p.grad is not None],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            steps,
+            lr=1.0,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def _state(self, p: Tensor) -> dict[str, Tensor]:
+        state: dict[str, Tensor] = self.state[p]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
+            state["exp_avg"] = torch.zeros_like(p)
+            state["exp_avg_sq"] = torch.zeros_like(p)
+        return state

@@ -1,0 +1,66 @@
+"""An optimizer's state as named tensors, for checkpoints without pickle and for the hand-over between phases.
+
+`exp_avg.NAME` and `exp_avg_sq.NAME` for each parameter, and `step`, the number of updates since the start or the
+last `reset_steps`. The same for LAMB and AdamW.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from bertwright.core.errors import CheckpointError
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """The moments (the tensors themselves, not copies) and the step counter (int64); before any update only that."""
+    stepped = {name: optimizer.state[p] for name, p in _named(optimizer, model).items() if p in optimizer.state}
+    steps = {int(state["step"]) for state in stepped.values()} or {0}
+    if len(steps) > 1:
+        raise CheckpointError(
+            f"parameters have had different numbers of updates ({sorted(steps)}); all must move together"
+        )
+    moments = {f"{moment}.{name}": state[moment] for name, state in stepped.items() for moment in _MOMENTS}
+    return moments | {"step": torch.tensor(steps.pop(), dtype=torch.int64)}
+
+
+def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Put what `named_state` gave into `optimizer`, copied; the next updates are the same to the last bit.
+
+    A tensor that is missing, unexpected or of another shape is a `CheckpointError` naming it.
+    """
+    parameters = _named(optimizer, model)
+    if set(state) == {"step"} and int(state["step"]) == 0:
+        optimizer.state.clear()
+        return
+    expected = {"step": torch.Size([])}
+    expected |= {f"{moment}.{name}": p.shape for moment in _MOMENTS for name, p in parameters.items()}
+    faults = [f"{name} is missing" for name in expected if name not in state]
+    faults += [f"{name} is unexpected" for name in state if name not in expected]
+    faults += [
+        f"{name} has shape {list(state[name].shape)}, not {list(shape)}"
+        for name, shape in expected.items()
+        if name in state and state[name].shape != shape
+    ]
+    if faults:
+        raise CheckpointError(
+            f"this optimizer state is not of this model: {'; '.join(faults[:5])}. Use the model's own"
+        )
+    for name, p in parameters.items():
+        moments = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in _MOMENTS}
+        step = torch.tensor(float(state["step"]), dtype=torch.float32, device=p.device)
+        optimizer.state[p] = {"step": step, **moments}
+
+
+def reset_steps(optimizer: Optimizer) -> None:
+    """Count updates from 0 again and keep the moments: NVIDIA's hand-over from phase 1 to phase 2."""
+    for state in optimizer.state.values():
+        state["step"].zero_()
+
+
+def _named(optimizer: Optimizer, model: nn.Module) -> dict[str, nn.Parameter]:
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    return {name: p for name, p in model.named_parameters() if id(p) in held}

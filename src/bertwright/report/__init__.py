@@ -1,0 +1,1 @@
+"""Manifests, JSON and JSONL in, one self-contained page and a summary out."""

@@ -1,0 +1,135 @@
+"""Line charts as inline SVG: no script, colours from the page's style sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 480, 270
+LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 44
+MOST_POINTS = 400
+
+Points = Sequence[tuple[float, float]]
+Format = Callable[[float], str]
+Scale = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart."""
+
+    name: str
+    points: Points
+    style: str
+    """Classes of the line: `train`, `heldout` (with dots), `heldout second` or `baseline`."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a chart shows."""
+
+    title: str
+    y_label: str
+    explanation: str
+    """A sentence below it."""
+    series: Sequence[Series]
+    y_format: Format
+    from_zero: bool = False
+    """Whether the vertical axis begins at 0."""
+    boundaries: Sequence[float] = ()
+    """Steps at which a phase begins, drawn as vertical lines."""
+
+
+def figure(chart: Chart) -> str:
+    """The chart as a `<figure>` with its legend and explanation."""
+    shown = [series for series in chart.series if series.points]
+    legend = "".join(f'<span class="key {series.style}">{escape(series.name)}</span>' for series in shown)
+    return (
+        f'<figure><h3>{escape(chart.title)}</h3><p class="legend">{legend}</p>{_svg(chart, shown)}'
+        f"<figcaption>{escape(chart.explanation)}</figcaption></figure>"
+    )
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Round numbers inside [low, high], at most `most`, a step of 1, 2 or 5 times a power of ten apart."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / (most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [step * number for number in range(first, last + 1)]
+
+
+def thinned(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
+    """At most `most` points: the means of equally long runs of consecutive points."""
+    run = -(-len(points) // most) or 1
+    groups = [points[start : start + run] for start in range(0, len(points), run)]
+    return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
+
+
+def _svg(chart: Chart, shown: Sequence[Series]) -> str:
+    xs = [x for series in shown for x, _ in series.points]
+    ys = [y for series in shown for _, y in series.points]
+    x_low, x_high = 0.0, max(xs, default=1.0)
+    y_low, y_high = _range(ys, chart.from_zero)
+
+    def x_of(x: float) -> float:
+        return LEFT + (x - x_low) / ((x_high - x_low) or 1) * (WIDTH - LEFT - RIGHT)
+
+    def y_of(y: float) -> float:
+        return HEIGHT - BOTTOM - (y - y_low) / ((y_high - y_low) or 1) * (HEIGHT - TOP - BOTTOM)
+
+    parts = [_axes(chart, x_of, y_of, ticks(x_low, x_high), ticks(y_low, y_high))]
+    parts += [_line(series, x_of, y_of, chart.y_format) for series in shown]
+    label = f"{chart.title}: {', '.join(series.name for series in shown)}"
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )
+
+
+def _range(ys: Sequence[float], from_zero: bool) -> tuple[float, float]:
+    low, high = (0.0 if from_zero else min(ys, default=0.0)), max(ys, default=1.0)
+    room = (high - low or abs(high) or 1.0) * 0.06
+    return (low if from_zero else low - room), high + room
+
+
+def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks: list[float]) -> str:
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    parts = []
+    for y in y_ticks:
+        at = f"{y_of(y):.1f}"
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at}" y2="{at}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y_of(y) + 4:.1f}" text-anchor="end">{escape(chart.y_format(y))}</text>')
+    for x in x_ticks:
+        anchor = "end" if x_of(x) > right - 18 else "middle"
+        parts.append(f'<text x="{x_of(x):.1f}" y="{bottom + 17}" text-anchor="{anchor}">{x:,.0f}</text>')
+    boundaries = [f"{x_of(x):.1f}" for x in chart.boundaries]
+    parts += [f'<line class="phase" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>' for at in boundaries]
+    parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
+    parts.append(
+        f'<text class="label" x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">optimizer step</text>'
+    )
+    middle = (TOP + bottom) / 2
+    parts.append(
+        f'<text class="label" transform="rotate(-90)" x="{-middle}" y="13" text-anchor="middle">'
+        f"{escape(chart.y_label)}</text>"
+    )
+    return "".join(parts)
+
+
+def _line(series: Series, x_of: Scale, y_of: Scale, y_format: Format) -> str:
+    path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in thinned(series.points))
+    line = f'<polyline class="line {series.style}" points="{path}"/>'
+    if "heldout" not in series.style.split():
+        return line
+    dots = (
+        f'<circle class="dot {series.style}" cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="3">'
+        f"<title>step {x:,.0f}: {escape(y_format(y))}</title></circle>"
+        for x, y in series.points
+    )
+    return line + "".join(dots)

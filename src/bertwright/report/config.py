@@ -1,0 +1,12 @@
+"""The knobs of the report."""
+
+from __future__ import annotations
+
+from bertwright.core.config import Section
+
+
+class ReportConfig(Section):
+    """The page that shows a run."""
+
+    title: str = ""
+    """Heading of the page; empty takes the name of the run folder."""

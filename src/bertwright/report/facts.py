@@ -1,0 +1,73 @@
+"""Everything the page shows, read from the run folder: manifests, JSON, JSONL and the recipe's text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError
+
+STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One finished run."""
+
+    title: str
+    """Heading of the page."""
+    stages: Mapping[str, Artifact]
+    """The artifact of each stage, in travel order."""
+    metrics: tuple[Mapping[str, Any], ...]
+    """The rows of metrics.jsonl, in order."""
+    predictions: tuple[Mapping[str, Any], ...]
+    """Sentences with a masked word and the model's guesses."""
+    network: Mapping[str, Any]
+    """The model's config.json."""
+    recipe: str
+    """The resolved recipe, TOML."""
+
+    def counts(self, stage: str) -> Mapping[str, Any]:
+        """What a stage counted."""
+        return self.stages[stage].counts
+
+
+def read_facts(folder: Path, title: str) -> Facts:
+    """The facts of the run in `folder`; an `ArtifactError` names the verb that makes or renews a stage."""
+    stages = {name: _stage(folder, name) for name in STAGES}
+    for name, artifact in stages.items():
+        for source, fingerprint in artifact.manifest["inputs"].items():
+            if source in stages and stages[source].fingerprint != fingerprint:
+                raise ArtifactError(f"{artifact.path} was made from another {source}. {_remedy(name, folder)}")
+    train, evaluate = stages["train"], stages["evaluate"]
+    return Facts(
+        title=title or folder.resolve().name,
+        stages=stages,
+        metrics=tuple(json.loads(line) for line in train.file("metrics.jsonl").read_bytes().splitlines()),
+        predictions=tuple(json.loads(evaluate.file("predictions.json").read_bytes())),
+        network=json.loads(train.file("model/config.json").read_bytes()),
+        recipe=_text(folder / "recipe.toml"),
+    )
+
+
+def _stage(folder: Path, name: str) -> Artifact:
+    if not (folder / name / MANIFEST).is_file():
+        raise ArtifactError(f"{folder / name} is not finished. {_remedy(name, folder)}")
+    return open_artifact(folder / name, name)
+
+
+def _remedy(stage: str, folder: Path) -> str:
+    return f"Make it first: bertwright {stage} RECIPE --out {folder}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ArtifactError(
+            f"cannot read {path}: {error.strerror}. The command that makes the stages writes it."
+        ) from error

@@ -1,0 +1,75 @@
+"""The sections of making: network, phases, stages with their fingerprints, machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from bertwright.report.facts import Facts
+from bertwright.report.words import bar, definitions, duration, number, table
+
+
+def model(facts: Facts) -> str:
+    """The network's shape, its optimizer, and a row per phase."""
+    network, settings = facts.network, facts.stages["train"].manifest["config"]
+    shape = [
+        ("parameters", number(facts.counts("train")["parameters"])),
+        ("layers", number(network["num_hidden_layers"])),
+        ("hidden size", number(network["hidden_size"])),
+        ("attention heads", number(network["num_attention_heads"])),
+        ("inner size", number(network["intermediate_size"])),
+        ("positions", number(network["max_position_embeddings"])),
+        ("vocabulary rows", number(network["vocab_size"])),
+        ("dropout", number(network["hidden_dropout_prob"])),
+        ("next-sentence head", "yes" if network["next_sentence"] else "no"),
+        ("optimizer", settings["optim"]["kind"]),
+        ("weight decay", number(settings["optim"]["weight_decay"])),
+    ]
+    rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
+    head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
+    return definitions(shape) + table(head, rows)
+
+
+def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...]:
+    steps = max((row["step"] for row in facts.metrics if row["phase"] == index), default=0)
+    return (
+        f"{index}",
+        number(phase["length"]),
+        number(phase["batch"]),
+        number(steps),
+        f"{phase['learning_rate']:g}",
+        escape(phase["schedule"]),
+        f"{phase['warmup']:.0%}",
+        f"{phase['mask_rate']:.0%}",
+    )
+
+
+def stages(facts: Facts, seconds: float) -> str:
+    """Version, time and fingerprint of each stage: two runs with equal fingerprints made the same thing."""
+    rows = []
+    for name, artifact in facts.stages.items():
+        took, version = artifact.manifest["seconds"], artifact.manifest["version"]
+        time = f"{bar(took / (seconds or 1))}<small>{duration(took)}</small>"
+        rows.append((f"<b>{name}</b>", escape(str(version)), time, f"<code>{escape(artifact.fingerprint)}</code>"))
+    return (
+        "<p>A fingerprint is the SHA-256 of a stage's settings, the version of its code and the fingerprints of its "
+        "inputs: where it is the same, so is the result.</p>"
+        + table(("stage", "version", "time", "fingerprint"), rows, "stages")
+    )
+
+
+def machine(facts: Facts) -> str:
+    """Where training ran and what read the exported folder back."""
+    train, export = facts.counts("train"), facts.counts("export")
+    rows = [
+        ("device", train["device"]),
+        ("ranks", number(train["ranks"])),
+        ("threads", number(train["threads"])),
+        ("torch", train["torch"]),
+        ("peak memory of training", f"{train['peak_memory_bytes'] / 1e6:,.0f} MB"),
+        ("time in training steps", duration(train["train_seconds"])),
+        ("export read back by", f"transformers {export['transformers']}"),
+        ("its logits differ by at most", f"{export['mlm_difference']:.1e}"),
+    ]
+    return definitions(rows)

@@ -1,0 +1,47 @@
+"""The page: one HTML file with everything in it, nothing loaded from elsewhere, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from bertwright.report.chart import figure
+from bertwright.report.curves import curves
+from bertwright.report.data import corpus, examples, vocabulary
+from bertwright.report.facts import Facts
+from bertwright.report.making import machine, model, stages
+from bertwright.report.scores import headline, predictions
+
+
+def page(facts: Facts, numbers: Mapping[str, Any]) -> str:
+    """The whole page of a run; `numbers` is its summary."""
+    sections = [
+        ("results", "Results", headline(numbers, facts)),
+        ("training", "Training", f'<div class="charts">{"".join(map(figure, curves(facts)))}</div>'),
+        ("predictions", "What the model guesses", predictions(facts)),
+        ("corpus", "Corpus", corpus(facts)),
+        ("vocabulary", "Vocabulary", vocabulary(facts)),
+        ("examples", "Examples", examples(facts)),
+        ("model", "Model and phases", model(facts)),
+        ("stages", "Stages", stages(facts, numbers["seconds"])),
+        ("machine", "Machine", machine(facts)),
+        ("recipe", "Recipe", f"<p>Every setting of this run, defaults included.</p><pre>{escape(facts.recipe)}</pre>"),
+    ]
+    links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
+    body = "".join(f'<section id="{name}"><h2>{title}</h2>{content}</section>' for name, title, content in sections)
+    language = escape(facts.stages["corpus"].manifest["config"]["corpus"]["language"])
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(facts.title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
+        f"<header><h1>{escape(facts.title)}</h1>"
+        f"<p>A BERT trained by bertwright on text in the language <b>{language}</b>.</p><nav>{links}</nav></header>\n"
+        f"<main>{body}</main>\n</body>\n</html>\n"
+    )
+
+
+def _style() -> str:
+    return files("bertwright.report").joinpath("style.css").read_text(encoding="utf-8")

@@ -1,0 +1,59 @@
+"""Numbers as people read them, escaped text, and the two HTML forms that every section uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def percent(share: float) -> str:
+    """0.1234 as 12.3 %, with no digits lost near 0."""
+    digits = 0 if round(share * 100, 1) == round(share * 100) else 1
+    return f"{share * 100:.{digits}f} %"
+
+
+def number(value: float) -> str:
+    """Thousands separated; whole numbers without a fraction, others with three significant digits at least."""
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def large(value: float) -> str:
+    """A count in at most four characters and a unit: 12,345,678 as 12.3 M."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= size:
+            return f"{value / (1e3 if unit == 'k' else size):.3g} {unit}"
+    return f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as 8.2 s, 3 min 20 s, or 5 h 12 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def definitions(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values (text, escaped here) as a two-column list."""
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
+    return f"<dl>{items}</dl>"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -> str:
+    """A table that becomes a stack of cards on a phone; cells are HTML, heads are text."""
+    titles = [escape(title) for title in head]
+    body = "".join(
+        "<tr>" + "".join(f'<td data-head="{t}">{cell}</td>' for t, cell in zip(titles, row, strict=True)) + "</tr>"
+        for row in rows
+    )
+    top = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    return f'<table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def bar(share: float) -> str:
+    """A bar of `share` (0 to 1) of its cell."""
+    return f'<span class="bar" style="--share:{min(max(share, 0), 1) * 100:.1f}%"></span>'

@@ -1,0 +1,130 @@
+"""The stages in the order the text travels, and the walk over them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import cannot_write, make_folder
+from bertwright.core.log import SILENT, Log
+from bertwright.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run; every run has the same parts."""
+
+    path: Path
+
+    def artifact(self, stage: str) -> Artifact:
+        """The finished artifact of a stage; an error names the verb that makes it."""
+        if not (self.path / stage / "manifest.json").is_file():
+            raise ArtifactError(
+                f"{self.path / stage} is not finished. Make it first: bertwright {stage} RECIPE --out {self.path}"
+            )
+        return open_artifact(self.path / stage, stage)
+
+
+def corpus(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+    """Dump to sentence-per-line shards."""
+    from bertwright.corpus.run import run
+
+    return run(recipe.corpus, folder.path / "corpus", log)
+
+
+def vocab(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+    """Shards to vocabulary."""
+    from bertwright.vocab.run import run
+
+    return run(recipe.vocab, folder.artifact("corpus"), folder.path / "vocab", log)
+
+
+def examples(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+    """Shards and vocabulary to token store and pair plans."""
+    from bertwright.examples.run import run
+
+    inputs = folder.artifact("corpus"), folder.artifact("vocab")
+    return run(recipe.examples, recipe.plan_sets(), *inputs, folder.path / "examples", log)
+
+
+def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+    """Token store and plans to checkpoints and a model."""
+    from bertwright.train.run import run
+
+    inputs = folder.artifact("examples"), folder.artifact("vocab")
+    return run(recipe.train, recipe.model, recipe.optim, *inputs, folder.path / "train", log)
+
+
+def evaluate(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+    """Held-out scores beside their baselines."""
+    from bertwright.evaluate.run import run
+
+    inputs = folder.artifact("train"), folder.artifact("examples"), folder.artifact("vocab")
+    return run(recipe.evaluate, recipe.evaluate_length(), *inputs, folder.path / "evaluate", log)
+
+
+def export(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+    """The Hugging Face folder, checked by loading it back."""
+    from bertwright.export.run import run
+
+    inputs = folder.artifact("train"), folder.artifact("vocab"), folder.artifact("evaluate")
+    return run(recipe.export, *inputs, folder.path / "export", log)
+
+
+def report(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Path:
+    """`report.html` and `summary.json`."""
+    from bertwright.report.run import run
+
+    return run(recipe.report, folder.path, log)
+
+
+Stage = Callable[[Recipe, RunFolder, Log], Artifact | Path]
+STAGES: dict[str, Stage] = {f.__name__: f for f in (corpus, vocab, examples, train, evaluate, export, report)}
+
+
+def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), log: Log = SILENT) -> RunFolder:
+    """Walk `stages` in travel order inside the folder `out`; what is finished is skipped, what is begun continues."""
+    if unknown := [name for name in stages if name not in STAGES]:
+        raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
+    first_rank = int(os.environ.get("RANK", "0")) == 0
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and list(stages) != ["train"]:
+        raise RecipeError(
+            "several ranks can only train. Prepare with one process (--until examples), then: torchrun … bertwright train RECIPE"
+        )
+    folder = RunFolder(make_folder(Path(out)))
+    with _locked(folder.path) if first_rank else _nothing():
+        if first_rank:
+            recipe.write(folder.path / "recipe.toml")
+        for name, stage in STAGES.items():
+            if name in stages:
+                stage(recipe, folder, log)
+    return folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the run folder; the system lets go of it however this process ends."""
+    try:
+        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise cannot_write(folder / ".lock", error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ArtifactError(
+            f"another process is working in {folder}. Wait for it to end, or choose another --out."
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

@@ -1,0 +1,133 @@
+"""Checkpoints: save, find the newest valid one, prune.
+
+A checkpoint is a sealed folder `step-000001200/` with `model.safetensors`, `optimizer.safetensors` and
+`state.json` (both counters, the phase, the ledger). It is written under a temporary name and renamed, so it
+is whole or absent; every file's SHA-256 is checked before anything of it is used. Nothing in it depends on
+the number of ranks. No pickle is read or written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
+from bertwright.core.errors import ArtifactError, CheckpointError
+from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
+from bertwright.core.log import Log
+
+VERSION = 1
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class State:
+    """Where training stands; everything else is a function of the recipe."""
+
+    phase: int = 0
+    """Index of the phase."""
+    data_step: int = 0
+    """Global batches drawn in this phase; always advances."""
+    optimizer_step: int = 0
+    """Updates applied in this phase; the schedule and the bias correction follow it."""
+    total_steps: int = 0
+    """Global batches drawn over all phases."""
+    skipped_in_a_row: int = 0
+    """Updates dropped since the last applied one, because a gradient was not finite."""
+    sequences_seen: int = 0
+    """Sequences trained on, all ranks and phases."""
+    tokens_seen: int = 0
+    """Real tokens trained on, all ranks and phases."""
+    seconds: float = 0.0
+    """Time spent in training steps, all phases and restarts."""
+    heldout: Mapping[str, float] = field(default_factory=dict)
+    """Held-out scores at this step, if they were taken."""
+    phase_end: bool = False
+    """This is the last step of its phase."""
+
+    def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float) -> State:
+        """The state after one more global batch."""
+        return replace(
+            self,
+            data_step=self.data_step + 1,
+            optimizer_step=self.optimizer_step + applied,
+            total_steps=self.total_steps + 1,
+            skipped_in_a_row=0 if applied else self.skipped_in_a_row + 1,
+            sequences_seen=self.sequences_seen + sequences,
+            tokens_seen=self.tokens_seen + tokens,
+            seconds=self.seconds + seconds,
+            heldout={},
+        )
+
+
+def save(folder: Path, fingerprint: str, state: State, model: Tensors, optimizer: Tensors) -> Path:
+    """Write the checkpoint of `state` into `folder` and return its path; `fingerprint` is the run's."""
+    name = f"step-{state.total_steps:09d}"
+    final, draft = folder / name, folder / f".{name}.draft"
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        make_folder(draft)
+        save_file(model, draft / "model.safetensors")
+        save_file(optimizer, draft / "optimizer.safetensors")
+        write_json(draft / "state.json", asdict(state))
+        seal(draft, Identity("checkpoint", VERSION, {"total_steps": state.total_steps}, {"run": fingerprint}), {}, 0.0)
+        if final.exists():
+            final.rename(final.with_name(f".{name}.{time.time_ns()}.replaced"))
+        draft.rename(final)
+        sync_folder(folder)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise cannot_write(final, error if isinstance(error, OSError) else OSError(str(error))) from error
+    return final
+
+
+def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
+    """State, model tensors and optimizer tensors of a checkpoint whose files are verified first."""
+    values = read_json(checkpoint.file("state.json"))
+    model = load_file(checkpoint.file("model.safetensors"))
+    return State(**values), model, load_file(checkpoint.file("optimizer.safetensors"))
+
+
+def newest_valid(folder: Path, log: Log) -> Artifact | None:
+    """The newest checkpoint that is whole, saying which ones were passed over; None when there never was one.
+
+    Raises `CheckpointError` when there are checkpoints and none of them can be trusted.
+    """
+    candidates = sorted(folder.glob("step-*"), reverse=True)
+    for path in candidates:
+        try:
+            checkpoint = open_artifact(path, "checkpoint")
+            checkpoint.verify()
+            return checkpoint
+        except ArtifactError as error:
+            log.say(f"train: {path.name} is passed over: {error}")
+    if candidates:
+        raise CheckpointError(
+            f"none of the {len(candidates)} checkpoints in {folder} is whole, so training cannot continue. "
+            f"Restore one from a copy, or move {folder.parent} away to start again from step 0."
+        )
+    return None
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Keep the newest `keep` checkpoints, the best by held-out loss, and the last of each phase; remove the rest."""
+    states = {path: State(**read_json(path / "state.json")) for path in sorted(folder.glob("step-*"))}
+    kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
+    if best := best_of(states):
+        kept.add(best)
+    for path in states.keys() - kept:
+        doomed = path.rename(path.with_name(f".{path.name}.removed"))
+        shutil.rmtree(doomed)
+
+
+def best_of(states: Mapping[Path, State]) -> Path | None:
+    """The checkpoint with the lowest held-out loss in the latest phase that has one."""
+    scored = [(-state.phase, state.heldout["mlm_loss"], path) for path, state in states.items() if state.heldout]
+    return min(scored)[2] if scored else None

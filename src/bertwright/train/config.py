@@ -1,0 +1,88 @@
+"""The knobs of training: phases, seeds, checkpoints. Knows no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from bertwright.core.config import Section, extendable, how
+
+LENGTHS = ("steps", "epochs", "samples", "tokens")
+
+
+class PhaseConfig(Section):
+    """One phase: sequences of one length, one batch size, one learning-rate schedule, one budget."""
+
+    length: int = Field(ge=8, le=65_535)
+    """Longest sequence with [CLS] and [SEP], in tokens."""
+    batch: int = Field(ge=1)
+    """Global batch: sequences per optimizer step over all ranks and micro-batches."""
+    micro_batch: int = how(0, ge=0)
+    """Sequences per forward pass on a rank (only the order of summation depends on it); 0 takes its whole share."""
+    learning_rate: float = Field(gt=0)
+    """Peak learning rate."""
+    warmup: float = Field(0.1, ge=0, lt=1)
+    """Share of the phase's steps in which the rate rises from zero to the peak."""
+    schedule: Literal["linear", "poly", "poly_nvidia", "constant"] = "linear"
+    """After the warm-up: straight to zero; as a square root (`poly`; `poly_nvidia` has the original's jump); constant."""
+    steps: int | None = extendable(None, ge=1)
+    """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
+    epochs: float | None = extendable(None, gt=0)
+    """Length of the phase in passes over its examples."""
+    samples: int | None = extendable(None, ge=1)
+    """Length of the phase in sequences."""
+    tokens: int | None = extendable(None, ge=1)
+    """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
+    max_predictions: int = Field(0, ge=0)
+    """Most masked positions per sequence; 0 takes length x 5/32, the originals' 20 at 128 and 80 at 512."""
+    mask_rate: float = Field(0.15, gt=0, lt=1)
+    """Share of the tokens (special tokens counted, as in the originals) that are masked."""
+    random_tokens: Literal["words", "all"] = "words"
+    """What one masked token in ten becomes: any entry but special and unused ones, or `all`, as in the originals."""
+    documents: tuple[float, float] = (0.0, 1.0)
+    """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
+    data: Path | None = None
+    """An `examples` folder of its own instead of the run's; it must be made with the same vocabulary."""
+
+    @model_validator(mode="after")
+    def _one_length(self) -> PhaseConfig:
+        given = [name for name in LENGTHS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
+        if not 0 <= self.documents[0] < self.documents[1] <= 1:
+            raise ValueError(f"documents must be a range inside [0, 1] with start < end, not {list(self.documents)}")
+        if self.micro_batch > self.batch:
+            raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
+        return self
+
+    @property
+    def predictions(self) -> int:
+        """The most masked positions per sequence."""
+        return self.max_predictions or max(1, self.length * 5 // 32)
+
+
+class TrainConfig(Section):
+    """Training: phases one after another, with hand-over of weights and moments."""
+
+    phases: tuple[PhaseConfig, ...] = Field(min_length=1)
+    """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
+    init: Path | None = None
+    """Checkpoint folder or model folder to start from instead of random weights; a checkpoint's moments are taken too."""
+    seed: int = 42
+    """Seed of the initial weights, the order of the examples, the masks and dropout."""
+    heldout_sequences: int = Field(2048, ge=1)
+    """Most held-out sequences scored during training, spread evenly over the held-out split."""
+    evaluate_every: int = how(0, ge=0)
+    """Optimizer steps between held-out scores; 0 scores ten times in a phase. The end of a phase is always scored."""
+    checkpoint_every: int = how(0, ge=0)
+    """Optimizer steps between checkpoints; 0 saves ten times in a phase. The end of a phase is always saved."""
+    keep: int = how(3, ge=1)
+    """Newest checkpoints kept, beside the best one and the last one of each phase."""
+    log_every: int = how(10, ge=1)
+    """Optimizer steps per line of metrics."""
+    device: Literal["auto", "cpu", "cuda"] = how("auto")
+    """Where the model runs; `auto` takes a GPU when torch sees one."""
+    threads: int = how(0, ge=0)
+    """Processor threads of torch; 0 leaves torch's own choice."""

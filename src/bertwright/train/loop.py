@@ -1,0 +1,182 @@
+"""The training loop of one phase: fetch, step, observe, save, stop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from bertwright.core import rng
+from bertwright.core.errors import DataError, Interrupted
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.draw import Draws
+from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.scores import score
+from bertwright.optim.schedule import Schedule, learning_rate
+from bertwright.train.checkpoint import State
+from bertwright.train.prefetch import prefetch
+from bertwright.train.ranks import Ranks
+from bertwright.train.step import StepResult, train_step
+
+MOST_SKIPPED_IN_A_ROW = 20
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase with everything resolved to steps."""
+
+    index: int
+    draws: Draws
+    steps: int
+    """Global batches in the phase."""
+    warmup_steps: float
+    schedule: Schedule
+    peak: float
+    """Peak learning rate."""
+    max_grad_norm: float
+    seed: int
+    log_every: int
+    evaluate_every: int
+    checkpoint_every: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """What stays the same over all phases, and whom the loop tells."""
+
+    model: BertForPreTraining
+    optimizer: Optimizer
+    device: torch.device
+    ranks: Ranks
+    heldout: Callable[[], list[MicroBatch]]
+    """The held-out batches of the phase."""
+    record: Callable[[dict[str, Any]], None]
+    """Takes a row of metrics."""
+    save: Callable[[State], None]
+    """Writes a checkpoint."""
+    stop_requested: Callable[[], bool]
+    """Whether a signal asked to stop."""
+
+
+@dataclass
+class Window:
+    """Sums since the last line of metrics."""
+
+    steps: int = 0
+    mlm_loss: float = 0.0
+    nsp_loss: float = 0.0
+    grad_norm: float = 0.0
+    tokens: int = 0
+    waited: float = 0.0
+    seconds: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
+
+    def add(self, result: StepResult, tokens: int, waited: float) -> float:
+        """Take one step in; returns the seconds it took, from the end of the step before."""
+        now = time.perf_counter()
+        took, self.began = now - self.began, now
+        self.steps += 1
+        self.mlm_loss += result.mlm_loss
+        self.nsp_loss += result.nsp_loss
+        self.grad_norm += result.grad_norm
+        self.tokens += tokens
+        self.waited += waited
+        self.seconds += took
+        return took
+
+
+def train_phase(session: Session, phase: Phase, state: State) -> State:
+    """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
+    ranks, draws = session.ranks, phase.draws
+    window = Window()
+    pending = ranks.begin_sum(draws.counts(state.data_step, ranks.rank, ranks.world))
+    drawn = prefetch(lambda k: draws.step(k, ranks.rank, ranks.world), state.data_step, phase.steps)
+    for micro_batches, waited in drawn:
+        predictions, pairs, tokens = pending.result()
+        if state.data_step + 1 < phase.steps:  # the counts of the next step travel while this one computes
+            pending = ranks.begin_sum(draws.counts(state.data_step + 1, ranks.rank, ranks.world))
+        rate = learning_rate(phase.schedule, state.optimizer_step, phase.steps, phase.warmup_steps, phase.peak)
+        result = train_step(
+            session.model,
+            session.optimizer,
+            _on_device(micro_batches, session.device),
+            (predictions, pairs),
+            learning_rate=rate,
+            max_grad_norm=phase.max_grad_norm,
+            dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
+            ranks=ranks,
+        )
+        seconds = window.add(result, tokens, waited)
+        state = state.advanced(result.applied, draws.settings.global_batch, tokens, seconds)
+        _refuse_divergence(state, phase)
+        state, window = _observe(session, phase, state, window, rate)
+    return state
+
+
+def _observe(session: Session, phase: Phase, state: State, window: Window, rate: float) -> tuple[State, Window]:
+    """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
+    step = state.data_step
+    state = replace(state, phase_end=step == phase.steps)
+    stop = session.ranks.any(session.stop_requested())
+    if state.phase_end or step % phase.evaluate_every == 0:
+        batches = session.heldout()
+        scores = score(session.model, _on_device(batches, session.device))
+        state = replace(state, heldout=scores.as_dict())
+    save = state.phase_end or stop or step % phase.checkpoint_every == 0
+    if save or state.heldout or step % phase.log_every == 0:
+        session.record(_row(phase, state, window, rate))
+        window = Window()
+    if save:
+        session.save(state)
+        window.began = time.perf_counter()
+    if stop and not state.phase_end:
+        raise Interrupted(
+            f"stopped by a signal after step {step:,} of {phase.steps:,}; everything is saved. "
+            "Run the same command again to continue."
+        )
+    return state, window
+
+
+def _row(phase: Phase, state: State, window: Window, rate: float) -> dict[str, Any]:
+    pace = window.seconds / window.steps
+    row = {
+        "phase": phase.index,
+        "step": state.data_step,
+        "steps": phase.steps,
+        "total_steps": state.total_steps,
+        "optimizer_step": state.optimizer_step,
+        "mlm_loss": window.mlm_loss / window.steps,
+        "nsp_loss": window.nsp_loss / window.steps,
+        "grad_norm": window.grad_norm / window.steps,
+        "learning_rate": rate,
+        "tokens_seen": state.tokens_seen,
+        "tokens_per_second": window.tokens / window.seconds,
+        "data_wait_share": window.waited / window.seconds,
+        "remaining_seconds": pace * (phase.steps - state.data_step),
+        "seconds": state.seconds,
+    }
+    return row | {f"heldout_{name}": value for name, value in state.heldout.items()}
+
+
+def _on_device(batches: list[MicroBatch], device: torch.device) -> list[PackedBatch]:
+    return [packed(batch).to(device) for batch in batches if batch.counts.sequences]
+
+
+def _refuse_divergence(state: State, phase: Phase) -> None:
+    if state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
+        raise DataError(
+            f"the gradient was not finite in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
+            f"{state.data_step:,}): training has diverged. Lower train.phases.{phase.index}.learning_rate (now {phase.peak:g}) "
+            "or raise its warmup, and start in another folder."
+        )
+
+
+def share_of(steps: int, parts: int) -> int:
+    """An interval that divides `steps` into about `parts`."""
+    return max(1, math.ceil(steps / parts))

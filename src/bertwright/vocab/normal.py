@@ -1,0 +1,33 @@
+"""The text normalisation of BERT as `tokenizers` objects, shared by training, checking and tokenising.
+
+Unicode NFC first (the corpus's own normal form), then BERT's: control characters removed, white space made one
+kind, CJK ideographs set apart, and, each only when asked for, lower-casing and accent stripping. In the originals
+one switch did both (and could not be turned off in NVIDIA's example builder).
+"""
+
+from __future__ import annotations
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CONTINUATION = "##"
+
+
+def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:
+    """NFC, then BERT's normalisation with the two settings passed explicitly: neither implies the other."""
+    bert = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, lowercase=lower_case, strip_accents=strip_accents
+    )
+    return normalizers.Sequence([normalizers.NFC(), bert])
+
+
+def build_tokenizer(entries: list[str], lower_case: bool, strip_accents: bool) -> Tokenizer:
+    """The complete fast tokenizer of a vocabulary: [CLS] A [SEP] B [SEP], special tokens recognised in text."""
+    ids = {entry: i for i, entry in enumerate(entries)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=UNK, continuing_subword_prefix=CONTINUATION))
+    tokenizer.normalizer = normalizer(lower_case, strip_accents)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing((SEP, ids[SEP]), (CLS, ids[CLS]))
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
+    tokenizer.add_special_tokens(list(SPECIALS))
+    return tokenizer

@@ -1,0 +1,101 @@
+"""Shared ground: torch on one thread, no network, a small prepared corpus, and where real inputs lie."""
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing under test may open a connection, except to this machine itself (process groups of ranks)."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: Any) -> None:
+        host = address[0] if isinstance(address, tuple) else "local"
+        assert host in ("local", "localhost", "127.0.0.1", "::1"), f"a connection to {address} was attempted"
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Artifacts made once for all tests that train."""
+
+    corpus: Any
+    vocab: Any
+    examples: Any
+
+
+NOUNS = [
+    "river",
+    "lamp",
+    "forest",
+    "wheel",
+    "baker",
+    "island",
+    "winter",
+    "letter",
+    "garden",
+    "bridge",
+    "kettle",
+    "harbour",
+    "mountain",
+    "clock",
+    "violin",
+]
+VERBS = ["holds", "follows", "sees", "carries", "loves", "hides", "finds", "warms", "greets", "paints"]
+
+
+def small_text(documents: int = 240) -> str:
+    """Documents of five to nine short sentences over a small vocabulary, the same every time."""
+    from bertwright.core import rng
+
+    def pick(words: list[str], *where: int) -> str:
+        return words[int(rng.below(rng.key("small text", *where), 0, len(words))[0])]
+
+    lines = []
+    for d in range(documents):
+        for s in range(5 + d % 5):
+            lines.append(
+                f"The {pick(NOUNS, d, s, 0)} {pick(VERBS, d, s, 1)} the {pick(NOUNS, d, s, 2)} near the {pick(NOUNS, d, s, 3)}."
+            )
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """A corpus of 240 documents, a vocabulary and examples for lengths 16 and 32 (the latter in two shares)."""
+    from bertwright.corpus.config import CorpusConfig, FilterConfig
+    from bertwright.corpus.run import run as corpus_run
+    from bertwright.examples.config import ExamplesConfig, PlanSet
+    from bertwright.examples.run import run as examples_run
+    from bertwright.vocab.config import VocabConfig
+    from bertwright.vocab.run import run as vocab_run
+
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "text.txt").write_text(small_text())
+    config = CorpusConfig(
+        source=str(folder / "text.txt"), language="en", lines="sentences", filter=FilterConfig(enabled=False), workers=1
+    )
+    corpus = corpus_run(config, folder / "corpus")
+    vocab = vocab_run(VocabConfig(size=160, alphabet=60), corpus, folder / "vocab")
+    sets = (
+        PlanSet(length=16),
+        PlanSet(length=32),
+        PlanSet(length=16, documents=(0.0, 0.5)),
+        PlanSet(length=32, documents=(0.5, 1.0)),
+    )
+    examples = examples_run(ExamplesConfig(passes=2, heldout=0.1, workers=1), sets, corpus, vocab, folder / "examples")
+    return Prepared(corpus, vocab, examples)

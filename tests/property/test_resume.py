@@ -1,0 +1,94 @@
+"""The resume theorem, property-tested: see docs/resume.md.
+
+The examples of step k are a function of (artifact, settings, k). So a run that is killed anywhere, goes on with another
+number of ranks and repacks its micro-batches shows the model the same rows under the same masks, step for step.
+"""
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.examples import made
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.examples.draw import Draws, DrawSettings, open_draws
+
+GLOBAL_BATCH = 37  # divides neither the epochs nor the numbers of ranks
+STEPS = 60  # several epochs: the smallest has a few hundred rows
+
+Step = Counter[tuple[bytes, bytes, bytes, int]]
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    return made.examples(tmp_path_factory.mktemp("resume"))
+
+
+@cache
+def draws(path: Path, micro_batch: int, phase: int) -> Draws:
+    """A process's own view: opened afresh for every packing."""
+    plan_set = made.SETS[phase]
+    chosen = DrawSettings(plan_set.length, 8, 0.15, GLOBAL_BATCH, micro_batch, seed=5, phase=f"phase {phase}")
+    return open_draws(open_artifact(path), plan_set, chosen)
+
+
+@cache
+def undisturbed(path: Path, phase: int, step: int) -> Step:
+    """The step on one rank that was never stopped, in one micro-batch."""
+    return rows(draws(path, GLOBAL_BATCH, phase), step, 1)
+
+
+def rows(drawn: Draws, step: int, world: int) -> Step:
+    return Counter(
+        row for rank in range(world) for batch in drawn.step(step, rank, world) for row in made.rows_of(batch)
+    )
+
+
+lives = st.lists(
+    st.tuples(
+        st.integers(1, 12),  # steps until this life is killed
+        st.integers(0, 3),  # steps it had done since the last checkpoint, done again by the next life
+        st.integers(1, 4),  # ranks
+        st.integers(1, 40),  # micro-batch
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(phase=st.integers(0, 2), start=st.integers(0, STEPS), lives=lives)
+def test_killed_reranked_and_repacked_runs_see_the_same_rows(
+    artifact: Artifact, phase: int, start: int, lives: list[tuple[int, int, int, int]]
+) -> None:
+    seen: dict[int, Step] = {}
+    step = start
+    for length, lost, world, micro_batch in lives:
+        drawn = draws(artifact.path, micro_batch, phase)
+        for k in range(step, step + length):
+            again = rows(drawn, k, world)
+            assert seen.setdefault(k, again) == again, f"step {k} differs when done again"
+        step += max(0, length - lost)
+    for k, found in seen.items():
+        assert found == undisturbed(artifact.path, phase, k), f"step {k} differs from the undisturbed run"
+        assert found.total() == GLOBAL_BATCH
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(step=st.integers(0, 10**6), world=st.integers(1, 4), micro_batch=st.integers(1, 40))
+def test_ranks_agree_without_talking(artifact: Artifact, step: int, world: int, micro_batch: int) -> None:
+    drawn = draws(artifact.path, micro_batch, 0)
+    ranks = [drawn.step(step, rank, world) for rank in range(world)]
+    assert len({len(batches) for batches in ranks}) == 1
+    counted = [drawn.counts(step, rank, world) for rank in range(world)]
+    assert tuple(map(sum, zip(*counted, strict=True))) == drawn.counts(step)
+    assert sum(b.counts.predictions for batches in ranks for b in batches) == drawn.counts(step)[0]
+
+
+def test_consecutive_steps_are_different_rows(artifact: Artifact) -> None:
+    """The theorem would hold for a draw that always gives the same step."""
+    steps = [undisturbed(artifact.path, 0, k) for k in range(8)]
+    assert all((a & b).total() <= 2 for i, a in enumerate(steps) for b in steps[:i])

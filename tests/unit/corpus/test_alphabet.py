@@ -1,0 +1,29 @@
+from bertwright.corpus.alphabet import letters, shortest_word
+
+
+def test_table_alphabets_are_the_settled_ones() -> None:
+    assert set(letters("hu")) == set("abcdefghijklmnopqrstuvwxyzáéíóöőúüű")
+    assert set(letters("uk")) == set("абвгґдеєжзиіїйклмнопрстуфхцчшщьюя")
+    assert len(letters("ru")) == 33
+    assert letters("simple") == letters("en") == "abcdefghijklmnopqrstuvwxyz"
+
+
+def test_other_languages_get_their_script_with_its_marks() -> None:
+    assert set("কি্") <= set(letters("bn"))
+    assert "a" not in letters("bn")
+    assert set("աև") <= set(letters("hy"))
+    assert set("語かナ") <= set(letters("ja"))
+
+
+def test_an_unlisted_language_is_latin() -> None:
+    assert set("abyķūōž") <= set(letters("ltg"))
+    assert not set("яα") & set(letters("ltg"))
+
+
+def test_no_alphabet_holds_capitals() -> None:
+    for language in ("hu", "uk", "vi", "ltg", "el", "hy"):
+        assert letters(language) == letters(language).lower(), language
+
+
+def test_words_are_one_letter_where_spaces_do_not_part_them() -> None:
+    assert (shortest_word("hu"), shortest_word("ja"), shortest_word("zh"), shortest_word("ko")) == (2, 1, 1, 1)

@@ -1,0 +1,392 @@
+import bz2
+import hashlib
+import json
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import DataError
+from bertwright.corpus.config import CorpusConfig, FilterConfig
+from bertwright.corpus.run import run
+from bertwright.corpus.text import read_documents, read_facts, sentences, shard_names
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "corpus"
+Build = Callable[..., bytes]
+Packagings = Callable[..., dict[str, bytes]]
+
+
+class Heard:
+    """A log that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.done: list[tuple[float, float]] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    def progress(self, stage: str, done: float, total: float, unit: str) -> None:
+        self.done.append((done, total))
+
+    def record(self, row: dict[str, Any]) -> None:
+        raise AssertionError(row)
+
+
+def corpus(path: Path, out: Path, log: Heard | None = None, **settings: Any) -> Artifact:
+    defaults: dict[str, Any] = {
+        "language": "hu",
+        "workers": 1,
+        "shard_bytes": 1024,
+        "filter": FilterConfig(languages=("ltg",)),
+    }
+    return run(CorpusConfig(source=str(path), **{**defaults, **settings}), out, log or Heard())
+
+
+def shards(artifact: Artifact) -> dict[str, str]:
+    return {name: hashlib.sha256(artifact.file(name).read_bytes()).hexdigest() for name in artifact.names()}
+
+
+def titles(artifact: Artifact) -> list[str]:
+    return [facts["title"] for name in shard_names(artifact) for facts in read_facts(artifact, name)]
+
+
+def test_golden(tmp_path: Path) -> None:
+    """A small export with a redirect, a talk page, a duplicate and a stub, to its text and facts."""
+    artifact = corpus(GOLDEN / "bridges.xml", tmp_path / "corpus", shard_bytes=2**20, filter=FilterConfig())
+    (name,) = shard_names(artifact)
+    text = "".join("\n".join(document) + "\n\n" for document in read_documents(artifact, name))
+    assert text == (GOLDEN / "bridges.txt").read_text(encoding="utf-8")
+    facts = [json.dumps(line, ensure_ascii=False) for line in read_facts(artifact, name)]
+    assert "\n".join(facts) + "\n" == (GOLDEN / "bridges.jsonl").read_text(encoding="utf-8")
+    assert dict(artifact.counts) == json.loads((GOLDEN / "bridges.counts.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_the_packaging_leaves_no_trace(tmp_path: Path, packagings: Packagings, bridges: list[str]) -> None:
+    pages = [*bridges[:25], bridges[3], bridges[0]]
+    results = {}
+    for name, data in packagings(pages).items():
+        (tmp_path / name).write_bytes(data)
+        artifact = corpus(tmp_path / name, tmp_path / f"{name} corpus")
+        results[name] = shards(artifact)
+        assert artifact.counts["duplicates"] == 2
+        assert not any(path.name.startswith(".") for path in artifact.path.rglob("*"))
+    assert len(results["a.xml"]) > 8
+    assert all(result == results["a.xml"] for result in results.values())
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_the_number_of_workers_leaves_no_trace(tmp_path: Path, multistream: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml.bz2").write_bytes(multistream(bridges[:16], 3))
+    results = [
+        shards(corpus(tmp_path / "a.xml.bz2", tmp_path / str(workers), workers=workers)) for workers in (1, 2, 4)
+    ]
+    assert results[0] == results[1] == results[2]
+
+
+def test_shards_are_cut_by_text_bytes(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    one = corpus(tmp_path / "a.xml", tmp_path / "one", shard_bytes=2**20)
+    many = corpus(tmp_path / "a.xml", tmp_path / "many", shard_bytes=1500)
+    assert list(sentences(one)) == list(sentences(many))
+    assert titles(one) == titles(many) == [f"{i}. híd" for i in range(1, 41)]
+    done, expected = 0, []
+    for document in read_documents(one, shard_names(one)[0]):
+        expected.append(done // 1500)
+        done += len("\n".join(document).encode()) + 2
+    found = [n for n, name in enumerate(shard_names(many)) for _ in read_documents(many, name)]
+    assert found == expected
+    assert many.counts["text_bytes"] == done
+    assert many.counts["sentences"] == len(list(sentences(many)))
+    assert many.counts["words"] == sum(len(sentence.split()) for sentence in sentences(many))
+
+
+def test_several_sources_follow_each_other_and_the_first_copy_wins(
+    tmp_path: Path, export: Build, bridges: list[str]
+) -> None:
+    (tmp_path / "b.xml").write_bytes(export(bridges[5:15]))
+    (tmp_path / "a.xml").write_bytes(export(bridges[:10]))
+    config = CorpusConfig(source=(str(tmp_path / "b.xml"), str(tmp_path / "a.xml")), language="hu", workers=1)
+    artifact = run(config, tmp_path / "corpus")
+    assert titles(artifact) == [f"{i}. híd" for i in [*range(6, 16), *range(1, 6)]]
+    assert artifact.counts["duplicates"] == 5
+    kept = run(config.model_copy(update={"deduplicate": False}), tmp_path / "kept")
+    assert kept.counts["kept"] == 20
+
+
+def test_facts_name_headings_and_paragraphs(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges[:1]))
+    artifact = corpus(tmp_path / "a.xml", tmp_path / "corpus", filter=FilterConfig())
+    (document,) = read_documents(artifact, shard_names(artifact)[0])
+    (facts,) = read_facts(artifact, shard_names(artifact)[0])
+    assert facts["headings"] == [[2, "Története"]]
+    assert document[2].startswith("A híd alapkövét")
+    assert [document[i].split()[0] for i in facts["paragraphs"]] == ["A", "A", "Az", "A"]
+    assert facts["url"] == "https://hu.wikipedia.org/wiki/1._h%C3%ADd"
+    assert (facts["id"], facts["revision"], facts["source"], facts["language"]) == (1, 1001, "huwiki", "hu")
+    assert facts["licence"] == "CC BY-SA"
+    assert "Története" not in document
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("name", ["a.xml", "c.xml.bz2", "d.xml.xz", "e.xml", "g.xml.bz2"])
+def test_a_cut_dump_keeps_every_whole_page(
+    tmp_path: Path, packagings: Packagings, bridges: list[str], name: str
+) -> None:
+    pages = bridges[:6]
+    data = packagings(pages)[name]
+    everything = [f"{i}. híd" for i in range(1, 7)]
+    outcomes = set()
+    for n, size in enumerate(range(len(data) * 3 // 10, len(data), max(1, len(data) // 15))):
+        path, log = tmp_path / f"{n} {name}", Heard()
+        path.write_bytes(data[:size])
+        try:
+            found = titles(corpus(path, tmp_path / f"{n} out", log))
+        except DataError as error:
+            assert "not one whole page" in str(error) or "first block" in str(error)
+            outcomes.add(0)
+            continue
+        assert found == everything[: len(found)]
+        if name == "a.xml":
+            assert len(found) == data[:size].count(b"</page>")
+        assert len(found) == 6 or [m for m in log.said if f"'{found[-1]}'" in m and "interrupted" in m]
+        outcomes.add(len(found))
+    assert len(outcomes) > 1
+
+
+def test_what_a_cut_dump_lost_is_counted(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    data = export(bridges[:4])
+    (tmp_path / "a.xml").write_bytes(data[: data.rindex(b"<page>") + 200])
+    artifact = corpus(tmp_path / "a.xml", tmp_path / "corpus")
+    assert artifact.counts["sources"][0]["cut"] == {"after": "the page '3. híd' (id 3)", "lost_bytes": 200}
+
+
+def test_only_articles_become_documents(tmp_path: Path, export: Build, bridges: list[str], new_page: Any) -> None:
+    pages = [
+        new_page(100, "Régi híd", "#ÁTIRÁNYÍTÁS [[1. híd]]"),
+        new_page(101, "Vita:1. híd", "Szerintem szép.", namespace=1),
+        new_page(102, "Híd (egyértelműsítő lap)", "{{egyért}}\n* [[1. híd]]"),
+        new_page(103, "Úgy híd", "", extra='    <redirect title="1. híd" />\n'),
+        new_page(104, "Sablon", "x").replace("<model>wikitext", "<model>json"),
+        bridges[0],
+    ]
+    (tmp_path / "a.xml").write_bytes(export(pages))
+    counts = corpus(tmp_path / "a.xml", tmp_path / "corpus").counts
+    assert (counts["pages"], counts["redirects"], counts["disambiguations"], counts["kept"]) == (6, 2, 1, 1)
+    assert counts["other_namespaces"] == 2
+    kept = corpus(tmp_path / "a.xml", tmp_path / "kept", keep_disambiguation=True, filter=FilterConfig(enabled=False))
+    assert kept.counts["kept"] == 2
+
+
+def test_old_exports_without_ns_use_the_title(tmp_path: Path, export: Build, new_page: Any, bridges: list[str]) -> None:
+    pages = [new_page(9, "Vita:Híd", "Szép."), bridges[0]]
+    (tmp_path / "a.xml").write_bytes(export(pages).replace(b"    <ns>0</ns>\n", b""))
+    assert corpus(tmp_path / "a.xml", tmp_path / "corpus").counts["other_namespaces"] == 1
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_plain_text_in_any_packaging(tmp_path: Path) -> None:
+    text = "".join(f"Ez a {i}. irat.  Két mondat van benne.\nEz új bekezdés.\n\n" for i in range(200)).encode()
+    off = FilterConfig(enabled=False)
+    results = []
+    for name, data in {"a.txt": text, "b.txt.xz": lzma.compress(text), "c.bz2": bz2.compress(text)}.items():
+        (tmp_path / name).write_bytes(data)
+        artifact = corpus(tmp_path / name, tmp_path / f"{name} out", filter=off)
+        results.append(shards(artifact))
+    assert results[0] == results[1] == results[2]
+    assert next(read_documents(artifact, shard_names(artifact)[0])) == [
+        "Ez a 0. irat.",
+        "Két mondat van benne.",
+        "Ez új bekezdés.",
+    ]
+    whole = corpus(tmp_path / "a.txt", tmp_path / "lines", filter=off, lines="sentences")
+    assert next(sentences(whole)) == "Ez a 0. irat. Két mondat van benne."
+
+
+def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
+    text = "".join(f"A {i}. sor áll itt.\n\n" for i in range(3000)).encode()
+    (tmp_path / "a.txt.bz2").write_bytes(bz2.compress(text[:30_000]) + bz2.compress(text[30_000:])[:-10])
+    log = Heard()
+    artifact = corpus(tmp_path / "a.txt.bz2", tmp_path / "out", log, filter=FilterConfig(enabled=False))
+    assert text.startswith("\n\n".join(sentences(artifact)).encode())
+    assert "breaks off after the document at byte" in log.said[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("latin2.xml", lambda dump: dump.decode().encode("iso-8859-2", "replace"), r"not valid UTF-8 at byte \d+"),
+        ("latin2.txt", lambda _: "Az őszi szél fúj.".encode("iso-8859-2"), "not valid UTF-8 at byte 3 "),
+        ("html.xml.bz2", lambda _: b"<html>error 503</html>", "HTML"),
+        ("empty.xml", lambda _: b"", "empty"),
+        ("no page.xml", lambda _: b"<mediawiki></mediawiki>", "not one whole page"),
+        ("first page.xml.bz2", lambda dump: bz2.compress(dump[:900]), "not one whole page"),
+        ("blank.txt", lambda _: b"\n\n \n", "not one whole document"),
+        ("entity.xml", lambda dump: dump.replace(b"foly\xc3\xb3", b"&foly;"), "undefined entity"),
+        ("deep.xml", lambda dump: dump.replace(b"<ns>", b"<a>" * 9999 + b"</a>" * 9999 + b"<ns>"), "nested deeper"),
+        ("torn.xml", lambda dump: dump.replace(b"</text>", b"", 1), "mismatched tag"),
+        ("long.txt", lambda _: "Egy szép kis mondat. ".encode() * 3000, "raise corpus.filter.max_sentences"),
+        ("english.xml", lambda dump: dump, "dropped by the filter: .*Most likely corpus.language"),
+    ],
+)
+def test_bad_input_is_one_error_and_leaves_nothing(
+    tmp_path: Path, export: Build, bridges: list[str], name: str, data: Callable[[bytes], bytes], reason: str
+) -> None:
+    (tmp_path / name).write_bytes(data(export(bridges)))
+    config = CorpusConfig(source=str(tmp_path / name), language="en" if "english" in name else "hu", workers=1)
+    with pytest.raises(DataError, match=reason) as caught:
+        run(config, tmp_path / "run" / "corpus")
+    assert name in str(caught.value)
+    assert list(tmp_path.glob("run/**/*")) == []
+
+
+def test_damage_in_the_middle_is_an_error_and_no_loss(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    data = bytearray(lzma.compress(export(bridges)))
+    data[len(data) // 2] ^= 1
+    (tmp_path / "a.xml.xz").write_bytes(data)
+    with pytest.raises(DataError, match="damaged before byte"):
+        corpus(tmp_path / "a.xml.xz", tmp_path / "corpus")
+
+
+def test_unwritable_output(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match="cannot write"):
+        corpus(tmp_path / "a.xml", tmp_path / "file" / "corpus")
+
+
+def test_second_run_changes_nothing_and_a_changed_key_is_named(
+    tmp_path: Path, export: Build, bridges: list[str]
+) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    out, log = tmp_path / "corpus", Heard()
+    corpus(tmp_path / "a.xml", out, log)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    (tmp_path / "a.xml").rename(tmp_path / "renamed.xml")
+    corpus(tmp_path / "renamed.xml", out, log, workers=2)
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+    corpus(tmp_path / "renamed.xml", out, log, filter=FilterConfig(languages=("ltg",), min_sentences=4))
+    assert "filter.min_sentences: 3 -> 4" in log.said[-1]
+
+
+def test_progress_counts_the_bytes_of_the_file(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    log = Heard()
+    corpus(tmp_path / "a.xml", tmp_path / "corpus", log)
+    done, total = log.done[-1]
+    assert done == pytest.approx(total) == pytest.approx((tmp_path / "a.xml").stat().st_size / 1e6)
+
+
+def test_a_dump_in_another_language_is_remarked(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    log = Heard()
+    corpus(tmp_path / "a.xml", tmp_path / "corpus", log, language="fi", filter=FilterConfig(enabled=False))
+    assert "calls its language 'hu'" in log.said[0]
+
+
+@pytest.mark.parametrize("wrong", [{"shard_bytes": 10}, {"language": "Hungarian!"}, {"source": ()}, {"filtre": {}}])
+def test_settings_are_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        CorpusConfig(**{"source": "a.xml", "language": "hu", **wrong})
+
+
+KILLED = """
+import os, signal, sys
+from bertwright.corpus import pieces
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.run import run
+from pathlib import Path
+
+pieces.PLAIN_BYTES = 4_000
+writes, replace = 0, os.replace
+
+def counted(*arguments):
+    global writes
+    writes += 1
+    if writes == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(*arguments)
+
+os.replace = counted
+run(CorpusConfig(source=sys.argv[1], language="hu", shard_bytes=2_000, workers=1), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.xml.xz"])
+def test_killed_at_any_write_the_same_command_ends_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, export: Build, bridges: list[str], new_page: Any, name: str
+) -> None:
+    monkeypatch.setattr("bertwright.corpus.pieces.PLAIN_BYTES", 4_000)
+    data = export([*bridges[:20], bridges[7]])
+    (tmp_path / name).write_bytes(lzma.compress(data) if name.endswith("xz") else data)
+    config = CorpusConfig(source=str(tmp_path / name), language="hu", shard_bytes=2_000, workers=1)
+    writes: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", lambda a, b, move=os.replace: (writes.append(b), move(a, b)))
+        whole = run(config, tmp_path / "whole")
+    assert len(writes) > 15
+    for write in (1, len(writes) // 3, len(writes) * 2 // 3, len(writes)):
+        command = [sys.executable, "-c", KILLED, config.source, str(tmp_path / f"killed {write}"), str(write)]
+        process = subprocess.run([str(part) for part in command], check=False)
+        assert process.returncode == -9
+        assert not (tmp_path / f"killed {write}").exists()
+        resumed = run(config, tmp_path / f"killed {write}")
+        assert shards(resumed) == shards(whole)
+        assert resumed.counts == whole.counts
+        assert not any(path.name.startswith(".") for path in resumed.path.rglob("*"))
+
+
+def test_finished_parts_and_shards_are_not_made_again(
+    tmp_path: Path, export: Build, bridges: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("bertwright.corpus.run._counts", stop)
+        corpus(tmp_path / "a.xml", tmp_path / "corpus")
+    (draft,) = tmp_path.glob(".corpus.*.draft")
+    before = {path.name: path.stat().st_mtime_ns for path in (draft / "shards").iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr("bertwright.corpus.extract._write_part", stop)
+        artifact = corpus(tmp_path / "a.xml", tmp_path / "corpus")
+    assert {path.name: path.stat().st_mtime_ns for path in (artifact.path / "shards").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "pages", "least_kept"),
+    [
+        ("ukwiki.xml.xz", "uk", 40, 20),
+        ("enwiki-p10p30302-shortened.xml.bz2", "en", 30, 3),
+        ("ltgwiki.xml.xz", "ltg", 150, 10),
+    ],
+)
+def test_the_first_pages_of_real_dumps(
+    tmp_path: Path, shared: Path, name: str, language: str, pages: int, least_kept: int
+) -> None:
+    with (lzma.open if name.endswith("xz") else bz2.open)(shared / "wiki" / name) as stream:
+        data = stream.read(4_000_000)
+    end = 0
+    for _ in range(pages):
+        end = data.index(b"</page>", end) + len(b"</page>")
+    (tmp_path / "a.xml").write_bytes(data[:end])
+    log = Heard()
+    artifact = run(CorpusConfig(source=str(tmp_path / "a.xml"), language=language, workers=1), tmp_path / "corpus", log)
+    counts = artifact.counts
+    assert counts["pages"] == pages
+    assert counts["kept"] >= least_kept
+    assert counts["documents"] == counts["kept"] + counts["duplicates"] + sum(counts["dropped"].values())
+    assert counts["pages"] == counts["documents"] + sum(
+        counts[k] for k in ("redirects", "other_namespaces", "disambiguations")
+    )
+    assert all("[[" not in sentence and "{{" not in sentence for sentence in sentences(artifact))

@@ -1,0 +1,102 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.reference.document_filter import HUNGARIAN, first_failure
+
+from bertwright.corpus.config import FilterConfig
+from bertwright.corpus.filter import DocumentFilter, detect
+
+SENTENCES = [
+    "A folyó lassan kanyarog a dombok között, és estére eléri a tengert.",
+    "Az öreg halász minden reggel kievez a csónakján, hogy hálót vessen.",
+    "Mire a nap fölkel, a piacon már friss kenyér illata száll.",
+    "A gyerekek a kikötő kövein ülve várják, hogy megérkezzen a hajó.",
+    "Este a világítótorony fénye söpör végig a sötét vízen.",
+]
+WITHOUT_LANGUAGE = FilterConfig(languages=("ltg",), alphabet=HUNGARIAN)  # CLD2 does not know Latgalian
+
+
+def verdict(sentences: list[str], language: str = "hu", **settings: object) -> str | None:
+    return DocumentFilter(FilterConfig(**settings), language).verdict(sentences)[0]
+
+
+def test_good_document_passes_and_its_language_is_told() -> None:
+    assert DocumentFilter(FilterConfig(), "hu").verdict(SENTENCES) == (None, "hu")
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentences"),
+    [
+        ("mean_words", ["Igen.", "Nem.", "Talán majd.", *SENTENCES[:1]]),
+        ("min_sentences", SENTENCES[:2]),
+        ("max_sentences", SENTENCES * 201),
+        ("min_tokens", ["Az öt szép kis ház.", "Az öt szép kis ház.", "Az öt szép kis ház."]),
+        ("max_tokens", [" ".join(["szép", "kis", "ház"] * 1200)] * 3),
+        ("wordless", [*SENTENCES, "12.", "1 2 3"]),
+        ("punctuation", [s + "!?!?!?!?!?" for s in SENTENCES]),
+        ("upper", [s.title() for s in SENTENCES]),
+        ("digits", [s + " 1234567890" for s in SENTENCES]),
+        ("foreign", [s.replace("a", "a я") for s in SENTENCES]),
+        ("min_words", [s.rsplit(" ", 3)[0] for s in SENTENCES[:3]]),
+        ("language", ["The old river winds slowly between the hills and reaches the sea by evening."] * 4),
+    ],
+)
+def test_each_rule_drops_what_it_is_for(reason: str, sentences: list[str]) -> None:
+    assert verdict(sentences) == reason
+
+
+def test_order_and_shares_agree_with_the_plain_restatement() -> None:
+    draw = random.Random(5)
+    noise = ["ABC ÁÉŰ", "12 345", "!?,.", "яблоко дом", "a b c d", "Szép ház áll itt", "x", "İß ǅ ²³ Ⅷ"]
+    keep = DocumentFilter(WITHOUT_LANGUAGE, "hu")
+    seen = set()
+    for _ in range(1500):
+        document = draw.choices(SENTENCES, k=draw.randint(1, 6)) + draw.choices(noise, k=draw.choice([0, 1, 1, 2, 4]))
+        expected = first_failure(document, HUNGARIAN)
+        assert keep.verdict(document)[0] == expected, document
+        seen.add(expected)
+    assert len(seen) >= 6, seen
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text("aáöűAÁ1٣ .,-!яßİ_", min_size=1, max_size=60), min_size=1, max_size=8))
+def test_any_text_agrees_with_the_plain_restatement(document: list[str]) -> None:
+    assert DocumentFilter(WITHOUT_LANGUAGE, "hu").verdict(document)[0] == first_failure(document, HUNGARIAN)
+
+
+def test_thresholds_are_settings() -> None:
+    assert verdict(SENTENCES[:2], min_sentences=2, min_tokens=1, min_words=1) is None
+    assert verdict(SENTENCES, max_tokens=10) == "max_tokens"
+    assert verdict(["?"], enabled=False) is None
+
+
+def test_two_languages_may_be_accepted() -> None:
+    english = ["The old river winds slowly between the hills and reaches the sea by evening."] * 4
+    assert verdict(english, languages=("hu", "en")) is None
+    assert verdict(SENTENCES, languages=("hu", "en")) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("bn", "বাংলাদেশ দক্ষিণ এশিয়ার একটি সার্বভৌম রাষ্ট্র এবং এর রাজধানী ঢাকা শহর নদীর তীরে।"),
+        ("hy", "Երևանը Հայաստանի մայրաքաղաքն է և երկրի ամենամեծ քաղաքը գետի ափին։"),
+        ("el", "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας και η μεγαλύτερη πόλη της χώρας."),
+        ("he", "ירושלים היא עיר הבירה של מדינת ישראל והעיר הגדולה ביותר בה."),
+        ("ja", "東京は日本の首都であり、世界最大の都市圏の一つである 人口 は とても 多い です。"),
+    ],
+)
+def test_other_scripts_have_words_and_no_foreign_letters(language: str, sentence: str) -> None:
+    assert verdict([sentence] * 10, language, min_mean_words=1, min_words=5) is None
+
+
+def test_language_codes_of_wikipedia_are_understood() -> None:
+    assert DocumentFilter(FilterConfig(), "he").languages == {"iw"}
+    assert DocumentFilter(FilterConfig(), "simple").languages == {"en"}
+    assert DocumentFilter(FilterConfig(), "ltg").languages == frozenset()
+
+
+def test_detect_survives_what_cld2_refuses() -> None:
+    assert detect(" ".join(SENTENCES) + "\ufffe\x0b") == "hu"

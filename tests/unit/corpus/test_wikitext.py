@@ -1,0 +1,149 @@
+"""What the wikitext cleaner keeps, drops and repairs, construct by construct."""
+
+from pathlib import Path
+
+import pytest
+
+from bertwright.corpus.site import Site
+from bertwright.corpus.wikitext import (
+    Paragraph,
+    is_disambiguation,
+    paragraphs,
+    redirect_target,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "wikitext"
+HUNGARIAN = Site("hu", {0: ("",), 6: ("Fájl", "File"), 14: ("Kategória", "Category")})
+ENGLISH = Site("en", {0: ("",), 6: ("File",), 14: ("Category",)})
+SITES = {"hu": HUNGARIAN, "en": ENGLISH}
+
+
+def texts(wikitext: str, site: Site = ENGLISH) -> list[str]:
+    return [paragraph.text for paragraph in paragraphs(wikitext, site)]
+
+
+@pytest.mark.parametrize("language", ["hu", "en"])
+def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
+    page = (GOLDEN / f"{language}.wiki").read_text("utf-8")
+    lines = []
+    for paragraph in paragraphs(page, SITES[language]):
+        lines += [f"= {paragraph.heading}"] * (paragraph.heading is not None)
+        lines.append(paragraph.text)
+    assert lines == (GOLDEN / f"{language}.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        pytest.param("A [[cat]] sat.", "A cat sat.", id="link"),
+        pytest.param("Two [[cat]]s, [[cat (animal)|a cat]].", "Two cats, a cat.", id="label"),
+        pytest.param("[[#History|Below]] it", "Below it", id="section link"),
+        pytest.param("On [[Mars: a story]].", "On Mars: a story.", id="colon in a title"),
+        pytest.param("See [[:Category:Cats]] or [[:Category:Cats|cats]].", "See or cats.", id="category link"),
+        pytest.param("Cats.[[category: Cats|x]]", "Cats.", id="category in small letters"),
+        pytest.param("Cats.[[be-tarask:Кот]][[nl:Kat]]", "Cats.", id="interlanguage"),
+        pytest.param("A [[wikt:cat|word]] in [[s:Book]].", "A word in s:Book.", id="other project"),
+        pytest.param("Before [[Image:a.jpg|thumb|x [[y]] z]]after", "Before after", id="image"),
+        pytest.param("{{nowrap|a [[File:b.png|thumb|[[c|d]]]]e}}", "a e", id="image in a template"),
+        pytest.param("Before [[Kép:a.JPG|thumb]]after", "Before after", id="old name of File"),
+        pytest.param("'''''Both''''' '''bold''' ''italic''", "Both bold italic", id="quotes"),
+        pytest.param("L'''amour'' fou", "L'amour fou", id="elision before italics"),
+        pytest.param("'''a''' or '''b''', from ''c'' here", "a or b, from c here", id="paired bold"),
+        pytest.param("[http://a.b/c?d=e The label] and [//a.b x] [https://a.b]", "The label and x", id="external"),
+        pytest.param("A list [1] and [sic]", "A list [1] and [sic]", id="plain brackets"),
+        pytest.param("a<!-- b\n\n -->c", "ac", id="comment"),
+        pytest.param("a<!-- b", "a", id="comment to the end of the page"),
+        pytest.param('a<ref name="x">b {{c}}</ref>d<ref name=x/>e<REF>f</REF >', "ade", id="references"),
+        pytest.param("a <ref>b", "a b", id="reference without end"),
+        pytest.param("a <math>x|y}}</math> b", "a b", id="maths"),
+        pytest.param("H<sub>2</sub>O <small>(wet)</small>", "H2O (wet)", id="inline tags"),
+        pytest.param("x &lt; y &amp;&#32;z&nbsp;&#x41; &unknown;", "x < y & z A &unknown;", id="character references"),
+        pytest.param("&lt;ref&gt; &#91;&#91;a&#93;&#93;", "<ref> [[a]]", id="escaped markup is text"),
+        pytest.param("<nowiki>''[[a|b]] {{c}} &amp;</nowiki>", "''[[a|b]] {{c}} &amp;", id="nowiki"),
+        pytest.param("* <nowiki>*</nowiki> starred", "* starred", id="nowiki in a list"),
+        pytest.param("soft\u00adhyphen \u200eleft\u202a \ufeffmark", "softhyphen left mark", id="invisible"),
+        pytest.param("a\u00a0b\u2009c\u3000d\te", "a b c d e", id="spaces"),
+        pytest.param("cafe\u0301", "café", id="NFC"),
+        pytest.param("ক\u200dখ", "ক\u200dখ", id="joiner is spelling"),
+        pytest.param("A -{zh-hans:first; zh-hant:second}- b -{c}-", "A first b c", id="variants"),
+        pytest.param("__NOTOC__ a __ НЕ __ __БЕЗ_ЗМІСТУ__ __init__", "a __ НЕ __ __init__", id="behaviour words"),
+        pytest.param("A ({{x}}) b ( , {{y}}; c) d (e, {{z}}).", "A b (c) d (e).", id="brackets"),
+        pytest.param("A {{x}} , {{y}}, b {{z}} . C {{w}}: .", "A, b. C.", id="stops"),
+        pytest.param("Wait ... .5 of .NET", "Wait ... .5 of .NET", id="points that are not stops"),
+        pytest.param("a {{{parameter|default}}} b", "a b", id="parameter"),
+        pytest.param("a {{x|{{y|[[z|w]]}}}} b", "a b", id="nested templates"),
+    ],
+)  # fmt: skip
+def test_construct_in_a_sentence(wikitext: str, text: str) -> None:
+    assert texts(wikitext) == [text]
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "lines"),
+    [
+        pytest.param("a\nb\n\nc", ["a b", "c"], id="a blank line parts paragraphs"),
+        pytest.param("a\r\n\r\nb", ["a", "b"], id="carriage returns"),
+        pytest.param("a<br>b<p>c</p>d", ["a", "b", "c", "d"], id="breaking tags"),
+        pytest.param("* a\n** b\n#c\n:; d", ["a", "b", "c", "d"], id="lists"),
+        pytest.param("*\n* —\n* !", [], id="items without a word"),
+        pytest.param("a\n{|\n|b\n{|\n|c\n|}\n|d\n|}\ne", ["a", "e"], id="nested tables"),
+        pytest.param("a\n:{|\n|b\n  |}\ne", ["a", "e"], id="indented table"),
+        pytest.param("a <TABLE x=y><tr><td>b</table> c", ["a", "c"], id="HTML table"),
+        pytest.param("a\n{|\n! h1 !! h2\n|-\n| b\n\nc", ["a", "c"], id="table without end"),
+        pytest.param("a\n|}\nb", ["a", "b"], id="end of no table"),
+        pytest.param("a\n{{x|\n{|\n|}}\nb", ["a", "b"], id="table open in a template"),
+        pytest.param("{{Infobox\n| a = b\n| c = [[d]]\n\nText.", ["Text."], id="template without end"),
+        pytest.param("a {{x|b [[c]]\nd", ["a d"], id="template without end in a line"),
+        pytest.param("a [[File:b.jpg|thumb|c\nd", ["a d"], id="file without end"),
+        pytest.param("a [[b|c d\ne", ["a c d e"], id="link without end"),
+        pytest.param("a }} b ]] c", ["a b c"], id="ends without beginnings"),
+        pytest.param("----\na", ["a"], id="rule"),
+        pytest.param("-a\n!b", ["-a !b"], id="marks that are text"),
+        pytest.param("<gallery>\nFile:a.jpg|b\n</gallery>c", ["c"], id="gallery"),
+        pytest.param("<pre>a</pre><source>b</source><score>c</score>d", ["d"], id="code and scores"),
+        pytest.param("", [], id="empty page"),
+    ],
+)
+def test_lines_of_a_page(wikitext: str, lines: list[str]) -> None:
+    assert texts(wikitext) == lines
+
+
+def test_headings_go_to_the_paragraph_that_opens_their_section() -> None:
+    page = "a\n== B ==\n=== ''C'' [[d|D]]<ref>x</ref> ===\ne\n\nf\n==G==h\n== I =="
+    assert paragraphs(page, ENGLISH) == [
+        Paragraph("a", None),
+        Paragraph("e", "C D"),
+        Paragraph("f", None),
+        Paragraph("h", "G"),
+    ]
+
+
+def test_namespaces_come_from_the_site() -> None:
+    page = "a [[Fájl:kép|x]][[Kategória:y]]b"
+    assert texts(page, HUNGARIAN) == ["a b"]
+    assert texts(page, ENGLISH) == ["a xKategória:yb"]
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "target"),
+    [
+        ("#REDIRECT [[Cat]]", "Cat"),
+        ("\n#redirect:[[Cat#Tail|x]]", "Cat"),
+        ("#ÁTIRÁNYÍTÁS [[:hu:Macska]]", "Macska"),
+        ("#ПЕРЕНАПРАВЛЕННЯ[[Кіт]]\n{{R}}", "Кіт"),
+        ("#WEITERLEITUNG [[Katze]]", "Katze"),
+        ("# [[Cat]]", None),
+        ("Text #REDIRECT [[Cat]]", None),
+        ("", None),
+    ],
+)
+def test_redirects(wikitext: str, target: str | None) -> None:
+    assert redirect_target(wikitext, HUNGARIAN) == target
+
+
+def test_disambiguation_templates_are_the_wikis_own_and_the_english() -> None:
+    assert is_disambiguation("'''A''' lehet:\n* [[B]]\n{{Egyért|x}}", HUNGARIAN)
+    assert is_disambiguation("{{ disambiguation }}", HUNGARIAN)
+    assert is_disambiguation("__DISAMBIG__", ENGLISH)
+    assert not is_disambiguation("{{egyért}}", ENGLISH)
+    assert not is_disambiguation("The word disambiguation. {{x|disambig}}", ENGLISH)

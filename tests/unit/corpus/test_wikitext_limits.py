@@ -1,0 +1,115 @@
+"""No input raises, explodes or costs more than its length."""
+
+import sys
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertwright.corpus.site import Site
+from bertwright.corpus.wikitext import is_disambiguation, paragraphs, redirect_target
+
+SITE = Site("en", {6: ("File",), 14: ("Category",)})
+
+MARKUP = [
+    "{{", "}}", "[[", "]]", "{|", "|}", "{{{", "}}}", "|", "!", "=", "==", "''", "'''", "'''''",
+    "*", "#", ":", ";", "----", "\n", "\n\n", "(", ")", ",", ".", "—", "&", "&amp;", "&#91;",
+    "<ref>", "</ref>", "<ref/>", "<!--", "-->", "<nowiki>", "</nowiki>", "<br>", "<table>",
+    "</table>", "<math>", "</math>", "<", ">", "[http://a", "]", "__TOC__", "-{", "}-",
+    "nowrap|", "convert|", "lang|", "val|", "File:", "Category:", "[[File:a.jpg|", "[[:",
+    "#redirect", "a", "é", "ক", " ", "\u0301", "\u200d", "\x85", "\u2028"
+]  # fmt: skip
+soup = st.lists(st.sampled_from(MARKUP), max_size=60).map("".join)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(soup | st.text(max_size=200))
+def test_any_text_gives_clean_lines_no_longer_than_itself(wikitext: str) -> None:
+    result = paragraphs(wikitext, SITE)
+    redirect_target(wikitext, SITE)
+    is_disambiguation(wikitext, SITE)
+    for paragraph in result:
+        assert paragraph.text == paragraph.text.strip()
+        assert paragraph.text.splitlines() == [paragraph.text]
+        assert any(map(str.isalnum, paragraph.text))
+        assert unicodedata.is_normalized("NFC", paragraph.text)
+    # Literals of patterns such as " ± " are shorter than the calls they stand in.
+    longest = len(unicodedata.normalize("NFC", wikitext))
+    assert sum(len(paragraph.text) for paragraph in result) <= longest + 8
+
+
+words = st.text("abcdé", min_size=1, max_size=5)
+leaves = words.map(lambda w: (w, w)) | words.map(lambda w: (f"x<ref>{w}</ref>", "x"))
+
+
+def nested(inside: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[str, str]]:
+    """Pairs of markup and the text a reader sees, built around such pairs."""
+    pair = st.lists(inside, min_size=1, max_size=4).map(
+        lambda parts: ("".join(p[0] for p in parts), "".join(p[1] for p in parts))
+    )
+    return st.one_of(
+        pair,
+        pair.map(lambda p: (f"{{{{nowrap|{p[0]}}}}}", p[1])),
+        pair.map(lambda p: (f"{{{{lang|hu|{p[0]}}}}}", p[1])),
+        pair.map(lambda p: (f"[[Target|{p[0]}]]", p[1])),
+        pair.map(lambda p: (f"<i>{p[0]}</i>", p[1])),
+        pair.map(lambda p: (f"x{{{{Unknown|{p[0]}|y={p[0]}}}}}", "x")),
+        pair.map(lambda p: (f"x[[File:y.png|thumb|{p[0]}]]", "x")),
+    )
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.recursive(leaves, nested, max_leaves=12))
+def test_well_formed_nesting_reads_as_composed(pair: tuple[str, str]) -> None:
+    wikitext, text = pair
+    assert [paragraph.text for paragraph in paragraphs(wikitext, SITE)] == [text]
+
+
+def calls(function: Callable[[], object]) -> int:
+    """How many function calls, Python's and C's, the function makes."""
+    count = 0
+
+    def tally(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(tally)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+BAIT = {
+    "open templates": lambda n: "{{" * n,
+    "open links": lambda n: "[[" * n,
+    "open tables": lambda n: "\n{|" * n,
+    "open everything": lambda n: "{{[[\n{|<ref><!-" * n,
+    "nested templates": lambda n: "{{nowrap|a" * n + "}}" * n,
+    "nested links": lambda n: "[[a|b" * n + "]]" * n,
+    "crossing ends": lambda n: "[[" * n + "}}" * n + "\n|}" * n,
+    "open tags": lambda n: "<ref><nowiki><math><b <" * n,
+    "external links": lambda n: "[http://a " * n,
+    "bold": lambda n: "a'''b''c'" * n,
+    "commas": lambda n: ", " * n + ",;" * n,
+    "brackets": lambda n: "( " * n + ") " * n,
+    "headings": lambda n: "=a" * n + "\n==b" * n,
+    "combining marks": lambda n: "a" + "\u0301\u0323" * n,
+}
+
+
+@pytest.mark.parametrize("bait", BAIT.values(), ids=BAIT.keys())
+def test_twice_the_bait_takes_twice_the_calls(bait: Callable[[int], str]) -> None:
+    paragraphs("warm {{nowrap|up}}", SITE)
+    once, twice = (calls(lambda n=n: paragraphs(bait(n), SITE)) for n in (2_000, 4_000))
+    assert twice <= 2.1 * once + 100
+
+
+@pytest.mark.parametrize("bait", BAIT.values(), ids=BAIT.keys())
+def test_a_hundred_thousand_of_anything_ends_without_growing(bait: Callable[[int], str]) -> None:
+    """No recursion limit, no explosion; quadratic work on any of these would take many minutes."""
+    wikitext = bait(100_000)
+    assert sum(len(p.text) for p in paragraphs(wikitext, SITE)) <= len(wikitext)

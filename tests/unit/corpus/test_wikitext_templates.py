@@ -1,0 +1,74 @@
+"""Templates that stand for words: the table's patterns, and the table itself."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bertwright.corpus.wikitext_templates as module
+from bertwright.core.errors import DataError
+from bertwright.corpus.wikitext_templates import Pattern, templates_of
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("convert|93030|km2", "93030 km2"),
+        ("Convert|5|to|10|km|mi|abbr=on", "5 to 10 km"),
+        ("cvt|3|-|4|m", "3 - 4 m"),
+        ("convert|6|ft|2|in|m", "6 ft 2 in"),
+        ("convert|6|ft|2", "6 ft"),
+        ("nowrap|x y", "x y"),
+        ("nowrap|1=a = b", "a = b"),
+        ("lang|hu|szöveg", "szöveg"),
+        ("lang-hu|szöveg", "szöveg"),
+        ("transl|ar|ALA|al-Jazāʾir", "al-Jazāʾir"),
+        ("transl|al-Jazāʾir", "al-Jazāʾir"),
+        ("abbr|km|kilometre", "km"),
+        ("val|6.2|0.1|e=18|u=m/s", "6.2 ± 0.1×10^18 m/s"),
+        ("val|7", "7"),
+        ("frac|1|2", "1/2"),
+        ("frac|3", "1/3"),
+        ("frac|2|1|3", "2 1/3"),
+        ("chem|C|n|H|2n+2", "CnH2n+2"),
+        ("nihongo|tea|茶|cha", "tea (茶, cha)"),
+        ("nihongo|tea|茶", "tea (茶)"),
+        ("as of|2014|lc=y", "as of 2014"),
+        ("as of|2014", "As of 2014"),
+        ("formatnum:1234", "1234"),
+        ("key_press|Ctrl|C", "Ctrl+C"),
+        ("=", "&#61;"),
+        ("lang|hu", ""),
+        ("no such template|x", ""),
+    ],
+)
+def test_calls_read_as_words(call: str, text: str) -> None:
+    assert templates_of("en").text(call) == text
+
+
+def test_a_languages_own_names_hold_there_alone() -> None:
+    assert templates_of("uk").text("нп|Лист|листі|en|Letter") == "листі"
+    assert not templates_of("hu").know("нп")
+    assert templates_of("hu").know(" Nowrap")
+
+
+@pytest.mark.parametrize("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]"])
+def test_a_broken_pattern_is_refused(source: str) -> None:
+    with pytest.raises(DataError, match="template pattern"):
+        Pattern.parse(source)
+
+
+def test_every_pattern_of_the_table_reads_and_cannot_explode() -> None:
+    table = tomllib.loads(Path(module.__file__).with_suffix(".toml").read_text("utf-8"))
+    for language, lines in table.items():
+        templates_of(language)
+        for name, ways in lines.items():
+            assert name == " ".join(name.lower().split()), f"[{language}] {name!r} can never match"
+            if name == "disambiguation":
+                continue
+            for way in [ways] if isinstance(ways, str) else ways:
+                fields = [item for _, items in Pattern.parse(way).groups for item in items]
+                shown = [item for item in fields if not isinstance(item, str) and item.shown]
+                names = [name for item in shown for name in item.names]
+                # Each argument once: a nest of calls grows no faster than its source.
+                assert len(set(names)) == len(names), f"[{language}] {name!r} repeats a field"

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import zstandard
+
+from bertwright.core import rng
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import read_json, write_atomic
+from bertwright.core.log import SILENT
+from bertwright.evaluate.baselines import baselines, majority, token_counts
+from bertwright.evaluate.config import EvaluateConfig
+from bertwright.evaluate.predictions import readable
+from bertwright.evaluate.run import run
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.draw import DrawSettings, heldout_batches
+from bertwright.examples.run import run as make_examples
+from bertwright.examples.store import Store
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.model.saved import save_model
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.run import run as make_vocab
+
+LENGTH = 48
+WHO = ("A molnár", "The miller", "A halász", "The fisher", "Az erdész")
+DOES = ("lát egy", "sees an", "keres egy", "finds an")
+WHAT = ("öreg hidat", "old bridge", "árvíztűrő tükröt", "empty boat", "apró házat")
+
+
+def _document(number: int) -> str:
+    draw = rng.below(rng.key("documents", number), np.arange(15), 60).tolist()
+    parts = zip(draw[0::3], draw[1::3], draw[2::3], strict=True)
+    return "\n".join(f"{WHO[a % 5]} {DOES[b % 4]} {WHAT[c % 5]} ma, {number}." for a, b, c in parts)
+
+
+class Made:
+    """The inputs of the stage, made once for all tests of this file."""
+
+    def __init__(self, folder: Path, next_sentence: bool = True, heldout: float = 0.3) -> None:
+        def shard(draft: Path) -> dict[str, object]:
+            (draft / "shards").mkdir()
+            text = "".join(f"{_document(i)}\n\n" for i in range(40))
+            write_atomic(draft / "shards/00000.txt.zst", zstandard.ZstdCompressor().compress(text.encode()))
+            return {}
+
+        def model(draft: Path) -> dict[str, object]:
+            config = BertConfig(
+                vocab_size=int(self.vocab.counts["entries"]) + 3,
+                hidden_size=24,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                intermediate_size=32,
+                max_position_embeddings=LENGTH,
+                next_sentence=next_sentence,
+            )
+            torch.manual_seed(1)
+            save_model(draft / "model", config, BertForPreTraining(config))
+            return {}
+
+        self.corpus = build(folder / "corpus", Identity("corpus", 1, {}, {}), SILENT, shard)
+        self.vocab = make_vocab(VocabConfig(size=200), self.corpus, folder / "vocab")
+        config = ExamplesConfig(passes=1, heldout=heldout, next_sentence=next_sentence, workers=1)
+        sets = (PlanSet(length=LENGTH),)
+        self.examples = make_examples(config, sets, self.corpus, self.vocab, folder / "examples")
+        self.train = build(folder / "train", Identity("train", 1, {}, {}), SILENT, model)
+
+    def evaluate(self, out: Path, **settings: Any) -> Artifact:
+        config = EvaluateConfig(**{"samples": 3, **settings})
+        return run(config, LENGTH, self.train, self.examples, self.vocab, out)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("made"))
+
+
+def test_unigram_baseline_is_that_of_a_plain_count() -> None:
+    training, labels, size = [3, 3, 3, 5, 6, 6], [3, 5, 7, 3], 8
+    counted, total = Counter(training), len(training)
+    loss = -sum(math.log((counted[t] + 1) / (total + size)) for t in labels) / len(labels)
+    found = baselines(token_counts(np.array(training, np.uint16), size), np.array(labels))
+    assert found == {"unigram_loss": pytest.approx(loss, rel=1e-12), "commonest_accuracy": 0.5, "commonest_id": 3}
+
+
+def test_counting_in_pieces_is_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertwright.evaluate.baselines.AT_ONCE", 7)
+    tokens = rng.below(1, np.arange(100), 13).astype(np.uint16)
+    assert token_counts(tokens, 13).tolist() == [tokens.tolist().count(i) for i in range(13)]
+
+
+def test_majority_is_that_of_either_label() -> None:
+    assert majority([0, 0, 0, 1]) == majority([1, 1, 1, 0]) == 0.75
+
+
+def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> None:
+    artifact = made.evaluate(tmp_path / "evaluate")
+    scores = read_json(artifact.file("scores.json"))
+    assert dict(artifact.counts) == scores
+    settings = DrawSettings(
+        length=LENGTH, max_predictions=LENGTH, mask_rate=0.15, global_batch=1, micro_batch=1, seed=9, phase="x"
+    )
+    batches = list(heldout_batches(made.examples, PlanSet(length=LENGTH), settings))
+    labels = [int(label) for batch in batches for label in batch.labels]
+    store = Store.open(made.examples, "train")
+    counted = Counter(store.tokens.tolist())
+    total, size = sum(counted.values()), store.vocabulary.size
+    assert scores["sequences"] == len(batches) and scores["predictions"] == len(labels)
+    loss = -sum(math.log((counted[t] + 1) / (total + size)) for t in labels) / len(labels)
+    assert scores["unigram_loss"] == pytest.approx(loss, rel=1e-12)
+    commonest = max(counted, key=lambda t: (counted[t], -t))
+    assert scores["commonest_accuracy"] == pytest.approx(labels.count(commonest) / len(labels))
+    random_pairs = sum(int(batch.next_sentence_labels[0]) for batch in batches) / len(batches)
+    assert scores["nsp_majority"] == pytest.approx(max(random_pairs, 1 - random_pairs))
+    assert scores["perplexity"] == pytest.approx(math.exp(scores["mlm_loss"]))
+    # untrained: near the uniform distribution over all rows of the embedding
+    assert scores["mlm_loss"] == pytest.approx(math.log(size + 3), abs=0.3)
+
+
+def test_scores_do_not_depend_on_the_batch(made: Made, tmp_path: Path) -> None:
+    one, other = made.evaluate(tmp_path / "a", batch=1).counts, made.evaluate(tmp_path / "b", batch=64).counts
+    assert one["mlm_loss"] == pytest.approx(other["mlm_loss"], rel=1e-6)
+    assert one["mlm_accuracy"] == other["mlm_accuracy"]
+
+
+def test_at_most_so_many_sequences(made: Made, tmp_path: Path) -> None:
+    assert made.evaluate(tmp_path / "evaluate", max_sequences=5).counts["sequences"] == 5
+
+
+def test_predictions_of_lines_and_of_held_out_sentences(made: Made, tmp_path: Path) -> None:
+    lines = ("A molnár [MASK] egy öreg hidat.",)
+    first = read_json(made.evaluate(tmp_path / "a", cloze=lines).file("predictions.json"))
+    assert first == read_json(made.evaluate(tmp_path / "b", cloze=lines).file("predictions.json"))
+    assert [line["source"] for line in first] == ["cloze", "held-out", "held-out", "held-out"]
+    assert first[0]["text"] == lines[0] and first[0]["gold"] is None
+    heldout_text = " ".join(line.split(", ")[0] for i in range(40) for line in _document(i).splitlines())
+    for line in first[1:]:
+        assert line["text"].count("[MASK]") == 1
+        assert line["text"].replace("[MASK]", line["gold"]).split(", ")[0] in heldout_text
+    for line in first:
+        chances = [entry["probability"] for entry in line["top"]]
+        assert len(chances) == 5 and chances == sorted(chances, reverse=True) and 0 < sum(chances) < 1
+
+
+@pytest.mark.parametrize("line", ["no mask here", "[MASK] and [MASK]"])
+def test_a_line_needs_exactly_one_mask(made: Made, tmp_path: Path, line: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        made.evaluate(tmp_path / "evaluate", cloze=(line,))
+    assert repr(line) in str(caught.value)
+
+
+def test_a_line_must_fit_the_model(made: Made, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=f"the model reads {LENGTH}"):
+        made.evaluate(tmp_path / "evaluate", cloze=("[MASK]" + " molnár" * 60,))
+
+
+def test_without_pairs_there_are_no_pair_scores(tmp_path: Path) -> None:
+    scores = Made(tmp_path, next_sentence=False).evaluate(tmp_path / "evaluate").counts
+    assert scores["sequences"] > 0
+    assert [scores[name] for name in ("nsp_loss", "nsp_accuracy", "nsp_majority")] == [None, None, None]
+
+
+def test_nothing_held_out_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"Raise examples\.heldout"):
+        Made(tmp_path, heldout=0.0).evaluate(tmp_path / "evaluate")
+
+
+def test_readable_text_has_no_blanks_before_commas() -> None:
+    assert readable("A [MASK] , ( az öreg ) „ híd ” alatt .") == "A [MASK], (az öreg) „híd” alatt."

@@ -1,0 +1,73 @@
+"""A small made-up corpus and what the stages make of it."""
+
+from pathlib import Path
+
+import numpy as np
+import zstandard
+
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.log import SILENT
+from bertwright.core.rng import below, key
+from bertwright.examples import run as examples_stage
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.vocab import run as vocab_stage
+from bertwright.vocab.config import VocabConfig
+
+SYLLABLES = ["ba", "cé", "di", "ő", "fu", "gár", "ho", "kí", "lö", "mu", "nyel", "zsa"]
+Text = list[list[str]]  # documents of sentences
+
+
+def text(documents: int, seed: int = 1) -> Text:
+    """Documents of 1 to 12 sentences of 2 to 15 words, the same for the same arguments."""
+    counter = iter(range(10**9))
+    stream = key(seed, "made text")
+
+    def number(low: int, high: int) -> int:
+        return low + int(below(stream, next(counter), high - low + 1)[0])
+
+    def word() -> str:
+        return "".join(SYLLABLES[number(0, len(SYLLABLES) - 1)] for _ in range(number(1, 3)))
+
+    def sentence() -> str:
+        return " ".join(word() for _ in range(number(2, 15))).capitalize() + "."
+
+    return [[sentence() for _ in range(number(1, 12))] for _ in range(documents)]
+
+
+def corpus(folder: Path, shards: list[Text]) -> Artifact:
+    """A corpus artifact with these shards."""
+
+    def make(draft: Path) -> dict[str, int]:
+        (draft / "shards").mkdir(parents=True, exist_ok=True)
+        for number, documents in enumerate(shards):
+            lines = "".join("".join(f"{sentence}\n" for sentence in document) + "\n" for document in documents)
+            (draft / "shards" / f"{number:05}.txt.zst").write_bytes(zstandard.compress(lines.encode()))
+        return {"documents": sum(map(len, shards))}
+
+    return build(folder, Identity("corpus", 1, {"shards": shards}, {}), SILENT, make)
+
+
+def vocabulary(folder: Path, source: Artifact, size: int = 300) -> Artifact:
+    return vocab_stage.run(VocabConfig(size=size, unused=3), source, folder)
+
+
+SETS = (PlanSet(length=64), PlanSet(length=32, documents=(0.0, 0.9)), PlanSet(length=32, documents=(0.9, 1.0)))
+
+
+def examples(folder: Path, **changes: object) -> Artifact:
+    """The examples of two shards of 60 documents, with everything they were made from beside them."""
+    source = corpus(folder / "corpus", [text(60, seed=1), text(60, seed=2)])
+    config = ExamplesConfig.model_validate({"passes": 3, "heldout": 0.1, "workers": 1, **changes})
+    return examples_stage.run(config, SETS, source, vocabulary(folder / "vocab", source), folder / "examples")
+
+
+def rows_of(batch: MicroBatch) -> list[tuple[bytes, bytes, bytes, int]]:
+    """What a batch says of each of its sequences: ids, predicted positions, labels, next-sentence label."""
+    found = []
+    for s in range(len(batch.cu_seqlens) - 1):
+        first, last = batch.cu_seqlens[s], batch.cu_seqlens[s + 1]
+        mine = (batch.prediction_positions >= first) & (batch.prediction_positions < last)
+        parts = (batch.token_ids[first:last], batch.prediction_positions[mine] - first, batch.labels[mine])
+        found.append((*(np.asarray(part, np.int64).tobytes() for part in parts), int(batch.next_sentence_labels[s])))
+    return found

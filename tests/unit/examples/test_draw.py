@@ -1,0 +1,139 @@
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from tests.unit.examples import made
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.examples.batch import batch_hash
+from bertwright.examples.config import PlanSet
+from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.plans import Epochs, Plans
+from bertwright.examples.store import Store
+
+SETTINGS = DrawSettings(
+    length=64, max_predictions=10, mask_rate=0.15, global_batch=50, micro_batch=8, seed=1, phase="one"
+)
+
+
+def changed(**changes: object) -> DrawSettings:
+    return DrawSettings(**{**vars(SETTINGS), **changes})
+
+
+def test_a_step_holds_its_global_batch(examples: Artifact) -> None:
+    draws = open_draws(examples, made.SETS[0], SETTINGS)
+    for world in (1, 2, 3, 7):
+        parts = [draws.step(4, rank, world) for rank in range(world)]
+        assert sum(batch.counts.sequences for rank in parts for batch in rank) == 50
+        for rank, batches in enumerate(parts):
+            predictions = sum(batch.counts.predictions for batch in batches)
+            pairs = sum(int(batch.sequence_weights.sum()) for batch in batches)
+            tokens = sum(batch.counts.tokens for batch in batches)
+            assert draws.counts(4, rank, world) == (predictions, pairs, tokens)
+
+
+def test_the_mean_length_is_that_of_the_first_epoch(examples: Artifact) -> None:
+    size = open_draws(examples, made.SETS[0], SETTINGS).epoch_sizes[0]
+    draws = open_draws(examples, made.SETS[0], changed(global_batch=size))
+    assert draws.mean_tokens == pytest.approx(draws.counts(0)[2] / size)
+
+
+def test_the_same_question_has_the_same_answer(examples: Artifact) -> None:
+    first, second = (open_draws(examples, made.SETS[0], SETTINGS) for _ in range(2))
+    first.step(0)
+    assert [batch_hash(b) for b in first.step(3)] == [batch_hash(b) for b in second.step(3)]
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"phase": "two"}])
+def test_seed_and_phase_change_the_order(examples: Artifact, change: dict[str, object]) -> None:
+    a = open_draws(examples, made.SETS[0], SETTINGS).step(0)
+    b = open_draws(examples, made.SETS[0], changed(**change)).step(0)
+    assert batch_hash(a[0]) != batch_hash(b[0])
+
+
+def test_epochs_follow_each_other_without_a_seam(examples: Artifact) -> None:
+    plans = Plans.open(examples, made.SETS[0])
+    epochs, sizes = Epochs(plans, 1, "one"), plans.sizes
+    total = int(sizes.sum())
+    found = epochs.locate(np.arange(2 * total))
+    assert [(epoch, number) for epoch, number, _ in found] == [(e, e % 3) for e in range(6)]
+    for epoch, _, rows in found:
+        assert sorted(rows.tolist()) == list(range(sizes[epoch % 3])), "each epoch takes every row once"
+    assert found[0][2].tolist() != found[3][2].tolist(), "the same pass comes back in another order"
+    across = epochs.locate(np.arange(sizes[0] - 3, sizes[0] + 2))
+    assert [(e, rows.tolist()) for e, _, rows in across] == [
+        (0, found[0][2][-3:].tolist()),
+        (1, found[1][2][:2].tolist()),
+    ]
+
+
+def test_masks_are_fresh_when_a_pass_returns(examples: Artifact) -> None:
+    """One epoch and the next one over the same pass: the same text without masks, not with them."""
+    total = sum(Plans.open(examples, made.SETS[0]).sizes.tolist())
+    draws = open_draws(examples, made.SETS[0], changed(global_batch=total, mask_rate=0.15))
+    shown: list[Counter[bytes]] = []
+    for step in (0, 1):
+        rows = [row for batch in draws.step(step) for row in made.rows_of(batch)]
+        shown.append(Counter(tokens for tokens, *_ in rows))
+    assert len(shown[0] & shown[1]) < 0.1 * total
+
+
+def test_replacements_follow_the_switch(examples: Artifact) -> None:
+    vocabulary = Store.open(examples).vocabulary
+    reserved = {vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, *vocabulary.unused}
+    seen = {}
+    for kind in ("words", "all"):
+        draws = open_draws(
+            examples, made.SETS[0], changed(random_tokens=kind, mask_rate=0.9, max_predictions=64, global_batch=600)
+        )
+        tokens = np.concatenate([batch.token_ids[batch.prediction_positions] for batch in draws.step(0)])
+        seen[kind] = reserved & set(tokens.tolist())
+    assert not seen["words"] and seen["all"]
+
+
+def test_shares_of_the_documents_have_no_text_in_common(examples: Artifact) -> None:
+    store = Store.open(examples)
+    owner = np.repeat(np.arange(len(store.hashes)), np.diff(store.documents.astype(int)))
+    of_token = np.repeat(owner, store.sentences)
+    touched = []
+    for plan_set in made.SETS[1:]:
+        plans = Plans.open(examples, plan_set)
+        documents: set[int] = set()
+        for number, rows in enumerate(plans.rows):
+            shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], np.arange(len(rows)), side="right")]
+            documents |= set(of_token[rows["a_start"] + shift]) | set(of_token[rows["b_start"] + shift])
+        touched.append(documents)
+    assert touched[0] and touched[1] and not touched[0] & touched[1]
+
+
+def test_held_out_batches_are_the_same_for_every_run(examples: Artifact) -> None:
+    a, b = (
+        [batch_hash(x) for x in heldout_batches(examples, made.SETS[0], s)]
+        for s in (SETTINGS, changed(seed=9, phase="x"))
+    )
+    assert a == b and len(a) > 1
+    plans = Plans.open(examples, made.SETS[0], "heldout")
+    assert sum(x.counts.sequences for x in heldout_batches(examples, made.SETS[0], SETTINGS)) == plans.sizes[0]
+
+
+def test_held_out_can_be_thinned_and_shared(examples: Artifact) -> None:
+    whole = [row for batch in heldout_batches(examples, made.SETS[0], SETTINGS) for row in made.rows_of(batch)]
+    few = [row for batch in heldout_batches(examples, made.SETS[0], SETTINGS, most=9) for row in made.rows_of(batch)]
+    assert few == [whole[i * len(whole) // 9] for i in range(9)]
+    ranks = [
+        batch for rank in range(3) for batch in heldout_batches(examples, made.SETS[0], SETTINGS, rank=rank, world=3)
+    ]
+    assert sorted(row for batch in ranks for row in made.rows_of(batch)) == sorted(whole)
+
+
+def test_plans_that_were_not_made_are_named(examples: Artifact) -> None:
+    with pytest.raises(ArtifactError, match=r"no train plans '128', only 64, 32-0-0\.9, 32-0\.9-1"):
+        Plans.open(examples, PlanSet(length=128))
+
+
+def test_drawing_needs_neither_torch_nor_tokenizers() -> None:
+    code = "import sys, bertwright.examples.draw; assert not {'torch', 'tokenizers', 'zstandard'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,95 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+from tests.unit.examples import made
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import DataError
+from bertwright.examples import run as stage
+from bertwright.examples import shard
+from bertwright.examples.batch import batch_hash
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.draw import DrawSettings, open_draws
+
+
+def contents(artifact: Artifact) -> dict[str, str]:
+    return {name: hashlib.sha256(artifact.file(name).read_bytes()).hexdigest() for name in artifact.names()}
+
+
+def test_files_and_counts(examples: Artifact) -> None:
+    names = examples.names()
+    assert "vocabulary.json" in names and "store/train.tokens" in names and "plans/train/32-0.9-1/02.rows" in names
+    assert "plans/heldout/32/00.rows" in names and "plans/heldout/32/01.rows" not in names
+    counts = examples.counts
+    assert counts["documents"] == 120 == counts["train"]["documents"] + counts["heldout"]["documents"]
+    assert examples.file("plans/train/64/00.rows").stat().st_size == 13 * counts["train"]["rows"]["64"][0]
+    assert not (examples.path / ".parts").exists()
+
+
+def test_two_workers_make_the_same_bytes(examples: Artifact, tmp_path: Path) -> None:
+    assert contents(made.examples(tmp_path, workers=2)) == contents(examples)
+
+
+def test_an_interrupted_stage_keeps_finished_shards(
+    examples: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = shard._tokenised
+    read: list[int] = []
+
+    def killed_at_the_second(task: shard.ShardTask) -> object:
+        if task.number == 1 and not read.count(1):
+            read.append(1)
+            raise KeyboardInterrupt
+        read.append(task.number)
+        return whole(task)
+
+    monkeypatch.setattr(shard, "_tokenised", killed_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        made.examples(tmp_path)
+    assert not (tmp_path / "examples").exists()
+    assert contents(made.examples(tmp_path)) == contents(examples)
+    assert read == [0, 1, 1], "shard 0 was read once"
+
+
+def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
+    artifact = made.examples(tmp_path, next_sentence=False)
+    settings = DrawSettings(64, 10, 0.15, 20, 8, 1, "one")
+    draws = open_draws(artifact, made.SETS[0], settings)
+    for batch in draws.step(0):
+        assert not batch.segment_ids.any() and not batch.sequence_weights.any()
+    assert draws.counts(0)[1] == 0
+
+
+def test_no_document_held_out_is_an_error_with_a_way_out(examples: Artifact, tmp_path: Path) -> None:
+    base = examples.path.parent
+    inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
+    with pytest.raises(DataError, match=r"examples\.heldout=1e-05.*Raise it \(here to 0\.083 or more\)"):
+        stage.run(ExamplesConfig(heldout=1e-5, workers=1), made.SETS[:1], *inputs, tmp_path / "examples")
+    assert not (tmp_path / "examples").exists()
+    none = stage.run(ExamplesConfig(heldout=0.0, workers=1), made.SETS[:1], *inputs, tmp_path / "examples")
+    assert none.counts["heldout"]["documents"] == 0
+
+
+def test_an_empty_share_is_an_error(examples: Artifact, tmp_path: Path) -> None:
+    base = examples.path.parent
+    inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
+    sets = (PlanSet(length=32, documents=(0.5, 0.5001)),)
+    with pytest.raises(DataError, match=r"no training examples for 32-0\.5-0\.5001"):
+        stage.run(ExamplesConfig(workers=1), sets, *inputs, tmp_path / "examples")
+
+
+def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Path) -> None:
+    base = examples.path.parent
+    inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
+    config = ExamplesConfig(passes=3, heldout=0.1, workers=1)
+    alone = stage.run(config, made.SETS[:1], *inputs, tmp_path / "examples")
+    settings = DrawSettings(64, 10, 0.15, 20, 8, 1, "one")
+    hashes = [[batch_hash(b) for b in open_draws(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize("documents", [(0.5, 0.5), (0.9, 0.1), (-0.1, 0.5), (0.0, 1.1)])
+def test_a_share_must_be_a_range(documents: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="must rise within 0 and 1"):
+        PlanSet(length=128, documents=documents)

@@ -1,0 +1,101 @@
+"""A small trained model with everything that the export reads: corpus, vocabulary, train and evaluate artifacts."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+import zstandard
+
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.files import write_atomic, write_json
+from bertwright.core.log import SILENT
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.model.saved import save_model
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.run import run as make_vocab
+
+SENTENCES = (
+    "Az árvíztűrő tükörfúrógép Győrben készült.",
+    "A főváros Budapest, a folyó a Duna.",
+    "The river flows through the old town.",
+    "An old mill stands by the river.",
+)
+
+
+class Trained(NamedTuple):
+    train: Artifact
+    vocab: Artifact
+    evaluate: Artifact
+
+
+def _corpus(out: Path) -> Artifact:
+    def make(draft: Path) -> dict[str, object]:
+        (draft / "shards").mkdir()
+        text = "\n\n".join("\n".join(SENTENCES) for _ in range(3)) + "\n\n"
+        write_atomic(draft / "shards/00000.txt.zst", zstandard.ZstdCompressor().compress(text.encode()))
+        source = {"name": "Wikipédia", "base": "https://hu.wikipedia.org/wiki/Kezdőlap", "licence": "CC BY-SA"}
+        return {"kept": 3, "sentences": 12, "words": 72, "sources": [source]}
+
+    return build(out, Identity("corpus", 1, {"corpus": {"language": "hu"}}, {}), SILENT, make)
+
+
+def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> Artifact:
+    def make(draft: Path) -> dict[str, object]:
+        config = BertConfig(
+            vocab_size=int(vocab.counts["entries"]) + extra_rows,
+            hidden_size=24,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            intermediate_size=40,
+            max_position_embeddings=64,
+            initializer_range=0.3,
+            next_sentence=next_sentence,
+        )
+        torch.manual_seed(0)
+        save_model(draft / "model", config, BertForPreTraining(config), vocab.file("vocab.txt").read_bytes())
+        counts = {
+            "steps": 10,
+            "sequences_seen": 80,
+            "tokens_seen": 4000,
+            "train_seconds": 2.5,
+            "ranks": 1,
+            "device": "cpu",
+        }
+        return counts
+
+    return build(out, Identity("train", 1, {}, {"vocab": vocab.fingerprint}), SILENT, make)
+
+
+def _evaluate(out: Path, train: Artifact) -> Artifact:
+    def make(draft: Path) -> dict[str, object]:
+        write_json(
+            draft / "predictions.json", [{"text": "A főváros [MASK], a folyó a Duna.", "gold": "Budapest", "top": []}]
+        )
+        return {
+            "mlm_loss": 3.2,
+            "mlm_accuracy": 0.41,
+            "nsp_accuracy": 0.75,
+            "unigram_loss": 5.1,
+            "commonest_accuracy": 0.06,
+            "nsp_majority": 0.5,
+            "predictions": 100,
+            "sequences": 10,
+        }
+
+    return build(out, Identity("evaluate", 1, {}, {"train": train.fingerprint}), SILENT, make)
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Callable[..., Trained]:
+    """Makes the artifacts; `extra_rows` pads the embedding beyond the vocabulary."""
+
+    def make(lower_case: bool = False, next_sentence: bool = True, extra_rows: int = 0) -> Trained:
+        config = VocabConfig(size=160, min_frequency=1, lower_case=lower_case)
+        vocab = make_vocab(config, _corpus(tmp_path / "corpus"), tmp_path / "vocab")
+        train = _train(tmp_path / "train", vocab, next_sentence, extra_rows)
+        return Trained(train, vocab, _evaluate(tmp_path / "evaluate", train))
+
+    return make

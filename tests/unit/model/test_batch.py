@@ -1,0 +1,51 @@
+from dataclasses import fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.model.conftest import MakeBatch
+
+from bertwright.model.attention import Kernel
+from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+
+
+def as_arrays(batch: PackedBatch) -> SimpleNamespace:
+    names = [field.name for field in fields(batch) if field.name != "max_seqlen"]
+    return SimpleNamespace(**{name: getattr(batch, name).numpy() for name in names})
+
+
+def test_packed_restores_types_and_measures_the_longest_sequence(tiny: BertConfig, make_batch: MakeBatch) -> None:
+    batch = make_batch(tiny, [4, 9, 5])
+    arrays = as_arrays(batch)
+    arrays.token_ids = arrays.token_ids.astype(np.uint16)
+    arrays.token_ids.flags.writeable = False  # as memory-mapped stores give them
+    result = packed(arrays)
+    assert result.max_seqlen == 9
+    for field in fields(batch):
+        if field.name != "max_seqlen":
+            tensor, expected = getattr(result, field.name), getattr(batch, field.name)
+            assert tensor.dtype == expected.dtype and torch.equal(tensor, expected), field.name
+
+
+@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+def test_an_empty_batch_gives_loss_and_gradients_of_zero(tiny: BertConfig, kernel: Kernel) -> None:
+    names = [field.name for field in fields(PackedBatch) if field.name not in ("max_seqlen", "cu_seqlens")]
+    batch = packed(SimpleNamespace(cu_seqlens=np.array([0]), **{name: np.array([]) for name in names}))
+    model = BertForPreTraining(tiny, kernel)
+    mlm, nsp = model(batch)
+    assert mlm.shape == (0, 61) and nsp.shape == (0, 2)
+    loss = mlm_loss_sum(mlm, batch.labels, batch.weights)
+    loss = loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+    loss.backward()
+    assert float(loss.detach()) == 0
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+
+
+def test_to_moves_every_tensor(tiny: BertConfig, make_batch: MakeBatch) -> None:
+    moved = make_batch(tiny, [4, 9]).to("meta")
+    assert {getattr(moved, field.name).device.type for field in fields(moved) if field.name != "max_seqlen"} == {"meta"}
+    assert moved.max_seqlen == 9

@@ -1,0 +1,105 @@
+"""Parity with transformers on copied weights: hidden states, logits, losses and gradients."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.model.conftest import MakeBatch
+from torch import Tensor
+
+from bertwright.model.attention import Kernel
+from bertwright.model.batch import PackedBatch
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.model.hub import from_hf, hf_config, to_hf
+from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+
+transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
+
+SHAPES = {
+    "tiny": {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512},
+    "narrow heads": {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 12, "intermediate_size": 200},
+    "one head": {"hidden_size": 40, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 24},
+}
+LENGTHS = {"ragged": [33, 5, 64, 5, 17, 1], "full": [48, 48, 48]}
+
+
+def config_of(shape: str, **more: Any) -> BertConfig:
+    sizes = {"vocab_size": 499, "max_position_embeddings": 64, "initializer_range": 0.1}
+    return BertConfig(**sizes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SHAPES[shape], **more)
+
+
+def theirs(config: BertConfig, model: BertForPreTraining) -> Any:
+    settings = hf_config(config)
+    network = getattr(transformers, settings["architectures"][0])(transformers.BertConfig(**settings))
+    tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
+    missing, unexpected = network.load_state_dict(to_hf(model.state_dict()), strict=False)
+    assert set(missing) <= tied and not unexpected
+    return network.to(next(model.parameters()).dtype)
+
+
+def padded_inputs(batch: PackedBatch) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """Their [B, S] inputs; labels with -100 where nothing is predicted; and where our T tokens lie in them."""
+    lengths = batch.cu_seqlens.diff()
+    mask = torch.arange(batch.max_seqlen) < lengths[:, None]
+    spread = {"input_ids": batch.token_ids, "token_type_ids": batch.segment_ids}
+    inputs = {name: torch.zeros(mask.shape, dtype=torch.long).masked_scatter(mask, x) for name, x in spread.items()}
+    labels_T = torch.full_like(batch.token_ids, -100).index_copy(0, batch.prediction_positions, batch.labels)
+    labels = torch.full(mask.shape, -100).masked_scatter(mask, labels_T)
+    return inputs | {"attention_mask": mask.long()}, labels, mask
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=["fp32", "fp64"])
+def test_same_network(make_batch: MakeBatch, shape: str, lengths: str, dtype: torch.dtype, tolerance: float) -> None:
+    torch.manual_seed(3)
+    config = config_of(shape)
+    model = BertForPreTraining(config).to(dtype)
+    peer, batch = theirs(config, model), make_batch(config, LENGTHS[lengths])
+    inputs, labels, mask = padded_inputs(batch)
+    expected = peer(**inputs, labels=labels, next_sentence_label=batch.next_sentence_labels, output_hidden_states=True)
+    expected.loss.backward()
+    mlm, nsp = model(batch)
+    mlm_loss = mlm_loss_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
+    loss = mlm_loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights) / len(nsp)
+    loss.backward()
+
+    def close(ours: Tensor, other: Tensor, what: str) -> None:
+        torch.testing.assert_close(ours, other, rtol=0, atol=tolerance, msg=lambda m: f"{what}: {m}")
+
+    close(model.bert(batch), expected.hidden_states[-1][mask], "hidden states")
+    close(mlm, expected.prediction_logits[labels != -100], "MLM logits")
+    close(nsp, expected.seq_relationship_logits, "NSP logits")
+    close(loss, expected.loss, "loss")
+    gradients = from_hf({name: p.grad for name, p in peer.named_parameters()})
+    assert gradients.keys() == model.state_dict().keys()
+    for name, parameter in model.named_parameters():
+        close(parameter.grad, gradients[name], f"gradient of {name}")
+
+
+@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+def test_same_network_without_next_sentence(make_batch: MakeBatch, kernel: Kernel) -> None:
+    torch.manual_seed(4)
+    config = config_of("tiny", next_sentence=False)
+    model = BertForPreTraining(config, kernel)
+    batch = make_batch(config, LENGTHS["ragged"])
+    inputs, labels, _ = padded_inputs(batch)
+    expected = theirs(config, model)(**inputs, labels=labels)
+    mlm, _ = model(batch)
+    torch.testing.assert_close(mlm, expected.logits[labels != -100], rtol=0, atol=1e-5)
+    loss = mlm_loss_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
+    torch.testing.assert_close(loss, expected.loss, rtol=0, atol=1e-5)
+
+
+def test_a_saved_peer_comes_back_and_ours_loads_there(tmp_path: Any) -> None:
+    """Their folder -> our tensors -> their folder: nothing changes."""
+    from safetensors.torch import load_file
+
+    torch.manual_seed(5)
+    config = config_of("one head")
+    model = BertForPreTraining(config)
+    theirs(config, model).save_pretrained(tmp_path)
+    state = from_hf(load_file(tmp_path / "model.safetensors"))
+    assert state.keys() == model.state_dict().keys()
+    assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())

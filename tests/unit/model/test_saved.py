@@ -1,0 +1,68 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bertwright.core.errors import ArtifactError
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.model.saved import load_model, save_model
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiny: BertConfig) -> Path:
+    torch.manual_seed(0)
+    save_model(tmp_path / "model", tiny, BertForPreTraining(tiny), b"[PAD]\n[UNK]\n")
+    return tmp_path / "model"
+
+
+def test_round_trip(folder: Path, tiny: BertConfig) -> None:
+    torch.manual_seed(0)
+    original = BertForPreTraining(tiny).state_dict()
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    loaded = load_model(folder, kernel="padded")
+    assert torch.equal(before, torch.get_rng_state())
+    assert loaded.config == tiny and loaded.bert.kernel == "padded"
+    assert all(torch.equal(tensor, original[name]) for name, tensor in loaded.state_dict().items())
+    assert all(p.requires_grad and p.device.type == "cpu" for p in loaded.parameters())
+    assert (folder / "vocab.txt").read_bytes() == b"[PAD]\n[UNK]\n"
+
+
+def test_the_tied_decoder_is_stored_once_and_nothing_else_lies_there(folder: Path, tiny: BertConfig) -> None:
+    stored = load_file(folder / "model.safetensors")
+    assert [list(t.shape) for t in stored.values()].count([tiny.vocab_size, tiny.hidden_size]) == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
+
+
+def test_without_next_sentence(tmp_path: Path, tiny: BertConfig) -> None:
+    config = tiny.model_copy(update={"next_sentence": False})
+    save_model(tmp_path, config, BertForPreTraining(config))
+    assert load_model(tmp_path).nsp is None
+    assert not (tmp_path / "vocab.txt").exists()
+
+
+def test_wrong_tensors_are_named(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    norm = tensors.pop("mlm.norm.weight")
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ArtifactError, match=r"missing mlm\.norm\.weight"):
+        load_model(folder)
+    save_file(tensors | {"mlm.norm.weight": norm[:-1].clone(), "stray": norm}, folder / "model.safetensors")
+    with pytest.raises(ArtifactError, match=r"unexpected stray; mlm\.norm\.weight has shape \[23\].* says \[24\]"):
+        load_model(folder)
+
+
+def test_damaged_or_absent_files(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ArtifactError, match="cannot load the model"):
+        load_model(folder)
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"hiden": 1}))
+    with pytest.raises(ArtifactError, match="unknown key 'hiden'"):
+        load_model(folder)
+    with pytest.raises(ArtifactError, match=r"config\.json"):
+        load_model(folder / "absent")

@@ -1,0 +1,144 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.reference.lamb import ReferenceLamb
+from torch import Tensor
+
+from bertwright.optim.clip import clip_global_norm
+from bertwright.optim.lamb import Lamb
+
+SHAPES = {
+    "matrix": (37, 24),
+    "table": (300, 24),
+    "zero weight": (6, 4),
+    "zero gradient": (5, 7),
+    "bias": (24,),
+    "norm": (24,),
+}
+UNDECAYED = ("bias", "norm")
+
+
+def start() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    weights = {name: random.normal(scale=0.1, size=shape).astype(np.float32) for name, shape in SHAPES.items()}
+    weights["zero weight"][:] = 0
+    return weights
+
+
+def gradients(step: int) -> dict[str, np.ndarray]:
+    """Lengths from far below the clipping limit to far above it."""
+    random = np.random.default_rng(100 + step)
+    scale = 10.0 ** (step % 5 - 3)
+    made = {name: (random.normal(size=shape) * scale).astype(np.float32) for name, shape in SHAPES.items()}
+    made["zero gradient"][:] = 0
+    return made
+
+
+def ours(weights: dict[str, np.ndarray], **options: Any) -> tuple[dict[str, torch.nn.Parameter], Lamb]:
+    named = {name: torch.nn.Parameter(torch.tensor(w)) for name, w in weights.items()}
+    decaying = [p for name, p in named.items() if name not in UNDECAYED]
+    groups = [
+        {"params": decaying, "weight_decay": 0.01},
+        {"params": [named[name] for name in UNDECAYED], "weight_decay": 0.0},
+    ]
+    return named, Lamb(groups, lr=0.0, **options)
+
+
+def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max_norm: float = 1.0) -> None:
+    for step in steps:
+        for name, gradient in gradients(step).items():
+            named[name].grad = torch.tensor(gradient)
+        clip_global_norm(named.values(), max_norm)
+        for group in optimizer.param_groups:
+            group["lr"] = 6e-3 / (step + 1)
+        optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("options", "reference"),
+    [
+        ({}, {}),
+        ({"trust_ratio_on_undecayed": True}, {"nvlamb": True}),
+        ({"bias_correction": False}, {"bias_correction": False}),
+        ({"betas": (0.8, 0.99), "eps": 1e-4}, {"betas": (0.8, 0.99), "eps": 1e-4}),
+    ],
+    ids=["nvidia", "nvlamb", "uncorrected", "other betas"],
+)
+@pytest.mark.parametrize("max_norm", [1.0, 0.0])
+def test_twenty_updates_agree_with_the_plain_rule(
+    options: dict[str, Any], reference: dict[str, Any], max_norm: float
+) -> None:
+    weights = start()
+    named, optimizer = ours(weights, **options)
+    run(named, optimizer, range(20), max_norm)
+    decay = {name: 0.0 if name in UNDECAYED else 0.01 for name in SHAPES}
+    doubles = {name: w.astype(np.float64) for name, w in weights.items()}
+    plain = ReferenceLamb(doubles, decay, max_grad_norm=max_norm, **reference)
+    for step in range(20):
+        plain.update(gradients(step), 6e-3 / (step + 1))
+    for name, expected in plain.weights.items():
+        got = named[name].detach().double().numpy()
+        assert np.linalg.norm(got - expected) <= 1e-6 * np.linalg.norm(expected), name
+        assert np.linalg.norm(expected - weights[name]) > 1e-3 * np.linalg.norm(expected) or name == "zero gradient", (
+            name
+        )
+
+
+def test_zero_gradients_leave_only_decay_and_zero_weights_leave_zero() -> None:
+    named, optimizer = ours(
+        {"matrix": np.zeros((2, 2), np.float32), **{name: np.ones(3, np.float32) for name in UNDECAYED}}
+    )
+    for p in named.values():
+        p.grad = torch.zeros_like(p)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    optimizer.step()
+    assert torch.equal(named["matrix"], torch.zeros(2, 2)) and torch.equal(named["bias"], torch.ones(3))
+
+
+def test_parameters_without_gradient_do_not_move() -> None:
+    named, optimizer = ours(start())
+    before = named["table"].detach().clone()
+    optimizer.step()
+    assert not optimizer.state
+    for name, p in named.items():
+        p.grad = None if name == "table" else torch.ones_like(p)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    optimizer.step()
+    assert torch.equal(named["table"], before) and named["table"] not in optimizer.state
+
+
+def test_norms_of_shards_reduce_to_those_of_the_whole() -> None:
+    """Half of each tensor's rows, with the squares of the other half added, moves as the whole does."""
+    whole, optimizer = ours({name: w for name, w in start().items() if name in ("matrix", *UNDECAYED)})
+    seen: list[Tensor] = []
+    optimizer.reduce_norms = lambda squares: (seen.append(squares.clone()), squares)[1]
+    for p in whole.values():
+        p.grad = torch.ones_like(p)
+    halves = {name: p.detach().numpy()[: len(p) // 2].copy() for name, p in whole.items()}
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    optimizer.step()
+    parts, sharded = ours(halves, reduce_norms=lambda squares: seen[0])
+    for p in parts.values():
+        p.grad = torch.ones_like(p)
+    for group in sharded.param_groups:
+        group["lr"] = 0.1
+    sharded.step()
+    assert seen[0].shape == (2, 3) and seen[0].dtype == torch.float64
+    for name, p in parts.items():
+        torch.testing.assert_close(p, whole[name][: len(p)], rtol=1e-6, atol=0)
+
+
+def test_state_dict_round_trip_goes_on_bit_for_bit() -> None:
+    named, optimizer = ours(start())
+    run(named, optimizer, range(5))
+    other_named, other = ours(start())
+    run(other_named, other, range(3))
+    third_named, third = ours({name: p.detach().numpy().copy() for name, p in other_named.items()})
+    third.load_state_dict(other.state_dict())
+    run(third_named, third, range(3, 5))
+    assert all(torch.equal(third_named[name], p) for name, p in named.items())

@@ -1,0 +1,134 @@
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load, save
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer
+
+from bertwright.core.errors import CheckpointError
+from bertwright.optim.build import build_optimizer
+from bertwright.optim.config import AdamWConfig, LambConfig
+from bertwright.optim.lamb import Lamb
+from bertwright.optim.state import load_named_state, named_state, reset_steps
+
+CONFIGS = [LambConfig(), AdamWConfig()]
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 16)
+        self.inner = nn.Linear(16, 32)
+        self.norm = nn.LayerNorm(32)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.norm(torch.tanh(self.inner(self.table(ids)))).square()[:, ::3].sum()
+
+
+def build(config: Any) -> tuple[Small, Optimizer]:
+    torch.manual_seed(0)
+    model = Small()
+    return model, build_optimizer(config, model)
+
+
+def train(model: Small, optimizer: Optimizer, steps: range) -> None:
+    for step in steps:
+        optimizer.zero_grad()
+        ids = torch.randint(0, 50, (20,), generator=torch.Generator().manual_seed(step))
+        model(ids).backward()
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01
+        optimizer.step()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.kind)
+def test_five_steps_are_three_saved_loaded_and_two(config: Any) -> None:
+    model, optimizer = build(config)
+    train(model, optimizer, range(5))
+    halfway, its_optimizer = build(config)
+    train(halfway, its_optimizer, range(3))
+    file = save({**named_state(its_optimizer, halfway)})
+    resumed, new_optimizer = build(config)
+    resumed.load_state_dict(halfway.state_dict())
+    load_named_state(new_optimizer, resumed, load(file))
+    train(resumed, new_optimizer, range(3, 5))
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
+    expected, got = named_state(optimizer, model), named_state(new_optimizer, resumed)
+    assert expected.keys() == got.keys()
+    assert all(torch.equal(expected[name], got[name]) for name in expected)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.kind)
+def test_names_and_counter(config: Any) -> None:
+    model, optimizer = build(config)
+    assert list(named_state(optimizer, model)) == ["step"]
+    train(model, optimizer, range(2))
+    state = named_state(optimizer, model)
+    moments = {f"{moment}.{name}" for moment in ("exp_avg", "exp_avg_sq") for name, _ in model.named_parameters()}
+    assert state.keys() == {"step", *moments}
+    assert int(state["step"]) == 2 and state["step"].dtype == torch.int64
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.kind)
+def test_hand_over_keeps_moments_and_resets_the_counter(config: Any) -> None:
+    model, optimizer = build(config)
+    train(model, optimizer, range(3))
+    before = {name: tensor.clone() for name, tensor in named_state(optimizer, model).items()}
+    reset_steps(optimizer)
+    after = named_state(optimizer, model)
+    assert int(after["step"]) == 0
+    assert all(torch.equal(after[name], before[name]) for name in before if name != "step")
+    fresh_model, fresh = build(config)
+    fresh_model.load_state_dict(model.state_dict())
+    load_named_state(fresh, fresh_model, after)
+    for pair in ((model, optimizer), (fresh_model, fresh)):
+        train(*pair, range(3, 4))
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh_model.parameters(), strict=True))
+
+
+def test_state_before_the_first_step_loads_as_a_fresh_start() -> None:
+    model, optimizer = build(LambConfig())
+    nothing = named_state(optimizer, model)
+    train(model, optimizer, range(1))
+    load_named_state(optimizer, model, nothing)
+    assert not optimizer.state
+
+
+def test_the_state_of_another_model_is_refused_by_name() -> None:
+    model, optimizer = build(LambConfig())
+    train(model, optimizer, range(1))
+    state = dict(named_state(optimizer, model))
+    moment = state.pop("exp_avg.inner.weight")
+    with pytest.raises(CheckpointError, match=r"exp_avg\.inner\.weight is missing"):
+        load_named_state(optimizer, model, state)
+    with pytest.raises(CheckpointError, match=r"exp_avg\.inner\.weight has shape \[32\], not \[32, 16\]"):
+        load_named_state(optimizer, model, state | {"exp_avg.inner.weight": moment[:, 0]})
+    with pytest.raises(CheckpointError, match="stray is unexpected"):
+        load_named_state(optimizer, model, state | {"exp_avg.inner.weight": moment, "stray": moment})
+
+
+def test_unequal_counters_are_refused() -> None:
+    model, optimizer = build(AdamWConfig())
+    train(model, optimizer, range(1))
+    optimizer.state[model.inner.weight]["step"] += 1
+    with pytest.raises(CheckpointError, match=r"different numbers of updates \(\[1, 2\]\)"):
+        named_state(optimizer, model)
+
+
+def test_build_chooses_by_kind_and_applies_the_settings() -> None:
+    model = Small()
+    adamw = build_optimizer(AdamWConfig(betas=(0.8, 0.9), eps=1e-7, weight_decay=0.1), model)
+    assert isinstance(adamw, AdamW) and adamw.defaults["fused"]
+    assert [(g["betas"], g["eps"], g["weight_decay"]) for g in adamw.param_groups] == [
+        ((0.8, 0.9), 1e-7, 0.1),
+        ((0.8, 0.9), 1e-7, 0.0),
+    ]
+    lamb = build_optimizer(LambConfig(betas=(0.7, 0.9), bias_correction=False, trust_ratio_on_undecayed=True), model)
+    assert isinstance(lamb, Lamb) and [g["weight_decay"] for g in lamb.param_groups] == [0.01, 0.0]
+    assert (lamb.betas, lamb.eps, lamb.bias_correction, lamb.trust_ratio_on_undecayed) == (
+        (0.7, 0.9),
+        1e-6,
+        False,
+        True,
+    )

@@ -1,0 +1,171 @@
+"""A finished run folder as the stages leave it, with invented numbers."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.files import write_atomic
+from bertwright.core.log import SILENT
+
+CORPUS = {
+    "pages": 5200,
+    "redirects": 900,
+    "other_namespaces": 300,
+    "disambiguations": 100,
+    "documents": 3900,
+    "dropped": {"min_sentences": 800, "language": 50, "empty": 12},
+    "duplicates": 8,
+    "kept": 3030,
+    "sentences": 81_234,
+    "words": 1_234_567,
+    "text_bytes": 9_876_543,
+    "source_bytes": 23_456_789,
+    "sources": [
+        {"name": "Wikipédia", "base": "https://hu.wikipedia.org/wiki/Kezd%C5%91lap", "licence": "CC BY-SA", "cut": None}
+    ],
+}
+VOCABULARY = {
+    "entries": 4000,
+    "fertility": 1.52,
+    "unknown_rate": 0.00021,
+    "single_character_rate": 0.08,
+    "unused_rate": 0.01,
+    "sample_words": 300_000,
+    "lower_case": False,
+    "strip_accents": False,
+}
+EXAMPLES = {
+    "train": {"documents": 2900, "sentences": 78_000, "tokens": 1_800_000, "rows": {"64": [30_000] * 4}},
+    "heldout": {"documents": 130, "sentences": 3234, "tokens": 80_000, "rows": {"64": [1400]}},
+}
+TRAIN = {
+    "parameters": 4_386_178,
+    "steps": 900,
+    "tokens_seen": 7_300_000,
+    "tokens_per_second": 51_234.5,
+    "train_seconds": 142.4,
+    "peak_memory_bytes": 700_000_000,
+    "device": "cpu",
+    "ranks": 1,
+    "threads": 2,
+    "torch": "2.13.0",
+}
+SCORES = {
+    "mlm_loss": 2.31,
+    "mlm_accuracy": 0.48,
+    "perplexity": 10.07,
+    "nsp_accuracy": 0.91,
+    "nsp_majority": 0.52,
+    "unigram_loss": 5.9,
+    "commonest_accuracy": 0.061,
+    "commonest_token": ".",
+    "predictions": 12_000,
+    "sequences": 1400,
+}
+EXPORT = {"transformers": "5.23.0", "mlm_difference": 3.1e-6, "nsp_difference": 1e-6}
+PREDICTIONS = [
+    {
+        "source": "cloze",
+        "text": "Budapest [MASK] fővárosa.",
+        "gold": None,
+        "top": [("Magyarország", 0.72), ("a", 0.08), ("Ausztria", 0.04), ("az", 0.02), ("##s", 0.01)],
+    },
+    {
+        "source": "held-out",
+        "text": "Az árvíztűrő tükörfúrógép Győrben [MASK], ahol a folyó <széles> & mély.",
+        "gold": "készült",
+        "top": [("készült", 0.44), ("született", 0.21), ("van", 0.1), ("áll", 0.03), ("lett", 0.012)],
+    },
+]
+NETWORK = {
+    "num_hidden_layers": 2,
+    "hidden_size": 128,
+    "num_attention_heads": 2,
+    "intermediate_size": 512,
+    "max_position_embeddings": 64,
+    "vocab_size": 4000,
+    "hidden_dropout_prob": 0.0,
+    "next_sentence": True,
+}
+PHASE = {
+    "length": 64,
+    "batch": 128,
+    "learning_rate": 0.002,
+    "schedule": "linear",
+    "warmup": 0.1,
+    "mask_rate": 0.15,
+}
+SETTINGS = {"train": {"phases": [PHASE, PHASE]}, "optim": {"kind": "adamw", "weight_decay": 0.01}}
+
+
+def metrics() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for step in range(10, 910, 10):
+        phase, within, steps = (0, step, 600) if step <= 600 else (1, step - 600, 300)
+        rows.append(
+            {
+                "phase": phase,
+                "step": within,
+                "steps": steps,
+                "total_steps": step,
+                "mlm_loss": 2.2 + 6 * math.exp(-step / 200) + 0.08 * math.sin(step),
+                "learning_rate": 0.002 * min(within / 60, (steps - within) / steps),
+                "tokens_per_second": 50_000 + 4_000 * math.sin(step / 3),
+            }
+        )
+        if step % 60 == 0:
+            rows[-1] |= {
+                "heldout_mlm_loss": 2.3 + 5.8 * math.exp(-step / 200),
+                "heldout_mlm_accuracy": 0.5 * (1 - math.exp(-step / 250)),
+                "heldout_nsp_accuracy": 0.5 + 0.42 * (1 - math.exp(-step / 300)),
+            }
+    return rows
+
+
+def _stage(
+    folder: Path,
+    name: str,
+    config: dict[str, Any],
+    counts: dict[str, Any],
+    files: dict[str, Any],
+    inputs: dict[str, Artifact],
+) -> Artifact:
+    def make(draft: Path) -> dict[str, Any]:
+        for file, content in files.items():
+            (draft / file).parent.mkdir(exist_ok=True)
+            write_atomic(draft / file, content)
+        return counts
+
+    identity = Identity(name, 1, config, {key: artifact.fingerprint for key, artifact in inputs.items()})
+    return build(folder / name, identity, SILENT, make)
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a run folder; keyword arguments replace the predictions or parts of the scores."""
+
+    def make(predictions: list[dict[str, Any]] | None = None, **scores: Any) -> Path:
+        folder = tmp_path / "próba"
+        folder.mkdir()
+        rows = "".join(json.dumps(row) + "\n" for row in metrics())
+        lines = [
+            {**line, "top": [{"token": token, "probability": p} for token, p in line["top"]]}
+            for line in (PREDICTIONS if predictions is None else predictions)
+        ]
+        files = {"metrics.jsonl": rows.encode(), "model/config.json": json.dumps(NETWORK).encode()}
+        corpus = _stage(folder, "corpus", {"corpus": {"language": "hu"}}, CORPUS, {}, {})
+        vocab = _stage(folder, "vocab", {}, VOCABULARY, {}, {"corpus": corpus})
+        examples = _stage(folder, "examples", {}, EXAMPLES, {}, {"corpus": corpus, "vocab": vocab})
+        train = _stage(folder, "train", SETTINGS, TRAIN, files, {"examples": examples, "vocab": vocab})
+        guessed = {"predictions.json": json.dumps(lines).encode()}
+        evaluate = _stage(folder, "evaluate", {}, {**SCORES, **scores}, guessed, {"train": train, "examples": examples})
+        _stage(folder, "export", {}, EXPORT, {}, {"train": train, "vocab": vocab, "evaluate": evaluate})
+        write_atomic(folder / "recipe.toml", '[corpus]\nsource = "hu <wiki>.xml"\n'.encode())
+        return folder
+
+    return make

@@ -1,0 +1,142 @@
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright.core.artifact import Identity, seal
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json
+from bertwright.report.config import ReportConfig
+from bertwright.report.run import run
+
+Make = Callable[..., Path]
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+LOADING = {"src", "srcset", "href", "data", "action", "poster"}
+
+
+class Page(HTMLParser):
+    """Balanced tags, the addresses that are followed or loaded, the ids, and the visible text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in LOADING]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+def report(folder: Path, **settings: Any) -> Page:
+    return Page(run(ReportConfig(**settings), folder).read_text(encoding="utf-8"))
+
+
+def test_the_page_is_whole_and_loads_nothing(run_folder: Make) -> None:
+    folder = run_folder()
+    page = report(folder)
+    assert page.addresses and all(address.startswith("#") for address in page.addresses)
+    assert {address[1:] for address in page.addresses} == set(page.ids)
+    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object"})
+    style = re.search(r"<style>(.*?)</style>", (folder / "report.html").read_text(encoding="utf-8"), re.DOTALL)
+    assert style and "url(" not in style[1] and "@import" not in style[1]
+
+
+def test_the_page_shows_what_the_stages_counted(run_folder: Make) -> None:
+    text = report(run_folder()).text.replace("\u00a0", " ")
+    for shown in (
+        "2.31 nats",
+        "word frequencies alone: 5.90, so 3.59 better",
+        "always guessing “.”: 6.1 %",
+        "7.3 M",
+        "Az árvíztűrő tükörfúrógép Győrben [MASK], ahol a folyó <széles> & mély.",
+        "too few sentences (min_sentences)",
+        "4,386,178",
+        'source = "hu <wiki>.xml"',
+        "transformers 5.23.0",
+    ):
+        assert shown in text
+
+
+def test_text_of_others_is_never_markup(run_folder: Make) -> None:
+    evil = "<script>alert(1)</script>\"'&"
+    line = {"source": "cloze", "text": f"{evil} [MASK] {evil}", "gold": evil, "top": [(evil, 0.5), ("a", 0.1)]}
+    page = report(run_folder([line], commonest_token=evil), title=evil)
+    assert "script" not in page.tags
+    assert page.text.count(evil) >= 6
+
+
+def test_a_second_report_touches_nothing(run_folder: Make) -> None:
+    folder = run_folder()
+    report(folder)
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.rglob("*")}
+    report(folder)
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.rglob("*")} == before
+
+
+def test_summary_has_the_numbers_and_the_stages(run_folder: Make) -> None:
+    folder = run_folder()
+    report(folder)
+    summary = read_json(folder / "summary.json")
+    wanted = {
+        "mlm_loss": 2.31,
+        "mlm_accuracy": 0.48,
+        "unigram_loss": 5.9,
+        "commonest_accuracy": 0.061,
+        "nsp_accuracy": 0.91,
+    }
+    assert {name: summary[name] for name in wanted} == wanted
+    assert (summary["tokens_seen"], summary["tokens_per_second"]) == (7_300_000, 51_234.5)
+    assert list(summary["stages"]) == ["corpus", "vocab", "examples", "train", "evaluate", "export"]
+    for name, stage in summary["stages"].items():
+        manifest = read_json(folder / name / "manifest.json")
+        assert stage == {key: manifest[key] for key in ("version", "fingerprint", "seconds")}
+    assert summary["seconds"] == pytest.approx(sum(stage["seconds"] for stage in summary["stages"].values()))
+
+
+def test_without_next_sentences_the_page_does_not_speak_of_them(run_folder: Make) -> None:
+    folder = run_folder(nsp_accuracy=None, nsp_majority=None)
+    assert "next-sentence accuracy" not in report(folder).text
+    assert read_json(folder / "summary.json")["nsp_accuracy"] is None
+
+
+def test_a_missing_stage_is_an_error_that_names_its_verb(run_folder: Make) -> None:
+    folder = run_folder()
+    (folder / "evaluate/manifest.json").unlink()
+    with pytest.raises(ArtifactError, match=f"bertwright evaluate RECIPE --out {folder}"):
+        report(folder)
+    assert not (folder / "report.html").exists()
+
+
+def test_a_stage_of_another_run_is_an_error(run_folder: Make) -> None:
+    folder = run_folder()
+    seal(folder / "vocab", Identity("vocab", 2, {}, {}), {}, 0.0)
+    with pytest.raises(
+        ArtifactError, match=r"examples was made from another vocab\. Make it first: bertwright examples"
+    ):
+        report(folder)
+
+
+def test_without_predictions_the_page_says_so(run_folder: Make) -> None:
+    assert "None were asked for" in report(run_folder([])).text

@@ -1,0 +1,220 @@
+"""Training: phases, resuming, refusing, extending, damage, signals."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.conftest import PHASES
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted
+from bertwright.train.checkpoint import load, prune
+
+Train = Callable[..., Artifact]
+
+
+class Notes:
+    """A log that remembers, and can raise a signal after a number of rows."""
+
+    def __init__(self, kill_at_row: int | None = None, error: type[BaseException] | None = None) -> None:
+        self.lines: list[str] = []
+        self.rows: list[dict[str, Any]] = []
+        self._kill_at_row, self._error = kill_at_row, error
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+    def progress(self, stage: str, done: float, total: float, unit: str) -> None: ...
+
+    def record(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        if len(self.rows) == self._kill_at_row:
+            if self._error:
+                raise self._error("test")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def weights(artifact: Artifact) -> dict[str, torch.Tensor]:
+    return load_file(artifact.file("model/model.safetensors"))
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def metric_lines(folder: Path) -> list[dict[str, Any]]:
+    timings = {"seconds", "tokens_per_second", "data_wait_share", "remaining_seconds"}
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in timings} for row in rows]
+
+
+def test_it_learns_and_leaves_what_it_promises(train: Train, optim: Any) -> None:
+    done = train(optim=optim)
+    rows = metric_lines(done.path)
+    assert rows[-1]["mlm_loss"] < rows[0]["mlm_loss"] - 0.1
+    assert [r["total_steps"] for r in rows if "heldout_mlm_loss" in r] == [6, 12, 18]
+    assert done.counts["steps"] == 18 and done.counts["sequences_seen"] == 12 * 8 + 6 * 4
+    assert {"checkpoints/step-000000012/state.json", "metrics.jsonl", "model/config.json", "model/vocab.txt"} <= set(
+        done.names()
+    )
+    assert not any(name.endswith((".pt", ".pkl", ".bin")) for name in done.names())
+
+
+def test_the_same_call_again_changes_nothing(train: Train) -> None:
+    first = train()
+    stamps = {p: p.stat().st_mtime_ns for p in first.path.rglob("*")}
+    again = train()
+    assert again.fingerprint == first.fingerprint
+    assert {p: p.stat().st_mtime_ns for p in first.path.rglob("*")} == stamps
+
+
+@pytest.mark.parametrize("row", [1, 3, 6, 8])
+def test_stopped_by_a_signal_and_continued_it_ends_bit_identical(train: Train, optim: Any, row: int) -> None:
+    undisturbed = train("undisturbed", optim=optim)
+    with pytest.raises(Interrupted, match="everything is saved. Run the same command again"):
+        train("disturbed", optim=optim, log=Notes(kill_at_row=row))
+    notes = Notes()
+    continued = train("disturbed", optim=optim, log=notes)
+    assert any("resuming from step-" in line for line in notes.lines)
+    assert same(weights(continued), weights(undisturbed))
+
+
+@pytest.mark.parametrize("row", [2, 5, 7, 9])
+def test_crashed_anywhere_and_continued_metrics_and_weights_are_the_same(train: Train, row: int) -> None:
+    undisturbed = train("undisturbed")
+    with pytest.raises(RuntimeError):
+        train("crashed", log=Notes(kill_at_row=row, error=RuntimeError))
+    continued = train("crashed")
+    assert same(weights(continued), weights(undisturbed))
+    assert metric_lines(continued.path) == metric_lines(undisturbed.path)
+
+
+def test_micro_batches_change_only_the_order_of_summation(train: Train) -> None:
+    phases = [{**PHASES[0], "micro_batch": m} for m in (8, 3, 1)]
+    ends = [weights(train(f"m{p['micro_batch']}", phases=[p], optim=None)) for p in phases]
+    rows = [metric_lines(Path(train(f"m{p['micro_batch']}", phases=[p]).path))[0] for p in phases]
+    assert rows[0]["tokens_seen"] == rows[1]["tokens_seen"] == rows[2]["tokens_seen"]
+    assert len(ends) == 3
+
+
+def test_a_changed_setting_is_refused_by_name_once_there_are_checkpoints(train: Train) -> None:
+    train()
+    with pytest.raises(ArtifactError, match=r"train.seed: 42 -> 43.*Set these back, or train elsewhere"):
+        train(seed=43)
+    with pytest.raises(ArtifactError, match=r"train.phases.0.learning_rate: 0.01 -> 0.02"):
+        train(phases=[{**PHASES[0], "learning_rate": 2e-2}, PHASES[1]])
+    train(log_every=3, keep=7)  # how the work is done is free to change
+
+
+def test_the_last_phase_may_grow_but_not_shrink(train: Train) -> None:
+    train(phases=[PHASES[0]])
+    notes = Notes()
+    longer = train(phases=[{**PHASES[0], "steps": 15}], log=notes)
+    assert longer.counts["steps"] == 15 and any("step-000000012" in line for line in notes.lines)
+    with pytest.raises(ArtifactError, match="stands at phase 0, step 15, beyond the recipe's end"):
+        train(phases=[{**PHASES[0], "steps": 14}])
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def test_damage_falls_back_to_the_newest_whole_checkpoint_and_says_so(train: Train, tmp_path: Path) -> None:
+    undisturbed = train("undisturbed")
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=6, error=RuntimeError))
+    checkpoints = sorted((tmp_path / "run" / "checkpoints").glob("step-*"))
+    assert len(checkpoints) == 2
+    flip_a_bit(checkpoints[-1] / "optimizer.safetensors")
+    notes = Notes()
+    continued = train("run", log=notes)
+    assert any(f"{checkpoints[-1].name} is passed over" in line and "is damaged" in line for line in notes.lines)
+    assert any(f"resuming from {checkpoints[0].name}" in line for line in notes.lines)
+    assert same(weights(continued), weights(undisturbed))
+
+
+def test_all_checkpoints_damaged_is_a_clear_stop(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=6, error=RuntimeError))
+    for checkpoint in (tmp_path / "run" / "checkpoints").glob("step-*"):
+        flip_a_bit(checkpoint / "model.safetensors")
+    with pytest.raises(
+        CheckpointError, match=r"none of the 2 checkpoints .* is whole.*move .* away to start again from step 0"
+    ):
+        train("run")
+
+
+def test_retention_keeps_newest_best_and_phase_ends(train: Train, tmp_path: Path) -> None:
+    done = train(checkpoint_every=1, evaluate_every=1, keep=2)
+    states = {p.name: json.loads((p / "state.json").read_text()) for p in (done.path / "checkpoints").glob("step-*")}
+    best = min((s for s in states.values() if s["phase"] == 1), key=lambda s: s["heldout"]["mlm_loss"])
+    scores = [r["heldout_mlm_loss"] for r in metric_lines(done.path) if r["phase"] == 1 and "heldout_mlm_loss" in r]
+    assert best["heldout"]["mlm_loss"] == min(scores)
+    assert {"step-000000012", "step-000000017", "step-000000018"} <= states.keys() and len(states) <= 4
+    prune(done.path / "checkpoints", 1)
+    assert {"step-000000012", "step-000000018"} <= {p.name for p in (done.path / "checkpoints").glob("step-*")}
+
+
+def test_hand_over_keeps_moments_and_resets_the_step(train: Train) -> None:
+    from bertwright.core.artifact import open_artifact
+
+    done = train(checkpoint_every=1, keep=100)
+    state, _, moments = load(open_artifact(done.path / "checkpoints" / "step-000000013"))
+    assert (state.phase, state.data_step, state.optimizer_step, int(moments["step"])) == (1, 1, 1, 1)
+    _, _, before = load(open_artifact(done.path / "checkpoints" / "step-000000012"))
+    name = "exp_avg_sq.bert.embeddings.token.weight"
+    kept = 0.999 * before[name] <= moments[name] * (1 + 1e-6)
+    assert bool(kept.all()) and bool(before[name].any())
+
+
+def test_one_phase_alone_from_a_checkpoint(train: Train) -> None:
+    whole = train("whole")
+    alone = train("alone", phases=[PHASES[1]], init=whole.path / "checkpoints" / "step-000000012")
+    assert alone.counts["steps"] == 6
+    fresh = train("fresh", phases=[PHASES[1]])
+    assert metric_lines(alone.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
+    again = train("from model", phases=[PHASES[1]], init=whole.path)
+    assert metric_lines(again.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
+
+
+@pytest.mark.parametrize(("budget", "steps"), [({"samples": 33}, 5), ({"epochs": 0.1}, None), ({"tokens": 1000}, None)])
+def test_a_phase_may_be_measured_in_samples_epochs_or_tokens(
+    train: Train, budget: dict[str, Any], steps: int | None
+) -> None:
+    phase = {k: v for k, v in PHASES[0].items() if k != "steps"} | budget
+    done = train(phases=[phase])
+    if steps:
+        assert done.counts["steps"] == steps
+    if "tokens" in budget:
+        assert 1000 <= done.counts["tokens_seen"] <= 1000 + 2 * 8 * 16
+
+
+def test_divergence_is_a_clear_stop(train: Train) -> None:
+    with pytest.raises(DataError, match=r"not finite in 20 steps in a row.*Lower train.phases.0.learning_rate"):
+        train(phases=[{**PHASES[0], "learning_rate": 1e30, "warmup": 0.0, "steps": 60}])
+
+
+def test_phases_read_disjoint_documents(train: Train) -> None:
+    first = {**PHASES[0], "documents": (0.0, 0.5)}
+    second = {**PHASES[1], "documents": (0.5, 1.0)}
+    assert train(phases=[first, second]).counts["steps"] == 18
+
+
+def test_a_second_interrupt_leaves_at_once(train: Train) -> None:
+    class Twice(Notes):
+        def record(self, row: dict[str, Any]) -> None:
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+
+    assert threading.current_thread() is threading.main_thread()
+    with pytest.raises(KeyboardInterrupt):
+        train(log=Twice())

@@ -1,0 +1,78 @@
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.examples import made
+from tokenizers import Tokenizer
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.vocab import run as stage
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.report import measure
+from bertwright.vocab.tokenizer import load_tokenizer
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    return made.corpus(tmp_path_factory.mktemp("vocab") / "corpus", [made.text(60, seed=1), made.text(60, seed=2)])
+
+
+def test_files_and_counts(corpus: Artifact, tmp_path: Path) -> None:
+    artifact = stage.run(VocabConfig(size=300), corpus, tmp_path / "vocab")
+    assert artifact.names() == ["report.json", "tokenizer.json", "vocab.txt"]
+    entries = artifact.file("vocab.txt").read_text("utf-8").splitlines()
+    report = json.loads(artifact.file("report.json").read_text())
+    assert report["entries"] == len(entries) == artifact.counts["entries"] == 300
+    assert 1.0 < report["fertility"] < 4.0 and report["unknown_rate"] == 0.0
+    assert load_tokenizer(artifact).vocabulary == load_tokenizer(tmp_path / "vocab").vocabulary == entries
+    fast = Tokenizer.from_file(str(artifact.file("tokenizer.json")))
+    assert fast.encode("ba [MASK]").tokens == ["[CLS]", "ba", "[MASK]", "[SEP]"]
+
+
+def test_training_twice_gives_the_same_vocabulary(corpus: Artifact, tmp_path: Path) -> None:
+    a, b = (stage.run(VocabConfig(size=300), corpus, tmp_path / name) for name in "ab")
+    assert all(a.file(name).read_bytes() == b.file(name).read_bytes() for name in a.names())
+
+
+def test_the_vocabulary_hash_covers_entries_and_settings(corpus: Artifact, tmp_path: Path) -> None:
+    configs = [VocabConfig(size=300), VocabConfig(size=301), VocabConfig(size=300, lower_case=True)]
+    hashes = {stage.run(c, corpus, tmp_path / str(i)).counts["vocabulary"] for i, c in enumerate(configs)}
+    assert len(hashes) == 3
+
+
+def test_a_given_file_counts_by_content(corpus: Artifact, tmp_path: Path) -> None:
+    trained = stage.run(VocabConfig(size=300), corpus, tmp_path / "trained")
+    here, there = tmp_path / "here.txt", tmp_path / "there.txt"
+    for path in (here, there):
+        path.write_bytes(trained.file("vocab.txt").read_bytes())
+    given = stage.run(VocabConfig.model_validate({"file": here}), corpus, tmp_path / "given")
+    assert given.counts["vocabulary"] == trained.counts["vocabulary"]
+    again = stage.run(VocabConfig.model_validate({"file": there}), corpus, tmp_path / "given")
+    assert again.fingerprint == given.fingerprint
+    there.write_bytes(there.read_bytes() + b"extra\n")
+    changed = stage.run(VocabConfig.model_validate({"file": there}), corpus, tmp_path / "given")
+    assert changed.fingerprint != given.fingerprint and changed.counts["entries"] == 301
+
+
+def test_a_file_that_does_not_belong_leaves_nothing(corpus: Artifact, tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match="does not belong to this corpus"):
+        stage.run(VocabConfig.model_validate({"file": path}), corpus, tmp_path / "vocab")
+    assert not (tmp_path / "vocab").exists()
+
+
+def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no sentences"):
+        stage.run(VocabConfig(size=300), made.corpus(tmp_path / "corpus", [[]]), tmp_path / "vocab")
+
+
+def test_measures_by_hand() -> None:
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "a", "."]
+    report = measure(entries, False, False, ["a cats dog.", "a"])
+    # words: a, cats, dog, . and a; tokens: a, cat ##s, [UNK], . and a
+    assert report["sample_words"] == 5 and report["sample_tokens"] == 6
+    assert report["fertility"] == 1.2 and report["unknown_rate"] == 0.2
+    assert report["single_character_rate"] == round(4 / 6, 4)
+    assert report["unused_rate"] == round(4 / 9, 4)

@@ -1,0 +1,72 @@
+import subprocess
+import sys
+
+import pytest
+from tests.unit.examples.made import text
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.normal import normalizer
+from bertwright.vocab.wordpiece import common_characters, train_wordpiece
+
+SENTENCES = [sentence for document in text(150) for sentence in document]
+
+
+def trained(**settings: object) -> list[str]:
+    return train_wordpiece(VocabConfig.model_validate(settings), lambda: SENTENCES)
+
+
+def test_order_and_size() -> None:
+    entries = trained(size=200, unused=2)
+    assert entries[:7] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert len(entries) == len(set(entries)) == 200
+
+
+def test_two_processes_train_the_same_bytes() -> None:
+    code = (
+        "import hashlib; from tests.unit.vocab.test_wordpiece import trained;"
+        "print(hashlib.sha256('\\n'.join(trained(size=250)).encode()).hexdigest())"
+    )
+    hashes = {subprocess.check_output([sys.executable, "-c", code]) for _ in range(2)}
+    assert len(hashes) == 1
+
+
+def test_every_character_of_the_text_is_kept_in_both_forms() -> None:
+    entries = set(trained(size=200))
+    characters = set("".join(SENTENCES)) - {" "}
+    assert characters <= entries
+    assert {"##" + c for c in characters - {"."}} <= entries
+    assert "##." not in entries, "punctuation is split off, so it never continues a word"
+
+
+def test_the_alphabet_is_bounded_commonest_first() -> None:
+    assert common_characters(["aabbbc d"], normalizer(False, False), 2) == ["a", "b"]
+    assert common_characters(["ba", "ab", "c"], normalizer(False, False), 2) == ["a", "b"]
+    assert sum(len(entry) == 1 for entry in trained(size=200, alphabet=5)) == 5
+
+
+@pytest.mark.parametrize(
+    ("lower_case", "strip_accents", "expected"),
+    [(False, False, "Árvíz"), (True, False, "árvíz"), (False, True, "Arviz"), (True, True, "arviz")],
+)
+def test_case_and_accents_are_two_settings(lower_case: bool, strip_accents: bool, expected: str) -> None:
+    """The originals' one switch did both, and NVIDIA's could not be turned off."""
+    assert normalizer(lower_case, strip_accents).normalize_str("Árvíz") == expected
+    decomposed = "A\u0301rvi\u0301z"
+    assert normalizer(lower_case, strip_accents).normalize_str(decomposed) == expected
+
+
+def test_too_small_and_empty_are_errors() -> None:
+    with pytest.raises(RecipeError, match=r"vocab\.size=100 is too small: 105 special entries"):
+        trained(size=100, unused=100)
+    with pytest.raises(DataError, match="no text to train"):
+        train_wordpiece(VocabConfig(size=200), lambda: ["", " "])
+
+
+def test_size_and_file_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="exclude each other"):
+        VocabConfig.model_validate({"size": 1000, "file": "vocab.txt"})
+    given = VocabConfig.model_validate({"file": "vocab.txt"})
+    assert given.size is None and VocabConfig.model_validate(given.model_dump()) == given
+    with pytest.raises(ValueError, match="size is missing"):
+        VocabConfig.model_validate({"size": None})
