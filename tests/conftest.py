@@ -64,13 +64,11 @@ def small_text(documents: int = 240) -> str:
     def pick(words: list[str], *where: int) -> str:
         return words[int(rng.below(rng.key("small text", *where), 0, len(words))[0])]
 
-    lines = []
-    for d in range(documents):
-        for s in range(5 + d % 5):
-            lines.append(
-                f"The {pick(NOUNS, d, s, 0)} {pick(VERBS, d, s, 1)} the {pick(NOUNS, d, s, 2)} near the {pick(NOUNS, d, s, 3)}."
-            )
-        lines.append("")
+    def sentence(d: int, s: int) -> str:
+        first, verb, second, third = (pick(w, d, s, i) for i, w in enumerate((NOUNS, VERBS, NOUNS, NOUNS)))
+        return f"The {first} {verb} the {second} near the {third}."
+
+    lines = [line for d in range(documents) for line in [*(sentence(d, s) for s in range(5 + d % 5)), ""]]
     return "\n".join(lines) + "\n"
 
 

@@ -8,8 +8,24 @@ a function of `bertwright.stages` (`bertwright.stages.corpus(recipe, RunFolder(p
 is one of them.
 """
 
-from bertwright.recipe import Recipe
-from bertwright.stages import RunFolder, run
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertwright.recipe import Recipe
+    from bertwright.stages import RunFolder, run
 
 __all__ = ["Recipe", "RunFolder", "__version__", "run"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: worker processes import this package and need none of them."""
+    if name == "Recipe":
+        from bertwright.recipe import Recipe
+
+        return Recipe
+    if name in ("RunFolder", "run"):
+        from bertwright import stages
+
+        return getattr(stages, name)
+    raise AttributeError(f"module 'bertwright' has no attribute {name!r}")

@@ -95,7 +95,7 @@ def _run(path: Path) -> dict[str, Any]:
 def _artifact(artifact: Artifact) -> dict[str, Any]:
     manifest = artifact.manifest
     facts = {
-        "what": f"{'a checkpoint' if manifest['stage'] == 'checkpoint' else 'the artifact of the stage ' + manifest['stage']}",
+        "what": "a checkpoint" if manifest["stage"] == "checkpoint" else f"the artifact of stage {manifest['stage']}",
         "fingerprint": manifest["fingerprint"],
         "files": len(manifest["files"]),
         "bytes": sum(entry["size"] for entry in manifest["files"].values()),

@@ -57,9 +57,11 @@ class Recipe(Section):
         return recipe
 
     def plan_sets(self) -> tuple[PlanSet, ...]:
-        """The distinct (length, share of documents) that the phases read from this run's own examples."""
-        phases = [p for p in self.train.phases if p.data is None]
-        return tuple(dict.fromkeys(PlanSet(length=p.length, documents=p.documents) for p in phases))
+        """The distinct (length, share of documents) of the phases; one with its own data is only scored on ours."""
+        everything = (0.0, 1.0)
+        phases = self.train.phases
+        sets = (PlanSet(length=p.length, documents=p.documents if p.data is None else everything) for p in phases)
+        return tuple(dict.fromkeys(sets))
 
     def evaluate_length(self) -> int:
         """The length of the held-out sequences that are scored at the end."""
@@ -80,7 +82,12 @@ class Recipe(Section):
         lengths = [(f"train.phases.{i}.length", p.length) for i, p in enumerate(self.train.phases)]
         lengths += [("evaluate.length", self.evaluate.length)]
         most = bert.max_position_embeddings
-        return [
+        trained = sorted({p.length for p in self.train.phases})
+        found = []
+        if self.evaluate_length() not in trained:
+            text = f"{self.evaluate.length} is no phase's length, so nothing of it is held out; give one of {trained}"
+            found.append(("evaluate.length", text))
+        return found + [
             (key, f"{length} is longer than the model's {most} positions; shorten it or raise model.max_positions")
             for key, length in lengths
             if length > most

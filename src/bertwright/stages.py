@@ -95,7 +95,8 @@ def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), 
     first_rank = int(os.environ.get("RANK", "0")) == 0
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and list(stages) != ["train"]:
         raise RecipeError(
-            "several ranks can only train. Prepare with one process (--until examples), then: torchrun … bertwright train RECIPE"
+            "several ranks can only train. Prepare with one process (--until examples), then start "
+            "`bertwright train RECIPE` on all ranks."
         )
     folder = RunFolder(make_folder(Path(out)))
     with _locked(folder.path) if first_rank else _nothing():

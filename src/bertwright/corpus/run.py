@@ -71,7 +71,7 @@ def _make(config: CorpusConfig, sources: list[Source], draft: Path, log: Log) ->
     """Extract, find duplicates, write shards: three task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
     for leftover in draft.rglob(".*.tmp"):  # of a killed run
-        leftover.unlink()
+        leftover.unlink(missing_ok=True)
     workers = config.workers or default_workers()
     made = [make_parts(config, source, number, folder, workers, log) for number, source in enumerate(sources)]
     totals = sum((parts.counts for parts in made), Counter[str]())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from bertwright.core.config import Section, how
+
+GAP = re.compile(r"\[MASK(?:=([^\]]+))?\]")
+"""A gap in a cloze line: [MASK], or [MASK=word] where the word is known."""
 
 
 class EvaluateConfig(Section):
@@ -19,10 +23,18 @@ class EvaluateConfig(Section):
     max_sequences: int = Field(0, ge=0)
     """Most held-out sequences scored, spread evenly over the split; 0 scores all."""
     cloze: tuple[str, ...] = ()
-    """Lines of text with one [MASK] each, shown with the model's five best words."""
+    """Lines of text with one [MASK] or [MASK=expected word] each, shown with the model's five best words."""
     samples: int = Field(8, ge=0)
     """Held-out sentences shown with one masked word and the model's five best words."""
     batch: int = how(64, ge=1)
     """Sequences per forward pass."""
     device: Literal["auto", "cpu", "cuda"] = how("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
+
+    @field_validator("cloze")
+    @classmethod
+    def _one_mask(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
+        for line in lines:
+            if (found := len(GAP.findall(line))) != 1:
+                raise ValueError(f"{line!r} has {found} times [MASK]; write it once, where a word is to be guessed")
+        return lines

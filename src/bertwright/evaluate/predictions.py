@@ -13,6 +13,7 @@ import torch
 
 from bertwright.core import rng
 from bertwright.core.errors import RecipeError
+from bertwright.evaluate.config import GAP
 from bertwright.examples.order import Permutation
 from bertwright.examples.store import Store
 from bertwright.model.batch import PackedBatch
@@ -40,26 +41,22 @@ class Question:
 
 
 def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
-    """The question of a recipe's line; a `RecipeError` naming the line unless it has one [MASK] and is short enough."""
-    parts = line.split(MASK)
-    if len(parts) != 2:
-        raise RecipeError(
-            f"evaluate.cloze: {line!r} has {len(parts) - 1} times {MASK}. Write it once, where a word is to be guessed."
-        )
-    flat, lengths = tokenizer.encode_sentences(parts)
+    """The question of a line with one [MASK]; a `RecipeError` naming the line when the model cannot read it whole."""
+    before_gap, gold, after_gap = GAP.split(line)
+    flat, lengths = tokenizer.encode_sentences([before_gap, after_gap])
     before, after = np.split(flat.astype(np.int64), [lengths[0]])
     ids = [tokenizer.ids(CLS), *before.tolist(), tokenizer.ids(MASK), *after.tolist(), tokenizer.ids(SEP)]
     if len(ids) > positions:
         raise RecipeError(
             f"evaluate.cloze: {line!r} has {len(ids)} tokens, but the model reads {positions}. Shorten it."
         )
-    return Question("cloze", line, ids, None)
+    return Question("cloze", f"{before_gap}{MASK}{after_gap}", ids, gold)
 
 
 def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: int) -> list[Question]:
     """Up to `most` sentences of `store` in a fixed random order, each with one masked word.
 
-    The word is a single entry of letters, because one [MASK] is one token; sentences of 6 to 48 tokens that have such
+    The word is a single entry, because one [MASK] is one token; sentences of 6 to 48 tokens that have such
     a word and no unknown token are taken. The first 200 per question are looked at.
     """
     starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
@@ -100,10 +97,10 @@ def answer(model: BertForPreTraining, questions: Sequence[Question], tokenizer: 
 
 
 def _whole_words(ids: np.ndarray[Any, Any], tokenizer: Tokenizer) -> list[int]:
-    """Positions of words of two letters or more that are one entry."""
+    """Positions of words that are one entry of two characters or more (isalpha would refuse combining marks)."""
     ends = [*~tokenizer.continuation[ids[1:]], True]
     entries = [tokenizer.vocabulary[i] for i in ids]
-    return [i for i, entry in enumerate(entries) if ends[i] and len(entry) > 1 and entry.isalpha()]
+    return [i for i, entry in enumerate(entries) if ends[i] and len(entry) > 1 and entry[0].isalpha()]
 
 
 def _masked(ids: list[int], position: int, tokenizer: Tokenizer) -> Question:

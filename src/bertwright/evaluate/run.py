@@ -42,7 +42,7 @@ def run(
 ) -> Artifact:
     """The scores of the model in `train` at `out`, on held-out sequences of `length` tokens; they are also its counts.
 
-    Raises `DataError` when nothing was held out and `RecipeError` for a cloze line without exactly one [MASK].
+    Raises `DataError` when nothing was held out and `RecipeError` for a cloze line longer than the model reads.
     """
     settings = {"evaluate": {**what(config), "length": length}}
     inputs = {"train": train.fingerprint, "examples": examples.fingerprint, "vocab": vocab.fingerprint}

@@ -25,11 +25,11 @@ def model_card(
     export: Mapping[str, Any],
 ) -> None:
     """Write the card as README.md; `export` is what the export counted."""
+    language = corpus.manifest["config"]["corpus"]["language"]
     parts = [
-        _header(corpus),
+        f"---\nlanguage: {language}\nlibrary_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---",
         f"# {name}",
-        f"A BERT (Devlin et al. 2019) trained on text in the language `{corpus.manifest['config']['corpus']['language']}`. "
-        + _USE[export["architecture"]],
+        f"A BERT (Devlin et al. 2019) trained on text in the language `{language}`. {_USE[export['architecture']]}",
         "## How to load it",
         _loading(export["architecture"]),
         "## Size and training",
@@ -45,11 +45,6 @@ def model_card(
         _table([(a.manifest["stage"], f"`{a.fingerprint}`") for a in (corpus, vocab, train, evaluate)]),
     ]
     write_atomic(path, ("\n\n".join(parts) + "\n").encode())
-
-
-def _header(corpus: Artifact) -> str:
-    language = corpus.manifest["config"]["corpus"]["language"]
-    return f"---\nlanguage: {language}\nlibrary_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---"
 
 
 def _loading(architecture: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 480, 270
-LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 44
 MOST_POINTS = 400
 
 Points = Sequence[tuple[float, float]]
@@ -105,9 +105,7 @@ def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks:
         at = f"{y_of(y):.1f}"
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at}" y2="{at}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y_of(y) + 4:.1f}" text-anchor="end">{escape(chart.y_format(y))}</text>')
-    for x in x_ticks:
-        anchor = "end" if x_of(x) > right - 18 else "middle"
-        parts.append(f'<text x="{x_of(x):.1f}" y="{bottom + 17}" text-anchor="{anchor}">{x:,.0f}</text>')
+    parts += [f'<text x="{x_of(x):.1f}" y="{bottom + 17}" text-anchor="middle">{x:,.0f}</text>' for x in x_ticks]
     boundaries = [f"{x_of(x):.1f}" for x in chart.boundaries]
     parts += [f'<line class="phase" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>' for at in boundaries]
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')

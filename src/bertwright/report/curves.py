@@ -34,7 +34,7 @@ def curves(facts: Facts) -> list[Chart]:
             "tokens per second",
             "Real tokens (no padding) trained on per second, all ranks together; dips show a busy machine.",
             [Series("tokens per second", _points(rows, "tokens_per_second"), "train")],
-            lambda y: f"{y / 1000:,.0f}k" if y >= 10_000 else f"{y:,.0f}",
+            lambda y: f"{y / 1000:g}k" if y >= 1000 else f"{y:g}",
             from_zero=True,
             boundaries=boundaries,
         ),

@@ -96,7 +96,7 @@ def vocabulary(facts: Facts) -> str:
     rows = [
         ("entries", number(counts["entries"])),
         ("tokens per word", number(counts["fertility"])),
-        ("unknown words", f"{counts['unknown_rate']:.3%}"),
+        ("unknown words", f"{counts['unknown_rate'] * 100:.3f}\u00a0%"),
         ("tokens of one character", percent(counts["single_character_rate"])),
         ("entries not met in the sample", percent(counts["unused_rate"])),
         ("case", case),

@@ -7,9 +7,9 @@ from html import escape
 
 
 def percent(share: float) -> str:
-    """0.1234 as 12.3 %, with no digits lost near 0."""
+    """0.1234 as 12.3 %, whole numbers without a fraction; the blank does not break."""
     digits = 0 if round(share * 100, 1) == round(share * 100) else 1
-    return f"{share * 100:.{digits}f} %"
+    return f"{share * 100:.{digits}f}\u00a0%"
 
 
 def number(value: float) -> str:

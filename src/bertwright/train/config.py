@@ -26,7 +26,7 @@ class PhaseConfig(Section):
     warmup: float = Field(0.1, ge=0, lt=1)
     """Share of the phase's steps in which the rate rises from zero to the peak."""
     schedule: Literal["linear", "poly", "poly_nvidia", "constant"] = "linear"
-    """After the warm-up: straight to zero; as a square root (`poly`; `poly_nvidia` has the original's jump); constant."""
+    """Sequences per forward pass on a rank (only the order of summation depends on it); 0 takes all at once."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)
@@ -69,7 +69,7 @@ class TrainConfig(Section):
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
     """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
     init: Path | None = None
-    """Checkpoint folder or model folder to start from instead of random weights; a checkpoint's moments are taken too."""
+    """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
     seed: int = 42
     """Seed of the initial weights, the order of the examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)

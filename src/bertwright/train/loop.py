@@ -172,8 +172,8 @@ def _refuse_divergence(state: State, phase: Phase) -> None:
     if state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
         raise DataError(
             f"the gradient was not finite in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
-            f"{state.data_step:,}): training has diverged. Lower train.phases.{phase.index}.learning_rate (now {phase.peak:g}) "
-            "or raise its warmup, and start in another folder."
+            f"{state.data_step:,}): training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
+            f"{phase.peak:g}) or raise its warmup, and start in another folder."
         )
 
 

@@ -100,10 +100,12 @@ def _claim(out: Path, identity: Identity, config: TrainConfig, log: Log) -> None
     ours = {"version": identity.version, "config": fixed, "inputs": dict(identity.inputs)}
     if (out / IDENTITY).is_file() and any((out / "checkpoints").glob("step-*")):
         theirs = read_json(out / IDENTITY)
-        if changed := differences(theirs["config"], fixed) + differences(theirs["inputs"], ours["inputs"], "input"):
+        changed = differences(theirs["config"], fixed)
+        changed += [d for name in ("version", "inputs") for d in differences(theirs[name], ours[name], name)]
+        if changed:
             raise ArtifactError(
-                f"{out} holds checkpoints of other settings, and a trained model is not thrown away: {'; '.join(changed)}. "
-                f"Set these back, or train elsewhere (--out DIR), or move {out} away."
+                f"{out} holds checkpoints of other settings, and trained weights are not thrown away: "
+                f"{'; '.join(changed)}. Set these back, or train elsewhere (--out DIR), or move {out} away."
             )
         log.say(f"train: continuing in {out}")
     write_json(out / IDENTITY, ours)
@@ -163,7 +165,7 @@ def _train(
 def _start(
     config: TrainConfig, model: BertForPreTraining, optimizer: Optimizer, out: Path, ranks: Ranks, log: Log
 ) -> State:
-    """The state to go on from, with weights and moments loaded: our newest whole checkpoint, `train.init`, or step 0."""
+    """The state to go on from, with weights and moments loaded: our newest whole checkpoint, `init`, or step 0."""
     ours = checkpoints.newest_valid(out / "checkpoints", log)
     if ours is not None:
         state, weights, moments = checkpoints.load(ours)

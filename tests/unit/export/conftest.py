@@ -56,7 +56,7 @@ def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> 
         )
         torch.manual_seed(0)
         save_model(draft / "model", config, BertForPreTraining(config), vocab.file("vocab.txt").read_bytes())
-        counts = {
+        return {
             "steps": 10,
             "sequences_seen": 80,
             "tokens_seen": 4000,
@@ -64,7 +64,6 @@ def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> 
             "ranks": 1,
             "device": "cpu",
         }
-        return counts
 
     return build(out, Identity("train", 1, {}, {"vocab": vocab.fingerprint}), SILENT, make)
 

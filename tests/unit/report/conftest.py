@@ -165,7 +165,7 @@ def run_folder(tmp_path: Path) -> Callable[..., Path]:
         guessed = {"predictions.json": json.dumps(lines).encode()}
         evaluate = _stage(folder, "evaluate", {}, {**SCORES, **scores}, guessed, {"train": train, "examples": examples})
         _stage(folder, "export", {}, EXPORT, {}, {"train": train, "vocab": vocab, "evaluate": evaluate})
-        write_atomic(folder / "recipe.toml", '[corpus]\nsource = "hu <wiki>.xml"\n'.encode())
+        write_atomic(folder / "recipe.toml", b'[corpus]\nsource = "hu <wiki>.xml"\n')
         return folder
 
     return make
