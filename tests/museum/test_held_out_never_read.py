@@ -1,9 +1,9 @@
 """Room 9: a quality measured on the training text.
 
-NVIDIA DeepLearningExamples BERT @4733603 writes a share of the shards aside as "test", and run_pretraining.py opens only
-files with "training" in their name: the number it ends with, `final_loss`, is the mean training loss since the last
-logged step. ONNX Runtime's and the Hungarian recipe follow it (the latter sets nothing aside). A network that learns
-its training text by heart looks perfect.
+NVIDIA DeepLearningExamples BERT @4733603 writes a share of the shards aside as "test", and run_pretraining.py opens
+only files with "training" in their name: the number it ends with, `final_loss`, is the mean training loss since the
+last logged step. ONNX Runtime's and the Hungarian recipe follow it (the latter sets nothing aside). A network that
+learns its training text by heart looks perfect.
 
 Here a document is held out by a hash of its text, so the choice survives a new dump and another sharding; no training
 plan reads it; and it is scored during training and at the end under masks that are always the same. There is no

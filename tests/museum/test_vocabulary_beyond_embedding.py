@@ -70,7 +70,7 @@ def test_the_original_conversion_adds_101_entries(size: int) -> None:
 
 
 def test_the_original_embedding_fails_at_the_first_of_them() -> None:
-    entries, rows = sent2wordpiece(sentencepiece(32_000)), torch.zeros(HUNGARIAN["vocab_size"], 1)
+    entries, rows = sent2wordpiece(sentencepiece(32_000)), torch.zeros(32_000, 1)
     last_good, first_bad = 31_999, 32_000
     assert entries[first_bad].removeprefix("##").startswith("p")
     embedding(torch.tensor([last_good]), rows)

@@ -1,0 +1,85 @@
+"""The command line as a process of its own, three ways.
+
+`bertwright(...)` runs it to its end in a fresh interpreter without a network. `start(...)` leaves it running.
+`forked(...)` starts it as a fork of a process that has imported torch already: the same code in a process of its own,
+for tests that kill it many times.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "recipes"
+PROGRAM = [sys.executable, "-m", "bertwright.cli"]
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "COLUMNS": "200",
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "pipeline" / "offline"), str(ROOT / "src")]),
+}
+PRELOADED = ["bertwright.cli", "bertwright.corpus.run", "bertwright.train.run", "bertwright.examples.run"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished command."""
+
+    code: int
+    out: str
+    err: str
+    peak_memory: int
+    """Largest resident set of the process or one of its children, in bytes."""
+
+
+def bertwright(*arguments: object, folder: Path = ROOT) -> Done:
+    """Run `bertwright ARGUMENTS` in `folder` to its end."""
+    process = start(*arguments, folder=folder)
+    out, err = process.communicate()
+    return Done(process.returncode, out, err, 0)
+
+
+def start(*arguments: object, folder: Path = ROOT) -> subprocess.Popen[str]:
+    """Start `bertwright ARGUMENTS` where no network can be reached."""
+    command = [*_no_network(), *PROGRAM, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True)
+
+
+@cache
+def _no_network() -> tuple[str, ...]:
+    """A namespace without network interfaces where the system lends one; `offline/` refuses sockets everywhere."""
+    prefix = ("unshare", "--map-root-user", "--net")
+    try:
+        allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    return prefix if allowed else ()
+
+
+def forked(log: Path, *arguments: object) -> ForkServerProcess:
+    """Start `bertwright ARGUMENTS`; what it prints is appended to the file `log`."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    process = context.Process(target=_main, args=(str(log), list(map(str, arguments))))
+    process.start()
+    return process
+
+
+def _main(log: str, arguments: list[str]) -> None:
+    from bertwright.cli import main
+
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    sys.argv = ["bertwright", *arguments]
+    main()

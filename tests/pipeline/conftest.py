@@ -1,0 +1,104 @@
+"""Finished runs that several tests look at, and a recipe small enough to be run hundreds of times."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.pipeline.command import RECIPES, Done, bertwright
+
+from bertwright import Recipe, run
+
+SMALL = """
+[corpus]
+source = "sample-small"
+language = "hu"
+filter.languages = ["hu", "en"]
+workers = 1
+
+[vocab]
+size = 400
+
+[examples]
+passes = 1
+heldout = 0.2
+workers = 1
+
+[model]
+config = {config}
+dropout = 0.1
+
+[optim]
+kind = "lamb"
+
+[[train.phases]]
+length = 16
+batch = 8
+learning_rate = 4e-3
+schedule = "constant"
+steps = 12
+
+[[train.phases]]
+length = 32
+batch = 4
+micro_batch = 2
+learning_rate = 2e-3
+schedule = "poly"
+steps = 6
+
+[train]
+heldout_sequences = 16
+checkpoint_every = 2
+evaluate_every = 6
+log_every = 1
+keep = 2
+device = "cpu"
+"""
+MODEL = {
+    "vocab_size": 400,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 32,
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run and what its command said."""
+
+    folder: Path
+    done: Done
+
+    def copy(self, to: Path) -> Path:
+        """A copy of the run folder that a test may change, times of the files included."""
+        return Path(shutil.copytree(self.folder, to))
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """`bertwright run recipes/smoke.toml` in a process without a network."""
+    folder = tmp_path_factory.mktemp("smoke") / "smoke"
+    done = bertwright("run", RECIPES / "smoke.toml", "--out", folder)
+    assert done.code == 0, done.err
+    return Run(folder, done)
+
+
+@pytest.fixture(scope="session")
+def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe of two phases whose training takes a fraction of a second."""
+    folder = tmp_path_factory.mktemp("recipe")
+    (folder / "bert.json").write_text(json.dumps(MODEL))
+    (folder / "small.toml").write_text(SMALL.format(config=json.dumps(str(folder / "bert.json"))))
+    return folder / "small.toml"
+
+
+@pytest.fixture(scope="session")
+def small_examples(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """`small_examples(folder)`: a run folder of the small recipe, finished up to the stage examples."""
+    made = tmp_path_factory.mktemp("small") / "run"
+    run(Recipe.load(small_recipe), made, ["corpus", "vocab", "examples"])
+    return lambda folder: Path(shutil.copytree(made, folder))

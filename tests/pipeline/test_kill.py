@@ -1,0 +1,75 @@
+"""kill -9 at random moments, then the same command again: the result is that of an undisturbed run, to the bit."""
+
+import random
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.pipeline.command import forked
+
+from bertwright.core.files import sha256
+
+KILLS = [pytest.param(10, id="10"), pytest.param(200, id="200", marks=pytest.mark.slow)]
+SHARDS = ("corpus", "corpus.workers=2", "corpus.shard_bytes=8192")
+Start = Callable[[Path], tuple[object, ...]]
+
+
+def finish(log: Path, *arguments: object) -> float:
+    """Run a command to its end; returns the seconds it took."""
+    began = time.monotonic()
+    process = forked(log, *arguments)
+    process.join()
+    assert process.exitcode == 0, log.read_text()
+    return time.monotonic() - began
+
+
+def results(folder: Path, names: str) -> dict[str, str]:
+    found = {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.glob(names))}
+    assert found, f"there is no {names} in {folder}"
+    return found
+
+
+def kill_and_compare(command: Start, prepare: Callable[[Path], Path], names: str, kills: int, tmp_path: Path) -> None:
+    """Kill `command(folder)` that many times; each time it does finish its results must be the undisturbed ones."""
+    log = tmp_path / "log"
+    undisturbed = prepare(tmp_path / "undisturbed")
+    seconds = finish(log, *command(undisturbed))
+    expected = results(undisturbed, names)
+    chance = random.Random(f"{names} {kills}")
+    folder, struck = prepare(tmp_path / "killed"), 0
+    while struck < kills:
+        process = forked(log, *command(folder))
+        process.join(chance.uniform(0, seconds))
+        process.kill()
+        process.join()
+        assert process.exitcode in (0, -9), log.read_text()
+        struck += process.exitcode == -9
+        if process.exitcode == 0:
+            assert results(folder, names) == expected
+            shutil.rmtree(folder)
+            folder = prepare(folder)
+    finish(log, *command(folder))
+    assert results(folder, names) == expected
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_the_corpus_survives_kill_9(kills: int, small_recipe: Path, tmp_path: Path) -> None:
+    def command(folder: Path) -> tuple[object, ...]:
+        verb, *overrides = SHARDS
+        return (verb, small_recipe, *overrides, "--out", folder)
+
+    kill_and_compare(command, lambda folder: folder, "corpus/shards/*", kills, tmp_path)
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_training_survives_kill_9(
+    kills: int, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    def command(folder: Path) -> tuple[object, ...]:
+        steps = ("train.phases.0.steps=80", "train.phases.1.steps=40")
+        return ("train", small_recipe, *steps, "--out", folder)
+
+    kill_and_compare(command, small_examples, "train/model/model.safetensors", kills, tmp_path)
