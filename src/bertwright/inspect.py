@@ -71,7 +71,8 @@ def _token(vocabulary: list[str], token: int, label: int | None) -> str:
 
 
 def _verify(path: Path) -> int:
-    manifests = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
+    found = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
+    manifests = [m for m in found if not any(part.startswith(".") for part in m.relative_to(path).parts)]  # no drafts
     if not manifests:
         raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
     return sum(open_artifact(manifest.parent).verify() for manifest in manifests)

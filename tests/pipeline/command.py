@@ -36,15 +36,13 @@ class Done:
     code: int
     out: str
     err: str
-    peak_memory: int
-    """Largest resident set of the process or one of its children, in bytes."""
 
 
 def bertwright(*arguments: object, folder: Path = ROOT) -> Done:
     """Run `bertwright ARGUMENTS` in `folder` to its end."""
     process = start(*arguments, folder=folder)
     out, err = process.communicate()
-    return Done(process.returncode, out, err, 0)
+    return Done(process.returncode, out, err)
 
 
 def start(*arguments: object, folder: Path = ROOT) -> subprocess.Popen[str]:

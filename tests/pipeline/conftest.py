@@ -2,14 +2,17 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.pipeline.command import RECIPES, Done, bertwright
+from tests.pipeline.command import Done
 
 from bertwright import Recipe, run
+from bertwright.cli import main
+
+Call = Callable[..., Done]
 
 SMALL = """
 [corpus]
@@ -66,27 +69,6 @@ MODEL = {
 }
 
 
-@dataclass(frozen=True)
-class Run:
-    """A finished run and what its command said."""
-
-    folder: Path
-    done: Done
-
-    def copy(self, to: Path) -> Path:
-        """A copy of the run folder that a test may change, times of the files included."""
-        return Path(shutil.copytree(self.folder, to))
-
-
-@pytest.fixture(scope="session")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """`bertwright run recipes/smoke.toml` in a process without a network."""
-    folder = tmp_path_factory.mktemp("smoke") / "smoke"
-    done = bertwright("run", RECIPES / "smoke.toml", "--out", folder)
-    assert done.code == 0, done.err
-    return Run(folder, done)
-
-
 @pytest.fixture(scope="session")
 def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of two phases whose training takes a fraction of a second."""
@@ -102,3 +84,26 @@ def small_examples(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory)
     made = tmp_path_factory.mktemp("small") / "run"
     run(Recipe.load(small_recipe), made, ["corpus", "vocab", "examples"])
     return lambda folder: Path(shutil.copytree(made, folder))
+
+
+@pytest.fixture(scope="session")
+def finished(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run folder of the small recipe; look, do not touch."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    run(Recipe.load(small_recipe), folder)
+    return folder
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """`call("run", recipe, ...)`: the command line inside this process; whatever it does not catch fails the test."""
+
+    def run_main(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            main()
+        out, err = capsys.readouterr()
+        return Done(int(exited.value.code or 0), out, err)
+
+    return run_main

@@ -69,7 +69,7 @@ def test_training_survives_kill_9(
     kills: int, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     def command(folder: Path) -> tuple[object, ...]:
-        steps = ("train.phases.0.steps=80", "train.phases.1.steps=40")
+        steps = ("train.phases.0.steps=32", "train.phases.1.steps=16")
         return ("train", small_recipe, *steps, "--out", folder)
 
     kill_and_compare(command, small_examples, "train/model/model.safetensors", kills, tmp_path)

@@ -3,12 +3,14 @@
 import json
 import pickletools
 import re
+import shutil
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.pipeline.command import RECIPES, bertwright
-from tests.pipeline.conftest import Run
+from tests.pipeline.command import RECIPES, Done, bertwright
+from tests.pipeline.conftest import Call
 
 from bertwright.core.files import sha256
 
@@ -24,6 +26,27 @@ PROMISED = {
     "seconds",
 }
 STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run and what its command said."""
+
+    folder: Path
+    done: Done
+
+    def copy(self, to: Path) -> Path:
+        """A copy of the run folder that a test may change, times of the files included."""
+        return Path(shutil.copytree(self.folder, to))
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """`bertwright run recipes/smoke.toml` in a process without a network."""
+    folder = tmp_path_factory.mktemp("smoke") / "smoke"
+    done = bertwright("run", SMOKE, "--out", folder)
+    assert done.code == 0, done.err
+    return Run(folder, done)
 
 
 def files(folder: Path) -> list[Path]:
@@ -62,6 +85,8 @@ def test_the_summary_has_what_is_promised(smoke: Run) -> None:
     assert summary.keys() >= PROMISED
     assert all(isinstance(summary[key], int | float) for key in PROMISED)
     assert list(summary["stages"]) == STAGES
+    train = json.loads((smoke.folder / "train" / "manifest.json").read_text())
+    assert 50e6 < train["counts"]["peak_memory_bytes"] < 1e9
     for name, stage in summary["stages"].items():
         manifest = json.loads((smoke.folder / name / "manifest.json").read_text())
         assert (stage["version"], stage["fingerprint"]) == (manifest["version"], manifest["fingerprint"])
@@ -91,10 +116,10 @@ def test_a_second_run_changes_no_file(smoke: Run) -> None:
     assert shown == {"folder": str(smoke.folder), **summary}
 
 
-def test_a_changed_key_reruns_only_what_it_touches_and_is_named(smoke: Run, tmp_path: Path) -> None:
+def test_a_changed_key_reruns_only_what_it_touches_and_is_named(smoke: Run, tmp_path: Path, call: Call) -> None:
     folder = smoke.copy(tmp_path / "smoke")
     before = state(folder)
-    done = bertwright("run", SMOKE, "evaluate.samples=3", "--out", folder)
+    done = call("run", SMOKE, "evaluate.samples=3", "--out", folder)
     assert done.code == 0, done.err
     assert "evaluate.samples: 8 -> 3" in done.err
     after = state(folder)
@@ -108,16 +133,16 @@ def test_a_changed_key_reruns_only_what_it_touches_and_is_named(smoke: Run, tmp_
     assert len(aside) == 1, "the old scores are kept"
     assert before["evaluate/manifest.json"] == after[f"{aside[0]}/manifest.json"]
 
-    back = bertwright("run", SMOKE, "--out", folder)
+    back = call("run", SMOKE, "--out", folder)
     assert back.code == 0 and "taken back" in back.err
     assert state(folder)["evaluate/manifest.json"] == before["evaluate/manifest.json"]
     assert json.loads((folder / "summary.json").read_text()) == json.loads((smoke.folder / "summary.json").read_text())
 
 
-def test_a_trained_model_is_never_thrown_away(smoke: Run, tmp_path: Path) -> None:
+def test_a_trained_model_is_never_thrown_away(smoke: Run, tmp_path: Path, call: Call) -> None:
     folder = smoke.copy(tmp_path / "smoke")
     before = state(folder / "train")
-    done = bertwright("run", SMOKE, "vocab.size=1200", "--out", folder)
+    done = call("run", SMOKE, "vocab.size=1200", "--out", folder)
     assert done.code == 4
     assert "vocab: built anew, because vocab.size: 1500 -> 1200" in done.err
     assert "examples: built anew, because its input vocab changed" in done.err
@@ -126,7 +151,7 @@ def test_a_trained_model_is_never_thrown_away(smoke: Run, tmp_path: Path) -> Non
     assert "Traceback" not in done.err and done.out == ""
     assert state(folder / "train") == before
 
-    back = bertwright("run", SMOKE, "--out", folder)
+    back = call("run", SMOKE, "--out", folder)
     assert back.code == 0, back.err
     assert state(folder / "train") == before
 
@@ -173,30 +198,30 @@ def test_wrong_usage_exits_2(arguments: tuple[object, ...], says: str, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-def test_inspect_describes_every_part(smoke: Run) -> None:
-    about = {stage: inspect(smoke.folder / stage) for stage in STAGES}
-    assert all(facts["what"] == f"the artifact of the stage {stage}" for stage, facts in about.items())
+def test_inspect_describes_every_part(smoke: Run, call: Call) -> None:
+    about = {stage: facts_of(call, smoke.folder / stage) for stage in STAGES}
+    assert all(str(facts["what"]).endswith(f"stage {stage}") for stage, facts in about.items())
     assert about["corpus"]["kept"] > 100 and len(about["corpus"]["first sentences"].splitlines()) == 3
     assert about["vocab"]["entries"] == 1500
     checkpoint = sorted((smoke.folder / "train" / "checkpoints").iterdir())[-1]
-    assert inspect(checkpoint)["total_steps"] == 50
-    assert inspect(smoke.folder / "train" / "model")["what"] == "a model folder"
-    whole = inspect(smoke.folder)
+    assert facts_of(call, checkpoint)["total_steps"] == 50
+    assert facts_of(call, smoke.folder / "train" / "model")["what"] == "a model folder"
+    whole = facts_of(call, smoke.folder)
     assert whole["what"] == "a run folder" and all(whole[stage].startswith("finished") for stage in STAGES)
-    assert inspect(smoke.folder, "--verify")["verified_files"] > 50
+    assert facts_of(call, smoke.folder, "--verify")["verified_files"] > 50
 
 
-def test_inspect_shows_any_training_batch(smoke: Run) -> None:
-    batch = inspect(smoke.folder, "--batch", 3, "--phase", 1)
+def test_inspect_shows_any_training_batch(smoke: Run, call: Call) -> None:
+    batch = facts_of(call, smoke.folder, "--batch", 3, "--phase", 1)
     assert batch["sequences"] == 16
     sequence = next(value for key, value in batch.items() if key.startswith("sequence 0"))
     assert sequence.startswith("[CLS] ") and "[MASK=" in sequence and sequence.endswith("[SEP]")
-    beyond = bertwright("inspect", smoke.folder, "--batch", 40)
+    beyond = call("inspect", smoke.folder, "--batch", 40)
     assert beyond.code == 2 and "phase 0: 0 to 39, phase 1: 0 to 9" in beyond.err
 
 
-def inspect(*arguments: object) -> dict[str, object]:
-    done = bertwright("inspect", *arguments, "--json")
+def facts_of(call: Call, *arguments: object) -> dict[str, object]:
+    done = call("inspect", *arguments, "--json")
     assert done.code == 0, done.err
     facts: dict[str, object] = json.loads(done.out)
     return facts

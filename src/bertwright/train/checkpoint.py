@@ -8,6 +8,7 @@ the number of ranks. No pickle is read or written.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Mapping
@@ -116,15 +117,30 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
     return None
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Keep the newest `keep` checkpoints, the best by held-out loss, and the last of each phase; remove the rest."""
-    states = {path: State(**read_json(path / "state.json")) for path in sorted(folder.glob("step-*"))}
+def prune(folder: Path, keep: int, newest: Path) -> None:
+    """Keep the newest `keep` checkpoints, the best by held-out loss, and the last of each phase; remove the rest.
+
+    Checkpoints later than `newest`, the one just saved, were passed over as damaged: they are left alone, as is
+    whatever else cannot be read, and count for nothing.
+    """
+    for half_removed in folder.glob(".step-*.removed"):  # by a run that was killed here
+        shutil.rmtree(half_removed)
+    states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
     if best := best_of(states):
         kept.add(best)
     for path in states.keys() - kept:
         doomed = path.rename(path.with_name(f".{path.name}.removed"))
         shutil.rmtree(doomed)
+
+
+def _states(paths: list[Path]) -> dict[Path, State]:
+    """The states of the checkpoints whose record is whole."""
+    states = {}
+    for path in paths:
+        with contextlib.suppress(ArtifactError):
+            states[path] = State(**read_json(open_artifact(path, "checkpoint").file("state.json")))
+    return states
 
 
 def best_of(states: Mapping[Path, State]) -> Path | None:

@@ -138,10 +138,9 @@ def _train(
 
     def save(state: State) -> None:
         if ranks.first:
-            checkpoints.save(
-                out / "checkpoints", identity.fingerprint, state, model.state_dict(), named_state(optimizer, model)
-            )
-            checkpoints.prune(out / "checkpoints", config.keep)
+            folder, fingerprint = out / "checkpoints", identity.fingerprint
+            saved = checkpoints.save(folder, fingerprint, state, model.state_dict(), named_state(optimizer, model))
+            checkpoints.prune(folder, config.keep, saved)
 
     with Metrics(out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
 

@@ -1,0 +1,76 @@
+"""Two ranks on the loopback interface train as one rank does, and one goes on from their checkpoint."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline.command import ENVIRONMENT
+from tests.pipeline.conftest import Call
+
+OVERRIDES = (
+    "model.dropout=0.0",
+    "model.attention_dropout=0.0",
+    "train.phases.0.steps=12",
+    "train.phases.1.steps=4",
+    "train.phases.1.schedule=constant",
+)
+
+
+def two_ranks(*arguments: object) -> subprocess.CompletedProcess[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
+    command = [sys.executable, *launch, "-m", "bertwright.cli", *map(str, arguments)]
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "train" / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_two_ranks_train_as_one(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call
+) -> None:
+    alone, together = small_examples(tmp_path / "alone"), small_examples(tmp_path / "together")
+    one = call("train", small_recipe, *OVERRIDES, "--out", alone)
+    assert one.code == 0, one.err
+    two = two_ranks("train", small_recipe, *OVERRIDES, "--out", together)
+    assert two.returncode == 0, two.stderr
+    assert json.loads((together / "train" / "manifest.json").read_text())["counts"]["ranks"] == 2
+    assert_same_training(metrics(together), metrics(alone))
+
+    longer = (*OVERRIDES, "train.phases.1.steps=8")
+    for folder in (alone, together):
+        done = call("train", small_recipe, *longer, "--out", folder)
+        assert done.code == 0 and "resuming from step-000000016" in done.err, done.err
+    assert len(metrics(together)) == 20
+    assert_same_training(metrics(together), metrics(alone))
+
+
+def assert_same_training(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """The same sequences and tokens at each step, and the same losses but for the order of summation."""
+    assert len(rows) == len(expected)
+    for row, other in zip(rows, expected, strict=True):
+        for name in ("phase", "step", "total_steps", "optimizer_step", "tokens_seen", "learning_rate"):
+            assert row[name] == other[name], name
+        assert row.keys() == other.keys()
+        for name in row.keys() & {"mlm_loss", "nsp_loss", "heldout_mlm_loss", "heldout_nsp_loss"}:
+            assert row[name] == pytest.approx(other[name], rel=1e-6), (name, row["total_steps"])
+
+
+def test_several_ranks_only_train(
+    small_recipe: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = call("run", small_recipe, "--out", tmp_path / "run")
+    assert done.code == 2 and "several ranks can only train" in done.err
+    assert not (tmp_path / "run").exists()
+    small = call("train", small_recipe, "train.phases.0.batch=1", "--out", tmp_path / "run")
+    assert small.code == 2 and "train.phases.0.batch: 1 is smaller than 2 ranks" in small.err
