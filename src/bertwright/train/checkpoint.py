@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -24,7 +25,6 @@ from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
 from bertwright.core.log import Log
 
-VERSION = 1
 Tensors = dict[str, torch.Tensor]
 
 
@@ -48,6 +48,14 @@ class State:
     """Real tokens trained on, all ranks and phases."""
     seconds: float = 0.0
     """Time spent in training steps, all phases and restarts."""
+    other_seconds: float = 0.0
+    """Time spent on scoring and saving, all phases and restarts."""
+    phase_steps: tuple[int, ...] = ()
+    """The length of every phase in steps, as this state was trained."""
+    extensions: tuple[Mapping[str, int], ...] = ()
+    """Phases that grew after they had begun: phase, step, old and new length."""
+    lives: tuple[Mapping[str, Any], ...] = ()
+    """One entry per start of the program: from which step, and what bit-identity depends on."""
     heldout: Mapping[str, float] = field(default_factory=dict)
     """Held-out scores at this step, if they were taken."""
     phase_end: bool = False
@@ -68,8 +76,8 @@ class State:
         )
 
 
-def save(folder: Path, fingerprint: str, state: State, model: Tensors, optimizer: Tensors) -> Path:
-    """Write the checkpoint of `state` into `folder` and return its path; `fingerprint` is the run's."""
+def save(folder: Path, identity: Identity, state: State, model: Tensors, optimizer: Tensors) -> Path:
+    """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is."""
     name = f"step-{state.total_steps:09d}"
     final, draft = folder / name, folder / f".{name}.draft"
     try:
@@ -78,7 +86,7 @@ def save(folder: Path, fingerprint: str, state: State, model: Tensors, optimizer
         save_file(model, draft / "model.safetensors")
         save_file(optimizer, draft / "optimizer.safetensors")
         write_json(draft / "state.json", asdict(state))
-        seal(draft, Identity("checkpoint", VERSION, {"total_steps": state.total_steps}, {"run": fingerprint}), {}, 0.0)
+        seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
             final.rename(final.with_name(f".{name}.{time.time_ns()}.replaced"))
         draft.rename(final)
@@ -93,7 +101,14 @@ def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
     """State, model tensors and optimizer tensors of a checkpoint whose files are verified first."""
     values = read_json(checkpoint.file("state.json"))
     model = load_file(checkpoint.file("model.safetensors"))
-    return State(**values), model, load_file(checkpoint.file("optimizer.safetensors"))
+    return _state(values), model, load_file(checkpoint.file("optimizer.safetensors"))
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed run left half written or half removed."""
+    for pattern in (".step-*.draft", ".step-*.removed", ".step-*.replaced"):
+        for leftover in folder.glob(pattern):
+            shutil.rmtree(leftover)
 
 
 def newest_valid(folder: Path, log: Log) -> Artifact | None:
@@ -123,8 +138,6 @@ def prune(folder: Path, keep: int, newest: Path) -> None:
     Checkpoints later than `newest`, the one just saved, were passed over as damaged: they are left alone, as is
     whatever else cannot be read, and count for nothing.
     """
-    for half_removed in folder.glob(".step-*.removed"):  # by a run that was killed here
-        shutil.rmtree(half_removed)
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
     if best := best_of(states):
@@ -139,8 +152,13 @@ def _states(paths: list[Path]) -> dict[Path, State]:
     states = {}
     for path in paths:
         with contextlib.suppress(ArtifactError):
-            states[path] = State(**read_json(open_artifact(path, "checkpoint").file("state.json")))
+            states[path] = _state(read_json(open_artifact(path, "checkpoint").file("state.json")))
     return states
+
+
+def _state(values: Mapping[str, Any]) -> State:
+    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return State(**fields)
 
 
 def best_of(states: Mapping[Path, State]) -> Path | None:

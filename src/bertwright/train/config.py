@@ -8,6 +8,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, extendable, how
+from bertwright.examples.config import Length, Share
+from bertwright.optim.config import Schedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
 
@@ -15,18 +17,19 @@ LENGTHS = ("steps", "epochs", "samples", "tokens")
 class PhaseConfig(Section):
     """One phase: sequences of one length, one batch size, one learning-rate schedule, one budget."""
 
-    length: int = Field(ge=8, le=65_535)
+    length: Length
     """Longest sequence with [CLS] and [SEP], in tokens."""
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
     micro_batch: int = how(0, ge=0)
-    """Sequences per forward pass on a rank (only the order of summation depends on it); 0 takes its whole share."""
+    """Sequences per forward pass on a rank; 0 takes its whole share. Changes the order of summation, and which elements
+    dropout drops."""
     learning_rate: float = Field(gt=0)
     """Peak learning rate."""
     warmup: float = Field(0.1, ge=0, lt=1)
     """Share of the phase's steps in which the rate rises from zero to the peak."""
-    schedule: Literal["linear", "poly", "poly_nvidia", "constant"] = "linear"
-    """Sequences per forward pass on a rank (only the order of summation depends on it); 0 takes all at once."""
+    schedule: Schedule = "linear"
+    """After the warm-up: straight to zero, as a square root (`poly`; `poly_nvidia` has a jump), or constant."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)
@@ -41,7 +44,7 @@ class PhaseConfig(Section):
     """Share of the tokens (special tokens counted, as in the originals) that are masked."""
     random_tokens: Literal["words", "all"] = "words"
     """What one masked token in ten becomes: any entry but special and unused ones, or `all`, as in the originals."""
-    documents: tuple[float, float] = (0.0, 1.0)
+    documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: Path | None = None
     """An `examples` folder of its own instead of the run's; it must be made with the same vocabulary."""
@@ -51,8 +54,6 @@ class PhaseConfig(Section):
         given = [name for name in LENGTHS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
-        if not 0 <= self.documents[0] < self.documents[1] <= 1:
-            raise ValueError(f"documents must be a range inside [0, 1] with start < end, not {list(self.documents)}")
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
         return self

@@ -18,7 +18,8 @@ from bertwright.examples.draw import Draws
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.scores import score
-from bertwright.optim.schedule import Schedule, learning_rate
+from bertwright.optim.config import Schedule
+from bertwright.optim.schedule import learning_rate
 from bertwright.train.checkpoint import State
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
@@ -33,13 +34,14 @@ class Phase:
 
     index: int
     draws: Draws
+    heldout: Callable[[], list[MicroBatch]]
+    """The held-out batches, with fixed masks."""
     steps: int
     """Global batches in the phase."""
     warmup_steps: float
     schedule: Schedule
     peak: float
     """Peak learning rate."""
-    max_grad_norm: float
     seed: int
     log_every: int
     evaluate_every: int
@@ -54,8 +56,7 @@ class Session:
     optimizer: Optimizer
     device: torch.device
     ranks: Ranks
-    heldout: Callable[[], list[MicroBatch]]
-    """The held-out batches of the phase."""
+    max_grad_norm: float
     record: Callable[[dict[str, Any]], None]
     """Takes a row of metrics."""
     save: Callable[[State], None]
@@ -66,9 +67,10 @@ class Session:
 
 @dataclass
 class Window:
-    """Sums since the last line of metrics."""
+    """Sums since the last line of metrics; losses and norms of applied updates only."""
 
     steps: int = 0
+    skipped: int = 0
     mlm_loss: float = 0.0
     nsp_loss: float = 0.0
     grad_norm: float = 0.0
@@ -82,9 +84,11 @@ class Window:
         now = time.perf_counter()
         took, self.began = now - self.began, now
         self.steps += 1
-        self.mlm_loss += result.mlm_loss
-        self.nsp_loss += result.nsp_loss
-        self.grad_norm += result.grad_norm
+        self.skipped += not result.applied
+        if result.applied:
+            self.mlm_loss += result.mlm_loss
+            self.nsp_loss += result.nsp_loss
+            self.grad_norm += result.grad_norm
         self.tokens += tokens
         self.waited += waited
         self.seconds += took
@@ -94,13 +98,16 @@ class Window:
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     ranks, draws = session.ranks, phase.draws
+    rank, world = ranks.rank, ranks.world
+    # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
+    ahead = prefetch(
+        lambda k: (draws.step(k, rank, world), draws.counts(k + 1, rank, world)), state.data_step, phase.steps
+    )
+    pending = ranks.begin_sum(draws.counts(state.data_step, rank, world))
     window = Window()
-    pending = ranks.begin_sum(draws.counts(state.data_step, ranks.rank, ranks.world))
-    drawn = prefetch(lambda k: draws.step(k, ranks.rank, ranks.world), state.data_step, phase.steps)
-    for micro_batches, waited in drawn:
+    for (micro_batches, next_counts), waited in ahead:
         predictions, pairs, tokens = pending.result()
-        if state.data_step + 1 < phase.steps:  # the counts of the next step travel while this one computes
-            pending = ranks.begin_sum(draws.counts(state.data_step + 1, ranks.rank, ranks.world))
+        pending = ranks.begin_sum(next_counts)
         rate = learning_rate(phase.schedule, state.optimizer_step, phase.steps, phase.warmup_steps, phase.peak)
         result = train_step(
             session.model,
@@ -108,7 +115,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
             _on_device(micro_batches, session.device),
             (predictions, pairs),
             learning_rate=rate,
-            max_grad_norm=phase.max_grad_norm,
+            max_grad_norm=session.max_grad_norm,
             dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
             ranks=ranks,
         )
@@ -116,25 +123,27 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         state = state.advanced(result.applied, draws.settings.global_batch, tokens, seconds)
         _refuse_divergence(state, phase)
         state, window = _observe(session, phase, state, window, rate)
+    pending.result()
     return state
 
 
 def _observe(session: Session, phase: Phase, state: State, window: Window, rate: float) -> tuple[State, Window]:
     """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
-    step = state.data_step
+    step, began = state.data_step, time.perf_counter()
     state = replace(state, phase_end=step == phase.steps)
     stop = session.ranks.any(session.stop_requested())
-    if state.phase_end or step % phase.evaluate_every == 0:
-        batches = session.heldout()
-        scores = score(session.model, _on_device(batches, session.device))
-        state = replace(state, heldout=scores.as_dict())
+    if session.ranks.first and (state.phase_end or step % phase.evaluate_every == 0):
+        scores = score(session.model, _on_device(phase.heldout(), session.device)).as_dict()
+        finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
+        state = replace(state, heldout=finite if "mlm_loss" in finite else {})
     save = state.phase_end or stop or step % phase.checkpoint_every == 0
     if save or state.heldout or step % phase.log_every == 0:
-        session.record(_row(phase, state, window, rate))
+        session.record(_row(phase, state, window, rate) | {"saved": save})
         window = Window()
     if save:
         session.save(state)
-        window.began = time.perf_counter()
+    window.began = time.perf_counter()
+    state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
         raise Interrupted(
             f"stopped by a signal after step {step:,} of {phase.steps:,}; everything is saved. "
@@ -144,16 +153,17 @@ def _observe(session: Session, phase: Phase, state: State, window: Window, rate:
 
 
 def _row(phase: Phase, state: State, window: Window, rate: float) -> dict[str, Any]:
-    pace = window.seconds / window.steps
+    pace, applied = window.seconds / window.steps, max(1, window.steps - window.skipped)
     row = {
         "phase": phase.index,
         "step": state.data_step,
         "steps": phase.steps,
         "total_steps": state.total_steps,
         "optimizer_step": state.optimizer_step,
-        "mlm_loss": window.mlm_loss / window.steps,
-        "nsp_loss": window.nsp_loss / window.steps,
-        "grad_norm": window.grad_norm / window.steps,
+        "skipped": window.skipped,
+        "mlm_loss": window.mlm_loss / applied,
+        "nsp_loss": window.nsp_loss / applied,
+        "grad_norm": window.grad_norm / applied,
         "learning_rate": rate,
         "tokens_seen": state.tokens_seen,
         "tokens_per_second": window.tokens / window.seconds,
@@ -175,8 +185,3 @@ def _refuse_divergence(state: State, phase: Phase) -> None:
             f"{state.data_step:,}): training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
             f"{phase.peak:g}) or raise its warmup, and start in another folder."
         )
-
-
-def share_of(steps: int, parts: int) -> int:
-    """An interval that divides `steps` into about `parts`."""
-    return max(1, math.ceil(steps / parts))

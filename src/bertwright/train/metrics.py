@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.errors import ArtifactError
+
 
 class Metrics:
     """Appends rows to a JSONL file, each flushed so that a reader sees it at once."""
 
     def __init__(self, path: Path, total_steps: int) -> None:
         """Open `path` for appending after dropping every line of a step beyond `total_steps` (and a torn last line)."""
-        self._path = path
-        kept = [line for line in _whole_lines(path) if json.loads(line)["total_steps"] <= total_steps]
+        kept = [line for row, line in _rows(path) if row["total_steps"] <= total_steps]
         temporary = path.with_name(f".{path.name}.tmp")
         temporary.write_bytes(b"".join(kept))
         os.replace(temporary, path)
@@ -23,19 +24,39 @@ class Metrics:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row."""
-        self._handle.write(json.dumps(row).encode() + b"\n")
+        self._handle.write(json.dumps(row, allow_nan=False).encode() + b"\n")
         self._handle.flush()
+
+    def sync(self) -> None:
+        """Make the rows so far survive a power cut: called before a checkpoint is published."""
+        os.fsync(self._handle.fileno())
 
     def __enter__(self) -> Metrics:
         return self
 
     def __exit__(self, *error: object) -> None:
         """Flush to disk and close."""
-        os.fsync(self._handle.fileno())
+        self.sync()
         self._handle.close()
 
 
-def _whole_lines(path: Path) -> list[bytes]:
-    if not path.exists():
-        return []
-    return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+def saved_before(path: Path) -> bool:
+    """Whether rows follow one that was written with a checkpoint, so that a checkpoint must have existed."""
+    return any(row["saved"] for row, _ in _rows(path)[:-1])
+
+
+def _rows(path: Path) -> list[tuple[dict[str, Any], bytes]]:
+    """Each whole line of `path`, read and raw; a line that is not a row of metrics is an `ArtifactError`."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return [(_row(path, number, line), line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
+
+
+def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        return {**row, "total_steps": int(row["total_steps"]), "saved": bool(row["saved"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{path}:{number} is damaged: it is not a row of metrics. Remove that line and run the same command again; "
+            "the weights do not depend on it."
+        ) from error

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
+
 from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import Draws, DrawSettings, heldout_batches, open_draws
+from bertwright.examples.store import Store
 from bertwright.train.config import PhaseConfig, TrainConfig
-from bertwright.train.loop import Phase, share_of
+from bertwright.train.loop import Phase
 
 HELDOUT_MICRO_BATCH = 64
+PARTS_OF_A_PHASE = 10
+"""How often a phase is scored and saved when the recipe does not say."""
 
 
-@dataclass(frozen=True)
-class PhaseData:
-    """A phase and its held-out batches."""
-
-    phase: Phase
-    heldout: Callable[[], list[MicroBatch]]
+def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> list[Phase]:
+    """Every phase of `config`; raises when a phase's own data has another vocabulary or the held-out documents."""
+    return [_resolve(config, i, examples, vocab) for i in range(len(config.phases))]
 
 
-def phase_data(config: TrainConfig, max_grad_norm: float, examples: Artifact, vocab: Artifact) -> list[PhaseData]:
-    """Every phase of `config`, resolved; raises when a phase's own data belongs to another vocabulary."""
-    return [_resolve(config, i, max_grad_norm, examples, vocab) for i in range(len(config.phases))]
-
-
-def _resolve(config: TrainConfig, index: int, max_grad_norm: float, examples: Artifact, vocab: Artifact) -> PhaseData:
+def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifact) -> Phase:
     phase = config.phases[index]
-    source = examples if phase.data is None else open_artifact(phase.data, "examples")
+    source = examples if phase.data is None else _own_data(phase, index, examples)
     settings = DrawSettings(
         length=phase.length,
         max_predictions=phase.predictions,
@@ -46,26 +43,37 @@ def _resolve(config: TrainConfig, index: int, max_grad_norm: float, examples: Ar
     plan_set = PlanSet(length=phase.length, documents=phase.documents)
     draws = open_draws(source, plan_set, settings, vocab)
     steps = _steps(phase, draws)
-    resolved = Phase(
+    part = max(1, math.ceil(steps / PARTS_OF_A_PHASE))
+    return Phase(
         index=index,
         draws=draws,
+        heldout=cache(lambda: _heldout(source, phase, config.heldout_sequences)),
         steps=steps,
         warmup_steps=phase.warmup * steps,
         schedule=phase.schedule,
         peak=phase.learning_rate,
-        max_grad_norm=max_grad_norm,
         seed=config.seed,
         log_every=config.log_every,
-        evaluate_every=config.evaluate_every or share_of(steps, 10),
-        checkpoint_every=config.checkpoint_every or share_of(steps, 10),
+        evaluate_every=config.evaluate_every or part,
+        checkpoint_every=config.checkpoint_every or part,
     )
 
-    @cache
-    def heldout() -> list[MicroBatch]:
-        scored = replace(settings, micro_batch=HELDOUT_MICRO_BATCH)
-        return list(heldout_batches(source, plan_set, scored, config.heldout_sequences))
 
-    return PhaseData(resolved, heldout)
+def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
+    """The phase's own examples, refused when they train on documents that the run holds out."""
+    assert phase.data is not None
+    own = open_artifact(phase.data, "examples")
+    leaked = int(np.isin(Store.open(own).hashes, Store.open(examples, "heldout").hashes).sum())
+    if leaked:
+        raise ArtifactError(
+            f"train.phases.{index}.data {phase.data} trains on {leaked:,} documents that this run holds out, so its "
+            "held-out scores would be wrong. Make it with an examples.heldout at least as large as this run's."
+        )
+    return own
+
+
+def _heldout(source: Artifact, phase: PhaseConfig, most: int) -> list[MicroBatch]:
+    return list(heldout_batches(source, phase.length, phase.predictions, phase.mask_rate, HELDOUT_MICRO_BATCH, most))
 
 
 def _steps(phase: PhaseConfig, draws: Draws) -> int:

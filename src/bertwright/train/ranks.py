@@ -15,6 +15,9 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from bertwright.core import rng
+from bertwright.core.errors import ArtifactError
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -46,6 +49,19 @@ class Ranks:
     def any(self, flag: bool) -> bool:
         """Whether the flag is up on any rank, so that all stop at the same step."""
         return bool(self.begin_sum([flag]).result()[0])
+
+    def agree(self, value: str, what: str) -> None:
+        """Raise `ArtifactError` on every rank unless all ranks pass the same value."""
+        if self.world == 1:
+            return
+        number = rng.key(value) >> 1
+        extremes = torch.tensor([number, -number])
+        dist.all_reduce(extremes, op=dist.ReduceOp.MAX)
+        if int(extremes[0]) != -int(extremes[1]):
+            raise ArtifactError(
+                f"the {self.world} ranks do not see the same thing: {what}. "
+                "All ranks need the same recipe and the same shared folder."
+            )
 
     def barrier(self) -> None:
         """Wait until every rank is here."""

@@ -1,5 +1,6 @@
 """A training run small enough for a unit test."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,33 +26,31 @@ PHASES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
-    """`train(name, optim=..., **train settings)`: trains into `tmp_path / name`."""
-    import json
+    """`train(name, optim=..., log=..., examples=..., vocab=..., **train settings)`: trains into `tmp_path / name`.
 
-    config_file = tmp_path / "bert.json"
-    config_file.write_text(json.dumps(MODEL))
+    The network is the one described in `tmp_path / "bert.json"`.
+    """
+    (tmp_path / "bert.json").write_text(json.dumps(MODEL))
 
-    def start(name: str = "train", optim: Any = None, log: Any = None, **settings: Any) -> Artifact:
-        values = {
-            "phases": PHASES,
-            "heldout_sequences": 32,
-            "checkpoint_every": 4,
-            "evaluate_every": 6,
-            "log_every": 2,
-            **settings,
-        }
-        extra = {} if log is None else {"log": log}
+    def start(name: str = "train", optim: Any = None, dropout: float | None = None, **settings: Any) -> Artifact:
+        given = {key: settings.pop(key) for key in ("log", "examples", "vocab") if key in settings}
+        values = {"phases": PHASES, "heldout_sequences": 32, "checkpoint_every": 4, "evaluate_every": 6, "log_every": 2}
         return run(
-            TrainConfig.model_validate(values),
-            ModelConfig(config=config_file),
+            TrainConfig.model_validate(values | settings),
+            ModelConfig(config=tmp_path / "bert.json", dropout=dropout),
             optim or AdamWConfig(),
-            prepared.examples,
-            prepared.vocab,
+            given.pop("examples", prepared.examples),
+            given.pop("vocab", prepared.vocab),
             tmp_path / name,
-            **extra,
+            **given,
         )
 
     return start
+
+
+@pytest.fixture
+def no_dropout() -> dict[str, Any]:
+    return {"dropout": 0.0}
 
 
 @pytest.fixture(params=[AdamWConfig(), LambConfig()], ids=["adamw", "lamb"])

@@ -1,21 +1,31 @@
 """Training: phases, resuming, refusing, extending, damage, signals."""
 
 import json
+import math
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.unit.train.conftest import PHASES
+from tests.conftest import Prepared
+from tests.unit.train.conftest import MODEL, PHASES
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.plans import Plans
+from bertwright.examples.run import run as examples_run
+from bertwright.examples.store import Store
 from bertwright.train.checkpoint import load, prune
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.run import run as vocab_run
 
 Train = Callable[..., Artifact]
 
@@ -61,9 +71,11 @@ def test_it_learns_and_leaves_what_it_promises(train: Train, optim: Any) -> None
     assert rows[-1]["mlm_loss"] < rows[0]["mlm_loss"] - 0.1
     assert [r["total_steps"] for r in rows if "heldout_mlm_loss" in r] == [6, 12, 18]
     assert done.counts["steps"] == 18 and done.counts["sequences_seen"] == 12 * 8 + 6 * 4
-    assert {"checkpoints/step-000000012/state.json", "metrics.jsonl", "model/config.json", "model/vocab.txt"} <= set(
-        done.names()
-    )
+    assert {"metrics.jsonl", "model/config.json", "model/model.safetensors", "model/vocab.txt"} <= set(done.names())
+    assert (done.path / "checkpoints" / "step-000000012" / "state.json").is_file()
+    assert [set(life) for life in done.counts["lives"]] == [
+        {"from_step", "ranks", "threads", "micro_batches", "device", "machine", "torch"}
+    ]
     assert not any(name.endswith((".pt", ".pkl", ".bin")) for name in done.names())
 
 
@@ -96,12 +108,13 @@ def test_crashed_anywhere_and_continued_metrics_and_weights_are_the_same(train: 
     assert metric_lines(continued.path) == metric_lines(undisturbed.path)
 
 
-def test_micro_batches_change_only_the_order_of_summation(train: Train) -> None:
+def test_micro_batches_change_only_the_order_of_summation(train: Train, no_dropout: dict[str, Any]) -> None:
     phases = [{**PHASES[0], "micro_batch": m} for m in (8, 3, 1)]
-    ends = [weights(train(f"m{p['micro_batch']}", phases=[p], optim=None)) for p in phases]
-    rows = [metric_lines(Path(train(f"m{p['micro_batch']}", phases=[p]).path))[0] for p in phases]
-    assert rows[0]["tokens_seen"] == rows[1]["tokens_seen"] == rows[2]["tokens_seen"]
-    assert len(ends) == 3
+    rows = [metric_lines(train(f"m{p['micro_batch']}", phases=[p], **no_dropout).path) for p in phases]
+    for key in ("mlm_loss", "nsp_loss", "grad_norm", "heldout_mlm_loss"):
+        one, three, eight = ([row[key] for row in run if key in row] for run in rows)
+        assert one == pytest.approx(eight, rel=1e-5) and three == pytest.approx(eight, rel=1e-5)
+    assert [r["tokens_seen"] for r in rows[0]] == [r["tokens_seen"] for r in rows[1]]
 
 
 def test_a_changed_setting_is_refused_by_name_once_there_are_checkpoints(train: Train) -> None:
@@ -113,13 +126,59 @@ def test_a_changed_setting_is_refused_by_name_once_there_are_checkpoints(train: 
     train(log_every=3, keep=7)  # how the work is done is free to change
 
 
-def test_the_last_phase_may_grow_but_not_shrink(train: Train) -> None:
-    train(phases=[PHASES[0]])
+def test_a_phase_may_grow_but_not_shrink_and_its_growth_is_remembered(train: Train) -> None:
+    short = train(phases=[PHASES[0]])
     notes = Notes()
     longer = train(phases=[{**PHASES[0], "steps": 15}], log=notes)
     assert longer.counts["steps"] == 15 and any("step-000000012" in line for line in notes.lines)
-    with pytest.raises(ArtifactError, match="stands at phase 0, step 15, beyond the recipe's end"):
+    assert longer.counts["extensions"] == [{"phase": 0, "step": 12, "from": 12, "to": 15}]
+    fresh = train("fresh", phases=[{**PHASES[0], "steps": 15}])
+    assert not same(weights(longer), weights(fresh)) and longer.fingerprint != fresh.fingerprint != short.fingerprint
+    assert train(phases=[{**PHASES[0], "steps": 15}]).fingerprint == longer.fingerprint
+    with pytest.raises(ArtifactError, match=r"begun with 15 steps and the recipe now says 14. It may grow, not shrink"):
         train(phases=[{**PHASES[0], "steps": 14}])
+    assert train(phases=[{**PHASES[0], "steps": 15}]).fingerprint == longer.fingerprint, "a refusal changes nothing"
+
+
+def test_a_phase_that_has_ended_cannot_change(train: Train) -> None:
+    done = train()
+    for steps in (10, 13):
+        with pytest.raises(ArtifactError, match=r"train.phases.0 was trained with 12 steps .* It has ended and cannot"):
+            train(phases=[{**PHASES[0], "steps": steps}, PHASES[1]])
+    assert train().fingerprint == done.fingerprint
+
+
+def test_checkpoints_of_other_settings_are_never_adopted(train: Train, tmp_path: Path) -> None:
+    train("donor", phases=[PHASES[0]])
+    (tmp_path / "thief").mkdir()
+    shutil.copytree(tmp_path / "donor" / "checkpoints", tmp_path / "thief" / "checkpoints")
+    with pytest.raises(ArtifactError, match=r"train.seed: 42 -> 7"):
+        train("thief", phases=[PHASES[0]], seed=7)
+
+
+def test_lost_checkpoints_are_a_clear_stop(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=8, error=RuntimeError))
+    (tmp_path / "run" / "checkpoints").rename(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match=r"tells of checkpoints, but .* has none. Put them back to continue"):
+        train("run")
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 8
+
+
+def test_a_deleted_old_checkpoint_leaves_the_finished_model_whole(train: Train) -> None:
+    done = train()
+    shutil.rmtree(done.path / "checkpoints" / "step-000000012")
+    assert train().fingerprint == done.fingerprint
+
+
+def test_a_damaged_row_of_metrics_is_named(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=6, error=RuntimeError))
+    path = tmp_path / "run" / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], lines[1][3:], *lines[2:]]))
+    with pytest.raises(ArtifactError, match=r"metrics.jsonl:2 is damaged.*Remove that line"):
+        train("run")
 
 
 def flip_a_bit(path: Path) -> None:
@@ -178,7 +237,8 @@ def test_hand_over_keeps_moments_and_resets_the_step(train: Train) -> None:
 
 def test_one_phase_alone_from_a_checkpoint(train: Train) -> None:
     whole = train("whole")
-    alone = train("alone", phases=[PHASES[1]], init=whole.path / "checkpoints" / "step-000000012")
+    checkpoint = whole.path / "checkpoints" / "step-000000012"
+    alone = train("alone", phases=[PHASES[1]], init=checkpoint)
     assert alone.counts["steps"] == 6
     fresh = train("fresh", phases=[PHASES[1]])
     assert metric_lines(alone.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
@@ -186,16 +246,52 @@ def test_one_phase_alone_from_a_checkpoint(train: Train) -> None:
     assert metric_lines(again.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
 
 
-@pytest.mark.parametrize(("budget", "steps"), [({"samples": 33}, 5), ({"epochs": 0.1}, None), ({"tokens": 1000}, None)])
-def test_a_phase_may_be_measured_in_samples_epochs_or_tokens(
-    train: Train, budget: dict[str, Any], steps: int | None
-) -> None:
-    phase = {k: v for k, v in PHASES[0].items() if k != "steps"} | budget
-    done = train(phases=[phase])
-    if steps:
-        assert done.counts["steps"] == steps
-    if "tokens" in budget:
-        assert 1000 <= done.counts["tokens_seen"] <= 1000 + 2 * 8 * 16
+def test_a_donor_may_go_once_training_has_begun(train: Train, tmp_path: Path) -> None:
+    checkpoint = train("whole").path / "checkpoints" / "step-000000012"
+    undisturbed = train("undisturbed", phases=[PHASES[1]], init=checkpoint)
+    with pytest.raises(Interrupted):
+        train("run", phases=[PHASES[1]], init=checkpoint, log=Notes(kill_at_row=2))
+    checkpoint.rename(tmp_path / "gone")
+    assert same(weights(train("run", phases=[PHASES[1]], init=checkpoint)), weights(undisturbed))
+    with pytest.raises(ArtifactError, match="train.init: .* is no finished artifact"):
+        train("late", phases=[PHASES[1]], init=checkpoint)
+
+
+def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepared: Prepared, tmp_path: Path) -> None:
+    donor = train("donor", phases=[PHASES[0]])
+    small = {**MODEL, "hidden_size": 8, "intermediate_size": 16}
+    (tmp_path / "bert.json").write_text(json.dumps(small))
+    with pytest.raises(
+        ArtifactError, match=r"train.init .* is another network: .* is \(\d+.*\) there and \(\d+.*\) here"
+    ):
+        train("other", phases=[PHASES[0]], init=donor.path)
+    other = vocab_run(VocabConfig(size=160, alphabet=60, lower_case=True), prepared.corpus, tmp_path / "vocab")
+    sets = (PlanSet(length=16),)
+    examples = examples_run(
+        ExamplesConfig(passes=1, heldout=0.1, workers=1), sets, prepared.corpus, other, tmp_path / "ex"
+    )
+    with pytest.raises(ArtifactError, match=r"was trained with another vocabulary .* Give vocab.file the"):
+        train("words", phases=[PHASES[0]], init=donor.path, examples=examples, vocab=other)
+
+
+def test_own_data_may_not_hold_what_the_run_holds_out(train: Train, prepared: Prepared, tmp_path: Path) -> None:
+    config = ExamplesConfig(passes=1, heldout=0.01, workers=1)
+    leaky = examples_run(config, (PlanSet(length=16),), prepared.corpus, prepared.vocab, tmp_path / "leaky")
+    with pytest.raises(
+        ArtifactError, match=r"train.phases.0.data .* trains on [\d,]+ documents that this run holds out"
+    ):
+        train(phases=[{**PHASES[0], "data": leaky.path}])
+    done = train("own", phases=[{**PHASES[0], "data": prepared.examples.path}])
+    assert same(weights(done), weights(train("run's", phases=[PHASES[0]])))
+
+
+def test_a_phase_may_be_measured_in_samples_epochs_or_tokens(train: Train, prepared: Prepared) -> None:
+    bare = {k: v for k, v in PHASES[0].items() if k != "steps"}
+    assert train("samples", phases=[{**bare, "samples": 33}]).counts["steps"] == 5
+    rows = prepared.examples.counts["train"]["rows"]["16"]
+    assert train("epochs", phases=[{**bare, "epochs": 0.1}]).counts["steps"] == math.ceil(0.1 * rows[0] / 8)
+    tokens = train("tokens", phases=[{**bare, "tokens": 1000}]).counts["tokens_seen"]
+    assert abs(tokens - 1000) < 2 * 8 * 16
 
 
 def test_divergence_is_a_clear_stop(train: Train) -> None:
@@ -203,10 +299,17 @@ def test_divergence_is_a_clear_stop(train: Train) -> None:
         train(phases=[{**PHASES[0], "learning_rate": 1e30, "warmup": 0.0, "steps": 60}])
 
 
-def test_phases_read_disjoint_documents(train: Train) -> None:
-    first = {**PHASES[0], "documents": (0.0, 0.5)}
-    second = {**PHASES[1], "documents": (0.5, 1.0)}
-    assert train(phases=[first, second]).counts["steps"] == 18
+def test_shares_of_the_documents_are_disjoint_and_complete(prepared: Prepared) -> None:
+    tokens = Store.open(prepared.examples).shard_tokens[-1]
+    seen = []
+    for plan_set in (PlanSet(length=16, documents=(0.0, 0.5)), PlanSet(length=32, documents=(0.5, 1.0))):
+        read = np.zeros(tokens, bool)
+        for rows in Plans.open(prepared.examples, plan_set).rows:
+            for start, count in (("a_start", "a_count"), ("b_start", "b_count")):
+                for row in rows:
+                    read[row[start] : row[start] + row[count]] = True
+        seen.append(read)
+    assert not (seen[0] & seen[1]).any() and (seen[0] | seen[1]).all()
 
 
 def test_a_second_interrupt_leaves_at_once(train: Train) -> None:

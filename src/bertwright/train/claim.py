@@ -1,0 +1,114 @@
+"""Whose folder is it? What a training run is a function of, and what may continue its checkpoints. Knows no torch.
+
+A trained model is never thrown away: once there are checkpoints, other settings are refused by name. Only the
+lengths of phases may grow; where that happens after the phase has begun, the model is not the one that the longer
+recipe gives undisturbed, so the extension becomes part of the fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
+from bertwright.core.config import what
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import sha256_of
+from bertwright.model.config import ModelConfig
+from bertwright.optim.config import OptimConfig
+from bertwright.train.config import TrainConfig
+
+VERSION = 2
+CHECKPOINTS = "checkpoints"
+Extension = Mapping[str, int]
+
+
+def identity(
+    config: TrainConfig,
+    model: ModelConfig,
+    optim: OptimConfig,
+    next_sentence: bool,
+    inputs: Mapping[str, str],
+    out: Path,
+) -> Identity:
+    """What the model trained in `out` is a function of; `inputs` are the fingerprints of `examples` and `vocab`.
+
+    Files and folders that the recipe names count by their content, not by where they lie. One that is gone since
+    training began counts by what the checkpoints in `out` say of it.
+    """
+    sections = _sections(config, model, optim, next_sentence, extendable=True)
+    named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
+        "train.init": config.init
+    }
+    found = {key: _fingerprint(path, key, out) for key, path in named.items() if path is not None}
+    return Identity("train", VERSION, sections, {**inputs, **found})
+
+
+def checkpoint_identity(
+    config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool, run: Identity
+) -> Identity:
+    """The settings that a checkpoint belongs to: all of the run's but the lengths of its phases."""
+    sections = _sections(config, model, optim, next_sentence, extendable=False)
+    return Identity("checkpoint", VERSION, sections, run.inputs)
+
+
+def refuse_other_settings(out: Path, ours: Identity) -> None:
+    """Raise `ArtifactError` naming the keys when `out` holds checkpoints that do not belong to `ours`."""
+    for path in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
+        try:
+            theirs = open_artifact(path, "checkpoint")
+        except ArtifactError:
+            continue  # damaged: what continues from it will say so
+        if changed := changes(theirs, ours):
+            raise ArtifactError(
+                f"{out} holds checkpoints of other settings, and trained weights are not thrown away: "
+                f"{'; '.join(changed)}. Set these back, or train elsewhere (--out DIR), or move {out} away."
+            )
+        return
+
+
+def finished(out: Path, identity: Identity) -> Artifact | None:
+    """The finished training in `out` if it is of this identity, whatever extensions it went through."""
+    if not (out / MANIFEST).is_file():
+        return None
+    done = open_artifact(out, "train")
+    return (
+        done
+        if done.fingerprint == extended(identity, done.counts["extensions"], done.counts["weights"]).fingerprint
+        else None
+    )
+
+
+def extended(identity: Identity, extensions: Sequence[Extension], weights: str) -> Identity:
+    """The identity that a finished training is sealed with: also of how its phases grew, and of the very weights.
+
+    Bit-identity depends on things outside the settings (ranks, threads, machine), so what is made of a model must not
+    be taken for made of another one with the same settings.
+    """
+    grown = {"extensions": sha256_of([dict(e) for e in extensions])} if extensions else {}
+    return replace(identity, inputs={**identity.inputs, **grown, "weights": weights})
+
+
+def _fingerprint(path: Path, key: str, out: Path) -> str:
+    if (path / MANIFEST).is_file():
+        return open_artifact(path).fingerprint
+    for checkpoint in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
+        if (checkpoint / MANIFEST).is_file():
+            return str(open_artifact(checkpoint).manifest["inputs"].get(key))
+    raise ArtifactError(
+        f"{key}: {path} is no finished artifact. Give the folder of a checkpoint, or of a finished stage."
+    )
+
+
+def _sections(
+    config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool, extendable: bool
+) -> dict[str, Any]:
+    train, network = what(config, extendable=extendable), what(model)
+    del train["init"]
+    for phase in train["phases"]:
+        del phase["data"]
+    if model.config is not None:
+        network["config"] = model.resolve(1, next_sentence).model_dump(mode="json")
+    return {"train": train, "model": network, "optim": what(optim)}

@@ -1,0 +1,49 @@
+"""What training writes down about itself: one entry per start of the program, and the manifest's counts."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import sys
+from typing import Any
+
+import torch
+
+from bertwright.core.artifact import Artifact
+from bertwright.model.bert import BertForPreTraining
+from bertwright.train.checkpoint import State
+from bertwright.train.config import TrainConfig
+from bertwright.train.ranks import Ranks
+
+
+def life(state: State, device: torch.device, ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
+    """This start of the program: from which step, and all that bit-identity depends on besides the settings."""
+    return {
+        "from_step": state.total_steps,
+        "ranks": ranks.world,
+        "threads": torch.get_num_threads(),
+        "micro_batches": [phase.micro_batch or phase.batch for phase in config.phases],
+        "device": str(device),
+        "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "torch": str(torch.__version__),
+    }
+
+
+def counts(state: State, model: BertForPreTraining, vocab: Artifact, weights: str) -> dict[str, Any]:
+    """The manifest's counts; `weights` is the hash over the files of the finished model."""
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "steps": state.total_steps,
+        "sequences_seen": state.sequences_seen,
+        "tokens_seen": state.tokens_seen,
+        "train_seconds": round(state.seconds, 3),
+        "tokens_per_second": round(state.tokens_seen / max(state.seconds, 1e-9), 1),
+        "heldout": dict(state.heldout),
+        "extensions": [dict(extension) for extension in state.extensions],
+        "lives": [dict(entry) for entry in state.lives],
+        "vocabulary": vocab.counts["vocabulary"],
+        "weights": weights,
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        * (1 if sys.platform == "darwin" else 1024),
+        **{key: state.lives[-1][key] for key in ("device", "ranks", "threads", "torch")},
+    }

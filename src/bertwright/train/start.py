@@ -1,0 +1,121 @@
+"""Where training goes on from: our newest whole checkpoint, the recipe's `train.init`, or step 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from bertwright.core.artifact import Artifact, Identity, open_artifact
+from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
+from bertwright.core.log import Log
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.device import resolve_device
+from bertwright.model.saved import load_model
+from bertwright.optim.state import load_named_state, reset_steps
+from bertwright.train import checkpoint as checkpoints
+from bertwright.train.checkpoint import State
+from bertwright.train.claim import CHECKPOINTS
+from bertwright.train.config import TrainConfig
+from bertwright.train.metrics import saved_before
+from bertwright.train.ranks import Ranks
+
+
+def begin(
+    config: TrainConfig,
+    model: BertForPreTraining,
+    optimizer: Optimizer,
+    identity: Identity,
+    out: Path,
+    ranks: Ranks,
+    log: Log,
+) -> State:
+    """The state to go on from, with weights and moments loaded, the same on all ranks.
+
+    Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
+    from zero.
+    """
+    ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
+    ranks.agree(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
+    if ours is not None:
+        state, weights, moments = checkpoints.load(ours)
+        model.load_state_dict(weights)
+        load_named_state(optimizer, model, moments)
+        log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
+        return state
+    if saved_before(out / "metrics.jsonl"):
+        raise CheckpointError(
+            f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
+            f"Put them back to continue, or move {out} away to start again from step 0."
+        )
+    if config.init is not None:
+        _load_init(open_artifact(config.init), model, optimizer, identity)
+        log.say(f"train: starting from {config.init}")
+    return State()
+
+
+def follow_lengths(state: State, steps: list[int]) -> State:
+    """`state` with the recipe's phase lengths; a phase that has begun may grow, and one that has ended may not change.
+
+    Raises `ArtifactError` naming the phase otherwise.
+    """
+    for index, (done, wanted) in enumerate(zip(state.phase_steps, steps, strict=False)):
+        ended = index < state.phase
+        begun = index == state.phase and state.data_step > 0
+        if done != wanted and (ended or (begun and wanted < done)):
+            raise ArtifactError(
+                f"train.phases.{index} was {'trained' if ended else 'begun'} with {done:,} steps and the recipe "
+                f"now says {wanted:,}. It {'has ended and cannot change' if ended else 'may grow, not shrink'}: "
+                "set it back, or train in another folder (--out DIR)."
+            )
+        if done != wanted and begun:
+            extension = {"phase": index, "step": state.data_step, "from": done, "to": wanted}
+            state = replace(state, extensions=(*state.extensions, extension))
+    return replace(state, phase_steps=tuple(steps))
+
+
+def training_device(wanted: Any, ranks: Ranks) -> torch.device:
+    """The device to train on; several ranks share no GPU, which is refused."""
+    device = resolve_device(wanted)
+    if device.type == "cuda" and ranks.world > 1:
+        raise RecipeError(
+            f"{ranks.world} ranks on GPUs are not offered yet: start one process for one GPU, or set train.device=cpu."
+        )
+    return device
+
+
+def _load_init(given: Artifact, model: BertForPreTraining, optimizer: Optimizer, identity: Identity) -> None:
+    """Weights, and of a checkpoint the moments too, of another training with the same vocabulary and network."""
+    given.verify()
+    from_checkpoint = given.manifest["stage"] == "checkpoint"
+    words = given.manifest["inputs"]["vocabulary"] if from_checkpoint else given.counts["vocabulary"]
+    if words != identity.inputs["vocabulary"]:
+        raise ArtifactError(
+            f"train.init {given.path} was trained with another vocabulary ({words[:12]} instead of "
+            f"{identity.inputs['vocabulary'][:12]}): its embeddings would stand for other words. Give vocab.file the "
+            "vocabulary of that training."
+        )
+    if from_checkpoint:
+        _, weights, moments = checkpoints.load(given)
+        _load_weights(model, weights, given.path)
+        load_named_state(optimizer, model, moments)
+        reset_steps(optimizer)
+    else:
+        _load_weights(model, load_model(given.path / "model").state_dict(), given.path)
+
+
+def _load_weights(model: BertForPreTraining, weights: Mapping[str, torch.Tensor], path: Path) -> None:
+    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]
+    if differing:
+        name = differing[0]
+        raise ArtifactError(
+            f"train.init {path} is another network: {name} is {given.get(name, 'absent')} there and "
+            f"{own.get(name, 'absent')} here ({len(differing)} tensors differ). Give the recipe that network's [model]."
+        )
+    model.load_state_dict(weights)
