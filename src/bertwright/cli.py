@@ -8,22 +8,26 @@ Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from bertwright.core.errors import BertwrightError, RecipeError
+from bertwright.core.errors import BertwrightError, DataError, RecipeError
+from bertwright.lines import HEADER, fact_lines, row_line
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, run
+
+if TYPE_CHECKING:  # rich is imported when something is shown: it takes longer to load than a recipe to be checked
+    from rich.progress import TaskID
+
+NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What a disk may answer that no code can mend."""
 
 app = typer.Typer(
     help=(__doc__ or "").partition("\n\n")[2], no_args_is_help=True, pretty_exceptions_enable=False, add_completion=True
@@ -104,8 +108,9 @@ def inspect(
 
 
 def _walk(recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], as_json: bool) -> None:
-    recipe = Recipe.load(recipe_path, overrides or [])
     folder_path = out or Path("runs") / recipe_path.stem
+    begun = (folder_path / "train" / "checkpoints").is_dir()
+    recipe = Recipe.load(recipe_path, overrides or [], given=not begun)
     with Terminal() as log:
         folder = run(recipe, folder_path, stages, log)
     summary = folder.path / "summary.json"
@@ -120,42 +125,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, ensure_ascii=False, default=str))
         return
-    console = Console(highlight=False, soft_wrap=True)
-    table = Table.grid(padding=(0, 2))
-    for name, value in facts.items():
-        if isinstance(value, str) and "\n" in value:
-            table.add_row(name, "")
-            for line in value.splitlines():
-                table.add_row("", _text(line))
-        elif isinstance(value, dict):
-            table.add_row(name, "")
-            for inner, item in value.items():
-                table.add_row(f"  {inner}", _text(item))
-        else:
-            table.add_row(name, _text(value))
-    console.print(table)
-
-
-def _text(value: Any) -> Any:
-    from rich.text import Text
-
-    if isinstance(value, list | tuple):
-        value = ", ".join(map(str, value))
-    return Text(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
-
-
-COLUMNS = (  # key of a metrics row, title, width, format
-    ("phase", "phase", 6, "{}"),
-    ("step", "step", 15, "{}"),
-    ("mlm_loss", "loss", 8, "{:.3f}"),
-    ("heldout_mlm_loss", "held-out", 10, "{:.3f}"),
-    ("heldout_mlm_accuracy", "accuracy", 10, "{:.1%}"),
-    ("heldout_nsp_accuracy", "pairs", 8, "{:.1%}"),
-    ("learning_rate", "rate", 10, "{:.1e}"),
-    ("tokens_per_second", "tokens/s", 10, "{:,.0f}"),
-    ("data_wait_share", "waiting", 9, "{:.1%}"),
-    ("remaining", "left", 9, "{}"),
-)
+    print(*fact_lines(facts), sep="\n")
 
 
 class Terminal:
@@ -166,6 +136,9 @@ class Terminal:
 
     def __init__(self, seconds: float = 10.0) -> None:
         """`seconds` lie between two plain lines of progress."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         self._console = Console(stderr=True, highlight=False)
         self._bars = Progress(
             TextColumn("{task.description:>9}"),
@@ -207,19 +180,14 @@ class Terminal:
 
     def record(self, row: dict[str, Any]) -> None:
         """Move the training bar; a row with held-out scores becomes a line of the table."""
+        unit = f"steps, loss {row['mlm_loss']:.3f}, {row['tokens_per_second']:,.0f} tokens/s"
+        self.progress(f"phase {row['phase']}", row["step"], row["steps"], unit)
         if "heldout_mlm_loss" not in row:
-            unit = f"steps, loss {row['mlm_loss']:.3f}, {row['tokens_per_second']:,.0f} tokens/s"
-            self.progress(f"phase {row['phase']}", row["step"], row["steps"], unit)
             return
         if not self._header:
             self._header = True
-            self.say("".join(f"{title:>{width}}" for _, title, width, _ in COLUMNS))
-        cells = {
-            **row,
-            "step": f"{row['step']:,}/{row['steps']:,}",
-            "remaining": timedelta(seconds=round(row["remaining_seconds"])),
-        }
-        self.say("".join(f"{form.format(cells[key]):>{width}}" for key, _, width, form in COLUMNS))
+            self.say(HEADER)
+        self.say(row_line(row))
 
 
 def main() -> None:
@@ -229,6 +197,15 @@ def main() -> None:
     except BertwrightError as error:
         print(f"bertwright: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in NO_PLACE:
+            raise
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        remedy = (
+            "Free space or mend the permissions there, or choose another --out DIR; then run the same command again"
+        )
+        print(f"bertwright: {what}. {remedy}: what is finished is kept.", file=sys.stderr)
+        sys.exit(DataError.exit_code)
     except KeyboardInterrupt:
         print("bertwright: interrupted. Run the same command again to continue.", file=sys.stderr)
         sys.exit(130)

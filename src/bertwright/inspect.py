@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, RunFolder
+
+if TYPE_CHECKING:
+    from bertwright.examples.batch import MicroBatch
 
 SHOWN = 3
 SHOWN_SEQUENCES = 4
@@ -37,33 +40,41 @@ def describe(path: Path, verify: bool = False) -> dict[str, Any]:
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
-    """The first sequences of a training batch, masked tokens as [MASK=word], from the run's recipe and store alone."""
+    """The first sequences of a training batch, masked tokens as [MASK=word], from the run's recipe and store alone.
+
+    `hash` is that of the whole global batch in one piece: it does not depend on how training cuts it.
+    """
     from bertwright.examples.batch import batch_hash
-    from bertwright.train.phases import phase_data
+    from bertwright.train.phases import resolve_phases
     from bertwright.vocab.tokenizer import load_tokenizer
 
-    recipe, run = Recipe.load(folder / "recipe.toml"), RunFolder(folder)
+    recipe, run = Recipe.load(folder / "recipe.toml", given=False), RunFolder(folder)
+    uncut = tuple(p.model_copy(update={"micro_batch": 0}) for p in recipe.train.phases)
     vocab = run.artifact("vocab")
-    phases = phase_data(recipe.train, 0.0, run.artifact("examples"), vocab)
-    if not 0 <= phase < len(phases) or not 0 <= step < phases[phase].phase.steps:
-        spans = ", ".join(f"phase {p.phase.index}: 0 to {p.phase.steps - 1}" for p in phases)
+    phases = resolve_phases(recipe.train.model_copy(update={"phases": uncut}), run.artifact("examples"), vocab)
+    if not 0 <= phase < len(phases) or not 0 <= step < phases[phase].steps:
+        spans = ", ".join(f"phase {p.index}: 0 to {p.steps - 1}" for p in phases)
         raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
-    micro_batches = phases[phase].phase.draws.step(step)
-    vocabulary = load_tokenizer(vocab).vocabulary
+    (whole,) = phases[phase].draws.step(step)
     facts: dict[str, Any] = {
         "what": f"training batch of phase {phase}, step {step}",
-        "sequences": sum(b.counts.sequences for b in micro_batches),
-        "tokens": sum(b.counts.tokens for b in micro_batches),
-        "masked": sum(b.counts.predictions for b in micro_batches),
-        "hash": batch_hash(micro_batches[0]),
+        "sequences": whole.counts.sequences,
+        "tokens": whole.counts.tokens,
+        "masked": whole.counts.predictions,
+        "hash": batch_hash(whole),
     }
-    first = micro_batches[0]
-    predicted = dict(zip(first.prediction_positions.tolist(), first.labels.tolist(), strict=True))
-    for number, (start, end) in enumerate(itertools.pairwise(first.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
-        words = [_token(vocabulary, int(first.token_ids[i]), predicted.get(i)) for i in range(start, end)]
-        label = "random next" if first.next_sentence_labels[number] else "next"
-        facts[f"sequence {number} ({label})"] = " ".join(words)
-    return facts
+    return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary)}
+
+
+def _sequences(batch: MicroBatch, vocabulary: list[str]) -> dict[str, str]:
+    """The first sequences as words; those of pairs say whether the second segment is the next one."""
+    predicted = dict(zip(batch.prediction_positions.tolist(), batch.labels.tolist(), strict=True))
+    shown = {}
+    for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
+        words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
+        label = " (random next)" if batch.next_sentence_labels[number] else " (next)"
+        shown[f"sequence {number}{label if batch.sequence_weights[number] else ''}"] = " ".join(words)
+    return shown
 
 
 def _token(vocabulary: list[str], token: int, label: int | None) -> str:

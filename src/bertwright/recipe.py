@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from bertwright.core.artifact import open_artifact
 from bertwright.core.config import Section
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.core.toml import apply_overrides, place, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.export.config import ExportConfig
-from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.model.config import ModelConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.train.config import LENGTHS, TrainConfig
 from bertwright.vocab.config import VocabConfig
+
+Mistake = tuple[str, str]
+"""A dotted key and what is wrong with its value."""
 
 
 class Recipe(Section):
@@ -47,13 +51,17 @@ class Recipe(Section):
     """The page."""
 
     @staticmethod
-    def load(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
-        """Read a TOML recipe, apply `key=value` overrides and check it; one `RecipeError` lists every mistake."""
+    def load(path: Path | str, overrides: Sequence[str] = (), given: bool = True) -> Recipe:
+        """Read a TOML recipe, apply `key=value` overrides and check it; one `RecipeError` lists every mistake.
+
+        An override `key=` takes a key out. `given=False` does not look at the folders that training starts from: a run
+        that has begun may have outlived them.
+        """
         values, lines = read_toml(Path(path))
         apply_overrides(values, overrides)
         lines |= {override.partition("=")[0]: 0 for override in overrides}
         recipe: Recipe = validate(Recipe, values, str(path), lines)
-        recipe.check(str(path), lines)
+        recipe.check(str(path), lines, given=given)
         return recipe
 
     def plan_sets(self) -> tuple[PlanSet, ...]:
@@ -67,49 +75,73 @@ class Recipe(Section):
         """The length of the held-out sequences that are scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length
 
-    def check(self, file: str = "recipe", lines: Mapping[str, int] | None = None, ranks: int | None = None) -> None:
+    def check(
+        self,
+        file: str = "recipe",
+        lines: Mapping[str, int] | None = None,
+        ranks: int | None = None,
+        given: bool = True,
+    ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, before any work starts."""
         ranks = ranks or int(os.environ.get("WORLD_SIZE", "1"))
-        found = [*self._against_model(), *self._against_ranks(ranks)]
+        found = [*self._against_model(), *self._against_ranks(ranks), *(self._against_folders() if given else ())]
         if found:
             raise RecipeError("\n".join(f"{place(key, file, lines or {})}: {key}: {message}" for key, message in found))
 
-    def _against_model(self) -> list[tuple[str, str]]:
+    def _against_model(self) -> list[Mistake]:
         try:
-            bert = self._architecture()
+            entries = self._vocabulary_entries()
+        except OSError as error:
+            return [
+                ("vocab.file", f"{self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt")
+            ]
+        try:
+            bert = self.model.resolve(entries, self.examples.next_sentence)
         except RecipeError as error:
             return [("model", str(error))]
-        lengths = [(f"train.phases.{i}.length", p.length) for i, p in enumerate(self.train.phases)]
-        lengths += [("evaluate.length", self.evaluate.length)]
-        most = bert.max_position_embeddings
+        found = list(self._against_positions(bert.max_position_embeddings))
+        if self.examples.next_sentence and bert.type_vocab_size < 2:
+            text = f"{self.model.config} has type_vocab_size {bert.type_vocab_size}, but sentence pairs have 2 segments"
+            found.append(("model.config", f"{text}; write 2 there, or set examples.next_sentence=false"))
+        return found
+
+    def _against_positions(self, most: int) -> Iterator[Mistake]:
         trained = sorted({p.length for p in self.train.phases})
-        found = []
         if self.evaluate_length() not in trained:
             text = f"{self.evaluate.length} is no phase's length, so nothing of it is held out; give one of {trained}"
-            found.append(("evaluate.length", text))
-        return found + [
-            (key, f"{length} is longer than the model's {most} positions; shorten it or raise model.max_positions")
-            for key, length in lengths
-            if length > most
-        ]
+            yield "evaluate.length", text
+        lengths = {f"train.phases.{i}.length": p.length for i, p in enumerate(self.train.phases)}
+        for key, length in (lengths | {"evaluate.length": self.evaluate.length}).items():
+            if length > most:
+                yield (
+                    key,
+                    f"{length} is longer than the model's {most} positions; shorten it or raise model.max_positions",
+                )
 
-    def _architecture(self) -> BertConfig:
-        return self.model.resolve(self._vocabulary_entries(), self.examples.next_sentence)
+    def _against_folders(self) -> Iterator[Mistake]:
+        """What training starts from must be finished, of the right stage, and made for the same task."""
+        if self.train.init is not None and (wrong := _wrong_folder(self.train.init, "train", "checkpoint")):
+            yield "train.init", wrong
+        for i, phase in enumerate(self.train.phases):
+            key = f"train.phases.{i}.data"
+            if phase.data is None:
+                continue
+            if wrong := _wrong_folder(phase.data, "examples"):
+                yield key, wrong
+            elif (pairs := _has_pairs(phase.data)) != self.examples.next_sentence:
+                made, here = (str(value).lower() for value in (pairs, self.examples.next_sentence))
+                yield (
+                    key,
+                    f"{phase.data} was made with examples.next_sentence={made}, here it is {here}; make both alike",
+                )
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
-        if self.vocab.file is None:
-            return self.vocab.size or 0
-        try:
-            return len(self.vocab.file.read_bytes().splitlines())
-        except OSError as error:
-            raise RecipeError(
-                f"vocab.file {self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt"
-            ) from error
+        return len(self.vocab.file.read_bytes().splitlines()) if self.vocab.file else self.vocab.size or 0
 
     def summary(self) -> dict[str, Any]:
         """What the recipe amounts to, for people: network, parameters, phases."""
-        bert = self._architecture()
+        bert = self.model.resolve(self._vocabulary_entries(), self.examples.next_sentence)
         phases = {}
         for i, p in enumerate(self.train.phases):
             budget = next(f"{getattr(p, name):,} {name}" for name in LENGTHS if getattr(p, name) is not None)
@@ -119,22 +151,29 @@ class Recipe(Section):
         shape = f"{bert.num_hidden_layers} layers, hidden {bert.hidden_size}, vocabulary {bert.vocab_size:,}"
         return {"model": f"{shape}, {bert.parameters:,} parameters", "optimizer": self.optim.kind, **phases}
 
-    def _against_ranks(self, ranks: int) -> list[tuple[str, str]]:
-        found = []
+    def _against_ranks(self, ranks: int) -> Iterator[Mistake]:
         for i, phase in enumerate(self.train.phases):
             share = max(phase.micro_batch, 1) * ranks
             if phase.batch < share:
                 what = f"micro_batch {phase.micro_batch} x {ranks} ranks" if phase.micro_batch else f"{ranks} ranks"
-                found.append(
-                    (
-                        f"train.phases.{i}.batch",
-                        f"{phase.batch} is smaller than {what} = {share}; raise it or use fewer ranks",
-                    )
-                )
-        return found
+                text = f"{phase.batch} is smaller than {what} = {share}; raise it or use fewer ranks"
+                yield f"train.phases.{i}.batch", text
 
     def write(self, path: Path) -> None:
         """Write the resolved recipe as TOML, unless the file already says exactly that."""
         data = tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)).encode()
         if not path.exists() or path.read_bytes() != data:
             write_atomic(path, data)
+
+
+def _wrong_folder(path: Path, *stages: str) -> str:
+    """Why `path` is not the finished folder of one of `stages`; "" if it is."""
+    try:
+        stage = open_artifact(path).manifest["stage"]
+    except ArtifactError as error:
+        return str(error)
+    return "" if stage in stages else f"{path} was made by the stage {stage!r}; give a folder of {' or '.join(stages)}"
+
+
+def _has_pairs(examples: Path) -> bool:
+    return bool(open_artifact(examples).manifest["config"]["examples"]["next_sentence"])

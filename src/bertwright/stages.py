@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.chain import finished_artifact, inputs_of, refuse_other_training
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError, MissingExtraError, RecipeError
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.core.log import SILENT, Log
 from bertwright.recipe import Recipe
@@ -23,12 +25,8 @@ class RunFolder:
     path: Path
 
     def artifact(self, stage: str) -> Artifact:
-        """The finished artifact of a stage; an error names the verb that makes it."""
-        if not (self.path / stage / "manifest.json").is_file():
-            raise ArtifactError(
-                f"{self.path / stage} is not finished. Make it first: bertwright {stage} RECIPE --out {self.path}"
-            )
-        return open_artifact(self.path / stage, stage)
+        """The finished artifact of a stage, whatever its settings; an error names the verb that makes it."""
+        return finished_artifact(self.path, stage)
 
 
 def corpus(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
@@ -42,30 +40,32 @@ def vocab(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Shards to vocabulary."""
     from bertwright.vocab.run import run
 
-    return run(recipe.vocab, folder.artifact("corpus"), folder.path / "vocab", log)
+    made = inputs_of("vocab", recipe, folder.path)
+    return run(recipe.vocab, made["corpus"], folder.path / "vocab", log)
 
 
 def examples(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Shards and vocabulary to token store and pair plans."""
     from bertwright.examples.run import run
 
-    inputs = folder.artifact("corpus"), folder.artifact("vocab")
-    return run(recipe.examples, recipe.plan_sets(), *inputs, folder.path / "examples", log)
+    made = inputs_of("examples", recipe, folder.path)
+    return run(recipe.examples, recipe.plan_sets(), made["corpus"], made["vocab"], folder.path / "examples", log)
 
 
 def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Token store and plans to checkpoints and a model."""
     from bertwright.train.run import run
 
-    inputs = folder.artifact("examples"), folder.artifact("vocab")
-    return run(recipe.train, recipe.model, recipe.optim, *inputs, folder.path / "train", log)
+    made = inputs_of("train", recipe, folder.path)
+    return run(recipe.train, recipe.model, recipe.optim, made["examples"], made["vocab"], folder.path / "train", log)
 
 
 def evaluate(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Held-out scores beside their baselines."""
     from bertwright.evaluate.run import run
 
-    inputs = folder.artifact("train"), folder.artifact("examples"), folder.artifact("vocab")
+    made = inputs_of("evaluate", recipe, folder.path)
+    inputs = made["train"], made["examples"], made["vocab"]
     return run(recipe.evaluate, recipe.evaluate_length(), *inputs, folder.path / "evaluate", log)
 
 
@@ -73,7 +73,8 @@ def export(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """The Hugging Face folder, checked by loading it back."""
     from bertwright.export.run import run
 
-    inputs = folder.artifact("train"), folder.artifact("vocab"), folder.artifact("evaluate")
+    made = inputs_of("export", recipe, folder.path)
+    inputs = made["train"], made["vocab"], made["evaluate"], made["corpus"]
     return run(recipe.export, *inputs, folder.path / "export", log)
 
 
@@ -81,7 +82,7 @@ def report(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Path:
     """`report.html` and `summary.json`."""
     from bertwright.report.run import run
 
-    return run(recipe.report, folder.path, log)
+    return run(recipe.report, folder.path, inputs_of("report", recipe, folder.path), log)
 
 
 Stage = Callable[[Recipe, RunFolder, Log], Artifact | Path]
@@ -89,7 +90,11 @@ STAGES: dict[str, Stage] = {f.__name__: f for f in (corpus, vocab, examples, tra
 
 
 def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), log: Log = SILENT) -> RunFolder:
-    """Walk `stages` in travel order inside the folder `out`; what is finished is skipped, what is begun continues."""
+    """Walk `stages` in travel order inside the folder `out`; what is finished is skipped, what is begun continues.
+
+    Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
+    (`ArtifactError`), or when a package that a stage needs is missing (`MissingExtraError`).
+    """
     if unknown := [name for name in stages if name not in STAGES]:
         raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
     first_rank = int(os.environ.get("RANK", "0")) == 0
@@ -98,13 +103,22 @@ def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), 
             "several ranks can only train. Prepare with one process (--until examples), then start "
             "`bertwright train RECIPE` on all ranks."
         )
+    if "export" in stages and find_spec("transformers") is None:
+        raise MissingExtraError(
+            "export checks its folder with transformers, which is not installed: pip install 'bertwright[hf]'. "
+            "Or stop before it (--until evaluate)."
+        )
     folder = RunFolder(make_folder(Path(out)))
     with _locked(folder.path) if first_rank else _nothing():
+        if "train" in stages and (folder.path / "train").exists():
+            refuse_other_training(recipe, folder.path)
+        walk = [name for name in STAGES if name in stages]
+        if walk and walk[0] != "corpus":
+            inputs_of(walk[0], recipe, folder.path)
         if first_rank:
             recipe.write(folder.path / "recipe.toml")
-        for name, stage in STAGES.items():
-            if name in stages:
-                stage(recipe, folder, log)
+        for name in walk:
+            STAGES[name](recipe, folder, log)
     return folder
 
 

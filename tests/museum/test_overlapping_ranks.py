@@ -19,9 +19,9 @@ import pytest
 
 from bertwright.core.rng import below, key
 from bertwright.examples.draw import Draws, DrawSettings
-from bertwright.examples.plan import ROW
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store, Vocabulary
+from bertwright.examples.walk import ROW
 
 FILES, RANKS = 8, 4
 ROUNDS = FILES // RANKS

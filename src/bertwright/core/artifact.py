@@ -4,7 +4,7 @@ A stage builds into a draft beside its final place and `publish`es it: `manifest
 and the draft is renamed. The manifest holds the stage's identity (name, version, settings that decide the
 result, fingerprints of its inputs), counts, and size and SHA-256 of each file; it is sealed by its own SHA-256.
 The same identity is never built twice. A changed identity moves the old folder aside under its fingerprint.
-Nothing is deleted.
+Nothing finished is deleted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.config import differences
+from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import cannot_write, make_folder, read_json, sha256, sha256_of, sync_folder, write_json
+from bertwright.core.files import sha256, sha256_of, sync_folder, write_json
 from bertwright.core.log import Log
+from bertwright.core.manifest import MANIFEST as MANIFEST
+from bertwright.core.manifest import read_manifest, remedy
 
-MANIFEST = "manifest.json"
 _verified: set[tuple[Path, str]] = set()
 
 
@@ -76,9 +78,7 @@ class Artifact:
         if (path, entry["sha256"]) not in _verified:
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
-                raise ArtifactError(
-                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {_rebuild(self.path)}"
-                )
+                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {self._remedy()}")
             _verified.add((path, entry["sha256"]))
         return path
 
@@ -92,7 +92,10 @@ class Artifact:
         found = path.stat().st_size if path.is_file() else None
         if found != expected:
             state = "is missing" if found is None else f"has {found:,} bytes instead of {expected:,}"
-            raise ArtifactError(f"{path} {state}. {_rebuild(self.path)}")
+            raise ArtifactError(f"{path} {state}. {self._remedy()}")
+
+    def _remedy(self) -> str:
+        return remedy(self.path, self.manifest["stage"])
 
     def verify(self) -> int:
         """Check every file's SHA-256 now; returns how many were read."""
@@ -108,7 +111,7 @@ def open_artifact(path: Path, stage: str | None = None) -> Artifact:
         raise ArtifactError(
             f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first."
         )
-    artifact = Artifact(path, _read_manifest(path))
+    artifact = Artifact(path, read_manifest(path, stage))
     if stage is not None and artifact.manifest["stage"] != stage:
         raise ArtifactError(
             f"{path} was made by the stage {artifact.manifest['stage']!r}; a {stage!r} folder is needed here."
@@ -118,31 +121,43 @@ def open_artifact(path: Path, stage: str | None = None) -> Artifact:
 
 
 def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Artifact:
-    """The artifact of this identity at `out`: opened if it is there, else made by `make(draft) -> counts`."""
+    """The artifact of this identity at `out`: opened if it is there, else made by `make(draft) -> counts`.
+
+    An interrupted build goes on in its draft; `seconds` in the manifest are those of all its attempts.
+    """
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
-    if existing and existing.fingerprint == identity.fingerprint:
-        return existing
-    if existing:
-        log.say(f"{identity.stage}: built anew, because {'; '.join(changes(existing, identity))}")
-    aside = _aside(out, identity.fingerprint)
-    if (aside / MANIFEST).is_file():
-        log.say(f"{identity.stage}: {aside.name} has this identity and is taken back")
-        open_artifact(aside)
-        draft = aside
-    else:
-        draft = make_folder(out.with_name(f".{out.name}.{identity.fingerprint[:12]}.draft"))
-        started = time.monotonic()
-        counts = make(draft)
-        seal(draft, identity, counts, time.monotonic() - started)
-    _swap(draft, out, existing)
-    return open_artifact(out)
+    if existing is None or existing.fingerprint != identity.fingerprint:
+        if existing:
+            log.say(f"{identity.stage}: built anew, because {'; '.join(changes(existing, identity))}")
+        draft = _sealed_draft(out, identity, log, make)
+        publish(draft, out, existing.fingerprint if existing else None)
+        existing = open_artifact(out)
+    remove_scratch(out)
+    return existing
 
 
-def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float) -> None:
-    """Write `manifest.json`: the last file of an artifact, after every other one is on disk."""
-    names = sorted(
-        p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and not _temporary(p, folder)
-    )
+def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Path:
+    kept = aside(out, identity.fingerprint)
+    if (kept / MANIFEST).is_file():
+        log.say(f"{identity.stage}: {kept.name} has this identity and is taken back")
+        open_artifact(kept)
+        return kept
+    draft = open_draft(out, identity.fingerprint)
+    before, started = seconds_before(draft), time.monotonic()
+    counts = make(draft)
+    seal(draft, identity, counts, before + time.monotonic() - started)
+    return draft
+
+
+def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, without: str = "") -> None:
+    """Write `manifest.json`: the last file of an artifact, after every other one is on disk.
+
+    A sub-folder `without` is left out: it holds artifacts of its own.
+    """
+    found = (p for p in folder.rglob("*") if p.is_file() and not _temporary(p, folder))
+    names = sorted(p.relative_to(folder).as_posix() for p in found)
+    if without:
+        names = [name for name in names if not name.startswith(f"{without}/")]
     files = {}
     for name in names:
         path = folder / name
@@ -170,38 +185,12 @@ def changes(existing: Artifact, identity: Identity) -> list[str]:
         old["version"] != identity.version
     )
     found += differences(old["config"], dict(identity.config))
-    changed_inputs = [k for k, v in identity.inputs.items() if old["inputs"].get(k) != v]
-    return found + [f"its input {name} changed" for name in changed_inputs]
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    manifest = read_json(path / MANIFEST)
-    seal_value = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
-    if seal_value != sha256_of(manifest):
-        raise ArtifactError(f"{path / MANIFEST} is damaged: it does not match its own seal. {_rebuild(path)}")
-    result: dict[str, Any] = manifest
-    return result
-
-
-def _swap(draft: Path, out: Path, existing: Artifact | None) -> None:
-    try:
-        if existing:
-            os.rename(out, _aside(out, existing.fingerprint))
-        elif out.exists():
-            os.rename(out, out.with_name(f"{out.name}.{time.time_ns()}.unfinished"))
-        os.rename(draft, out)
-        sync_folder(out.parent)
-    except OSError as error:
-        raise cannot_write(out, error) from error
-
-
-def _aside(out: Path, fingerprint: str) -> Path:
-    return out.with_name(f"{out.name}.{fingerprint[:12]}")
+    for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:
+        was, becomes = old["inputs"].get(name), identity.inputs.get(name)
+        if was != becomes:
+            found.append(f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}")
+    return found
 
 
 def _temporary(path: Path, folder: Path) -> bool:
     return path.name == MANIFEST or any(part.startswith(".") for part in path.relative_to(folder).parts)
-
-
-def _rebuild(folder: Path) -> str:
-    return f"Move {folder} away and run the same command again: the stage is built anew from its inputs."

@@ -25,12 +25,13 @@ def run_tasks(
     function: Callable[[Task], Result],
     tasks: Sequence[Task],
     workers: int,
+    stage: str,
     on_done: Callable[[Result], None] | None = None,
 ) -> list[Result]:
     """`[function(task) for task in tasks]`, on `workers` processes (1: in this one).
 
     `on_done` is called in this process as each task ends. The first failure stops the rest and is raised
-    unchanged; a worker killed from outside (out of memory) is a `DataError`.
+    unchanged; a worker killed from outside (out of memory) is a `DataError` that names the recipe section `stage`.
     """
     if workers <= 1 or len(tasks) <= 1:
         results = []
@@ -43,21 +44,21 @@ def run_tasks(
     with ProcessPoolExecutor(min(workers, len(tasks)), context, initializer=_end_with_parent) as pool:
         futures = [pool.submit(function, task) for task in tasks]
         try:
-            _collect(futures, on_done)
+            _collect(futures, stage, on_done)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
         return [future.result() for future in futures]
 
 
-def _collect(futures: list[Future[Result]], on_done: Callable[[Result], None] | None) -> None:
+def _collect(futures: list[Future[Result]], stage: str, on_done: Callable[[Result], None] | None) -> None:
     for future in as_completed(futures):
         try:
             result = future.result()
         except BrokenProcessPool as error:
             raise DataError(
-                "a worker process was killed (out of memory?). Run the same command again with fewer workers "
-                "(corpus.workers=1): finished shards are kept."
+                f"{stage}: a worker process was killed (out of memory?). Run the same command again with fewer workers "
+                f"({stage}.workers=1): what is finished is kept."
             ) from error
         if on_done:
             on_done(result)

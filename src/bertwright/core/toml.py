@@ -34,14 +34,21 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
-    """Set each `key=value` in place; the value is read as TOML, or as a plain string if it is none."""
+    """Set each `key=value` in place; the value is read as TOML, or as a plain string if it is none.
+
+    An empty value (`key=`) takes the key out, so that its default applies.
+    """
     for override in overrides:
         dotted, equals, text = override.partition("=")
         if not equals or not dotted:
             raise RecipeError(
                 f"{override!r} is not an override. Write key=value, for example train.phases.0.steps=100."
             )
-        _assign(values, dotted.split("."), _value(text), override)
+        *above, last = dotted.split(".")
+        if text:
+            _set(_descend(values, above, override), last, _value(text), override)
+        else:
+            _unset(_descend(values, above, override), last, override)
 
 
 def validate(model: type[BaseModel], values: Mapping[str, Any], file: str, lines: Mapping[str, int]) -> Any:
@@ -58,7 +65,12 @@ def validate(model: type[BaseModel], values: Mapping[str, Any], file: str, lines
 
 
 def place(dotted: str, file: str, lines: Mapping[str, int]) -> str:
-    """`file:line` of a dotted key, or of the nearest key above it that has a line; line 0 is the command line."""
+    """`file:line` of a dotted key, or of the nearest key above it that has a line; line 0 is the command line.
+
+    What is wrong with a whole section is the fault of the command line where that changed a key of it.
+    """
+    if any(line == 0 and key.startswith(f"{dotted}.") for key, line in lines.items()):
+        return "command line"
     parts = dotted.split(".")
     while parts and ".".join(parts) not in lines:
         parts.pop()
@@ -91,20 +103,36 @@ def _value(text: str) -> Any:
         return text
 
 
-def _assign(values: Any, keys: list[str], value: Any, override: str) -> None:
-    for key in keys[:-1]:
+def _descend(values: Any, keys: Sequence[str], override: str) -> Any:
+    """The table or list under `keys`; tables that are missing are made."""
+    for key in keys:
         try:
             values = values[int(key)] if isinstance(values, list) else values.setdefault(key, {})
         except (IndexError, ValueError) as error:
             raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.") from error
         if not isinstance(values, dict | list):
             raise RecipeError(f"{override!r}: {key!r} is a single value, so nothing lies below it.")
+    return values
+
+
+def _set(values: Any, key: str, value: Any, override: str) -> None:
     if isinstance(values, list):
-        if not keys[-1].isdigit() or int(keys[-1]) >= len(values):
-            raise RecipeError(f"{override!r}: there is no element {keys[-1]!r} in a list of {len(values)}.")
-        values[int(keys[-1])] = value
+        if not key.isdigit() or int(key) >= len(values):
+            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.")
+        values[int(key)] = value
     else:
-        values[keys[-1]] = value
+        values[key] = value
+
+
+def _unset(values: Any, key: str, override: str) -> None:
+    if isinstance(values, list):
+        raise RecipeError(f"{override!r}: an element of a list cannot be taken out; write the whole list anew.")
+    if key not in values:
+        raise RecipeError(
+            f"{override!r} takes a key out, but the recipe does not set it. Leave this out; an empty text is "
+            f"written {override}'\"\"'."
+        )
+    del values[key]
 
 
 def _mistake(model: type[BaseModel], detail: Any, file: str, lines: Mapping[str, int]) -> str:

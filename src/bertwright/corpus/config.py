@@ -46,7 +46,8 @@ class CorpusConfig(Section):
     """From a Wikipedia dump or plain text to shards of sentences."""
 
     source: str | tuple[str, ...] = Field(min_length=1)
-    """Path of a dump or text, or several in order; "sample" and "sample-small" are built in. Hashed by content."""
+    """Path of a dump or text, or several in order; "sample" and "sample-small" are built in. A file is known by its
+    size and a sample of its content (all of it up to 4 MiB), not by its name; its SHA-256 is noted in the manifest."""
     language: str = Field(pattern=r"^[a-z]{2,}[a-z-]*$")
     """Wiki code of the language, e.g. "hu", "uk", "ltg"."""
     lines: Literal["paragraphs", "sentences"] = "paragraphs"

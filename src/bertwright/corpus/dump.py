@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.parsers import expat
 
-from bertwright.corpus.source import MAX_DOCUMENT, SourceError, bad_encoding, too_long
+from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged, too_long
 
 PAGE, PAGE_END, END = b"<page>", b"</page>", b"</mediawiki>"
 _MAX_DEPTH = 32
@@ -191,14 +191,3 @@ def parse_header(data: bytes, path: Path) -> Header:
         raise damaged(path, data, 0, error) from error
     name, database, base, language = (facts.get(key, "") for key in ("sitename", "dbname", "base", "language"))
     return Header(name, database, base, language, names)
-
-
-def damaged(path: Path, data: bytes, offset: int, error: Exception, after: str = "") -> SourceError:
-    """The error for XML that expat refuses; names the place where `data`, which begins at `offset`, is not UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as wrong:
-        return bad_encoding(path, offset + wrong.start, after=after)
-    return SourceError(
-        f"{path} is damaged: {error}. Download it again and compare its checksum with the published one."
-    )

@@ -21,12 +21,13 @@ import zstandard
 
 from bertwright.core.files import write_atomic, write_json
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.dump import END, Header, Page, PageSplitter, damaged, parse_page
+from bertwright.corpus.dump import END, Header, Page, PageSplitter, parse_page
+from bertwright.corpus.errors import SourceError, damaged
 from bertwright.corpus.filter import DocumentFilter
 from bertwright.corpus.pieces import Piece, read
 from bertwright.corpus.plain import DocumentSplitter
 from bertwright.corpus.site import Site
-from bertwright.corpus.source import Source, SourceError
+from bertwright.corpus.source import Source
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext import Paragraph, is_disambiguation, paragraphs, redirect_target
 

@@ -13,6 +13,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pycld2
 
@@ -25,6 +26,38 @@ _CLD2 = {
     "he": ("iw",), "jv": ("jw",), "simple": ("en",), "nb": ("no",), "zh": ("zh", "zh-Hant"), "sh": ("hr", "sr", "bs"),
     "be-tarask": ("be",), "be-x-old": ("be",), "fil": ("tl",), "arz": ("ar",), "bh": ("bh",),
 }  # fmt: skip
+
+
+class Reason(NamedTuple):
+    """Why documents are dropped."""
+
+    meaning: str
+    """What is wrong with them, as a phrase."""
+    remedy: str
+    """What most likely has to change where the reason drops everything."""
+
+
+_ALPHABET = "corpus.language must name the language the text is in, or corpus.filter.alphabet its letters"
+_BLANK_LINES = "documents of a plain text are separated by blank lines; or raise corpus.filter."
+
+REASONS = {
+    "empty": Reason("no text left after cleaning", "the source has no article text: a pages-articles dump is needed"),
+    "mean_words": Reason("too few words per sentence", _ALPHABET),
+    "min_sentences": Reason("too few sentences", "the documents are too short: see corpus.filter.min_sentences"),
+    "max_sentences": Reason("too many sentences", f"{_BLANK_LINES}max_sentences"),
+    "min_tokens": Reason("too short", "the documents are too short: see corpus.filter.min_tokens"),
+    "max_tokens": Reason("too long", f"{_BLANK_LINES}max_tokens"),
+    "wordless": Reason("too many sentences without a word", _ALPHABET),
+    "punctuation": Reason("too much punctuation", "the source is no running text: see corpus.filter.max_punctuation"),
+    "upper": Reason("too many capitals", "the source is no running text: see corpus.filter.max_upper"),
+    "digits": Reason("too many digits", "the source is no running text: see corpus.filter.max_digits"),
+    "foreign": Reason("too many foreign letters", _ALPHABET),
+    "min_words": Reason("too few words", "the documents are too short: see corpus.filter.min_words"),
+    "language": Reason(
+        "in another language", "corpus.language (or corpus.filter.languages) must name the language the text is in"
+    ),
+}
+"""Every reason by its name: text that cleaning emptied, the tests of `DocumentFilter` in order, the language."""
 
 
 class DocumentFilter:
@@ -43,7 +76,10 @@ class DocumentFilter:
         self._word = _word_pattern(alphabet, min(map(shortest_word, everyone)))
 
     def verdict(self, sentences: list[str]) -> tuple[str | None, str]:
-        """(why the document is dropped or None, CLD2's code of its language or "" where not looked at)."""
+        """(why the document is dropped or None, CLD2's code of its language or "" where not looked at).
+
+        Why is a name in `REASONS`.
+        """
         if not self._config.enabled:
             return None, ""
         reason = next((name for name, failed in self._tests(sentences) if failed), None)

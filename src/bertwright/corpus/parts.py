@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.files import read_json, write_json
+from bertwright.core.files import read_json, sha256, write_json
 from bertwright.core.log import Log
 from bertwright.core.tasks import run_tasks
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.dump import PAGE, Header, parse_header
+from bertwright.corpus.errors import MAX_DOCUMENT, SourceError
 from bertwright.corpus.extract import Job, extract
 from bertwright.corpus.pieces import Piece, ranges, spooled
-from bertwright.corpus.source import MAX_DOCUMENT, Reader, Source, SourceError
+from bertwright.corpus.source import Reader, Source
 
 _WAVE = 16
 """Pieces of 8 MiB per worker that are decoded ahead where a source can only be decoded from its beginning."""
@@ -39,8 +40,10 @@ def make_parts(config: CorpusConfig, source: Source, number: int, folder: Path, 
     _note_language(config, header, log)
     done = folder / f"{number:04d}.done.json"
     if not done.is_file():
-        write_json(done, _extract(config, source, number, header, folder, workers, log))
-    paths = [folder / name for name in read_json(done)]
+        names = _extract(config, source, number, header, folder, workers, log)
+        write_json(done, {"parts": names, "sha256": sha256(source.path)})  # about 1 GB/s: little beside it
+    made = read_json(done)
+    paths = [folder / name for name in made["parts"]]
     counts: Counter[str] = Counter()
     last, ended, lost = "", True, 0
     for path in paths:
@@ -58,6 +61,7 @@ def make_parts(config: CorpusConfig, source: Source, number: int, folder: Path, 
         "base": header.base,
         "licence": config.licence or header.licence,
         "file_bytes": source.size,
+        "sha256": made["sha256"],
         "cut": None if ended else {"after": last, "lost_bytes": lost},
     })  # fmt: skip
 
@@ -90,7 +94,7 @@ def _extract(
 
     names: list[str] = []
     for wave in _waves(source, number, folder, workers):
-        run_tasks(extract, [Job(piece, source, header, config, folder) for piece in wave], workers, progress)
+        run_tasks(extract, [Job(piece, source, header, config, folder) for piece in wave], workers, "corpus", progress)
         names += [piece.name for piece in wave]
     return names
 

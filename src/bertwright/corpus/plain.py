@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bertwright.corpus.source import MAX_DOCUMENT, bad_encoding, too_long
+from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
 
 _BLANK_LINES = re.compile(rb"\n(?:[ \t\r]*\n)+")
 _CONTROLS = dict.fromkeys(c for c in [*range(0x20), *range(0x7F, 0xA0)] if chr(c) not in "\t\n\r\x85")

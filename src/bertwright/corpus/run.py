@@ -14,21 +14,14 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.tasks import default_workers, run_tasks
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.dedup import buckets, find_duplicates
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.filter import REASONS
 from bertwright.corpus.parts import Parts, make_parts
 from bertwright.corpus.shards import Plan, plan, write_shard
-from bertwright.corpus.source import Source, SourceError, examine, identity
+from bertwright.corpus.source import Source, examine, sampled_hash
 
-VERSION = 1
+VERSION = 2
 _PARTS = ".parts"
-_REMEDIES = {
-    "language": "corpus.language (or corpus.filter.languages) must name the language the text is in",
-    "foreign": "corpus.language must name the language the text is in, or corpus.filter.alphabet its letters",
-    "mean_words": "corpus.language must name the language the text is in, or corpus.filter.alphabet its letters",
-    "min_sentences": "the documents are too short: see corpus.filter.min_sentences",
-    "max_sentences": "documents of a plain text are separated by blank lines; or raise corpus.filter.max_sentences",
-    "max_tokens": "documents of a plain text are separated by blank lines; or raise corpus.filter.max_tokens",
-    "empty": "the source has no article text: a pages-articles dump is needed",
-}
 
 
 def run(config: CorpusConfig, out: Path, log: Log = SILENT) -> Artifact:
@@ -39,8 +32,6 @@ def run(config: CorpusConfig, out: Path, log: Log = SILENT) -> Artifact:
     the file is called. An interrupted run goes on where it stopped. Unusable input is a `DataError`.
     """
     sources = [examine(path) for path in _paths(config)]
-    settings = {"corpus": {key: value for key, value in what(config).items() if key != "source"}}
-    inputs = {f"source {i + 1}": identity(source.path) for i, source in enumerate(sources)}
 
     def make(draft: Path) -> dict[str, Any]:
         try:
@@ -49,10 +40,14 @@ def run(config: CorpusConfig, out: Path, log: Log = SILENT) -> Artifact:
             shutil.rmtree(draft)
             raise
 
-    artifact = build(out, Identity("corpus", VERSION, settings, inputs), log, make)
-    if (out / _PARTS).exists():
-        shutil.rmtree(out / _PARTS)
-    return artifact
+    return build(out, identity(config), log, make)
+
+
+def identity(config: CorpusConfig) -> Identity:
+    """What the corpus is a function of; reads a sample of each source. Raises `DataError` where one cannot be used."""
+    settings = {"corpus": {key: value for key, value in what(config).items() if key != "source"}}
+    inputs = {f"source {i + 1}": sampled_hash(examine(path).path) for i, path in enumerate(_paths(config))}
+    return Identity("corpus", VERSION, settings, inputs)
 
 
 def _paths(config: CorpusConfig) -> list[Path]:
@@ -79,11 +74,11 @@ def _make(config: CorpusConfig, sources: list[Source], draft: Path, log: Log) ->
     dropped = {key.removeprefix("dropped."): n for key, n in commonest if key.startswith("dropped.")}
     paths = [path for parts in made for path in parts.paths]
     tasks = buckets(paths, totals["documents"] - sum(dropped.values()), folder) if config.deduplicate else []
-    run_tasks(find_duplicates, tasks, workers)
+    run_tasks(find_duplicates, tasks, workers, "corpus")
     found = plan(paths, tasks, config.shard_bytes, shards)
     if not found.documents:
         raise _nothing_kept(totals, dropped, config)
-    run_tasks(write_shard, found.shards, workers)
+    run_tasks(write_shard, found.shards, workers, "corpus")
     return _counts(made, totals, dropped, found)
 
 
@@ -91,6 +86,7 @@ def _counts(made: list[Parts], totals: Counter[str], dropped: dict[str, int], fo
     return {
         **{key: totals[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
         "dropped": dropped,
+        "reasons": {name: REASONS[name].meaning for name in dropped},
         "duplicates": found.duplicates,
         "kept": found.documents,
         "sentences": found.sentences,
@@ -104,8 +100,7 @@ def _counts(made: list[Parts], totals: Counter[str], dropped: dict[str, int], fo
 
 def _nothing_kept(totals: Counter[str], dropped: dict[str, int], config: CorpusConfig) -> SourceError:
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
-    first = next(iter(dropped), "empty")
-    remedy = _REMEDIES.get(first, f"the threshold of {first!r} in corpus.filter does not suit this text")
+    remedy = REASONS[next(iter(dropped), "empty")].remedy
     return SourceError(
         f"no document is left of {totals['documents']:,} in {', '.join(config.sources)} ({totals['pages']:,} pages, "
         f"{totals['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely {remedy}."

@@ -6,8 +6,12 @@ from functools import cached_property
 
 MEDIA, FILE, CATEGORY = -2, 6, 14
 
-# MediaWiki accepts these in every wiki, whatever <siteinfo> lists.
-_CANONICAL = {"media": MEDIA, "file": FILE, "image": FILE, "category": CATEGORY}
+# MediaWiki understands these in every wiki; an export names only the wiki's own.
+_CANONICAL = {
+    "media": MEDIA, "special": -1, "talk": 1, "user": 2, "user talk": 3, "project": 4, "project talk": 5,
+    "file": FILE, "file talk": 7, "image": FILE, "image talk": 7, "mediawiki": 8, "mediawiki talk": 9,
+    "template": 10, "template talk": 11, "help": 12, "help talk": 13, "category": CATEGORY, "category talk": 15,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Site:
     """Wikipedia's code of the wiki's language, such as "hu"."""
 
     namespaces: Mapping[int, tuple[str, ...]]
-    """The names of each namespace by its number, localised and canonical English."""
+    """The wiki's own names of each namespace, by its number; the canonical English ones hold beside them."""
 
     def namespace(self, prefix: str) -> int | None:
         """The number of the namespace called `prefix` (any case, "_" as space), else None."""

@@ -17,11 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from bertwright.core.errors import DataError
+from bertwright.corpus.errors import SourceError, bad_encoding
 
 BLOCK = 2**20
-MAX_DOCUMENT = 32 * 2**20
-"""Most bytes of one page or text document; MediaWiki itself stops at 2 MiB of wikitext."""
 _XZ_MEMORY = 512 * 2**20
 _FOREIGN = {
     b"\x1f\x8b": "gzip",
@@ -30,11 +28,8 @@ _FOREIGN = {
     b"\x28\xb5\x2f\xfd": "zstd",
 }
 _HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
-_ROOT = re.compile(rb"(?:<\?.*?\?>|<!--.*?-->|\s)*<([A-Za-z!][^\s>/]*)", re.DOTALL)
-
-
-class SourceError(DataError):
-    """The source itself cannot be used, however often the stage is run; nothing of the attempt is worth keeping."""
+# Possessive throughout: a file made to look almost like XML must not cost more than its length.
+_ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -136,10 +131,11 @@ def examine(path: Path) -> Source:
     return replace(source, content=_content(path, _head(source) if wide else head))
 
 
-def identity(path: Path) -> str:
+def sampled_hash(path: Path) -> str:
     """SHA-256 over the file's size and 64 evenly spaced blocks of 64 KiB (over all of it up to 4 MiB).
 
-    Fast for a dump of any size; a changed byte between the blocks goes unnoticed unless the size changes too.
+    The quick identity of a source: a moment for a dump of any size, asked at every start. A change of a larger file
+    that keeps its size and lies between the blocks goes unnoticed here; the manifest has the hash of the whole file.
     """
     size, count, width = path.stat().st_size, 64, 65_536
     digest = hashlib.sha256(str(size).encode())
@@ -151,22 +147,6 @@ def identity(path: Path) -> str:
                 handle.seek(i * (size - width) // (count - 1))
                 digest.update(handle.read(width))
     return digest.hexdigest()
-
-
-def bad_encoding(path: Path, offset: int, expected: str = "UTF-8", after: str = "") -> SourceError:
-    """The error for bytes that are not the text they should be; `offset` counts decompressed bytes."""
-    return SourceError(
-        f"{path} is not valid {expected} at byte {offset:,} of its text{after}. UTF-8, and UTF-16 with a byte-order "
-        "mark, can be read; convert the file first, e.g. with `iconv -f ISO-8859-2 -t UTF-8`."
-    )
-
-
-def too_long(path: Path, start: int) -> SourceError:
-    """The error for a page or document that does not end; `start` counts decompressed bytes."""
-    return SourceError(
-        f"{path}: no page or document ends within {MAX_DOCUMENT:,} bytes after byte {start:,} of its text. A dump must "
-        "hold last revisions only (pages-articles); documents of a plain text must be separated by blank lines."
-    )
 
 
 def _compression(path: Path, magic: bytes) -> Literal["plain", "bz2", "xz"]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import zstandard
 
@@ -13,6 +11,7 @@ from bertwright.core.artifact import Artifact
 
 SHARDS = "shards/"
 TEXT, FACTS = ".txt.zst", ".jsonl.zst"
+"""A shard's sentences, and its side-car: one line of JSON says what is known of a document (title, url, ...)."""
 
 
 def shard_names(artifact: Artifact) -> list[str]:
@@ -21,19 +20,16 @@ def shard_names(artifact: Artifact) -> list[str]:
 
 
 def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
-    """The documents of one shard, each a list of its sentences."""
+    """The documents of one shard, each a list of its sentences; the last needs no blank line after it."""
     document: list[str] = []
     for line in _lines(artifact, shard_name):
         if line == "\n":
             yield document
             document = []
         else:
-            document.append(line[:-1])
-
-
-def read_facts(artifact: Artifact, shard_name: str) -> Iterator[dict[str, Any]]:
-    """What the side-car says of each document of one shard: id, title, url, licence, headings, ..."""
-    return map(json.loads, _lines(artifact, shard_name.removesuffix(TEXT) + FACTS))
+            document.append(line.removesuffix("\n"))
+    if document:
+        yield document
 
 
 def sentences(artifact: Artifact) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.evaluate.config import GAP
 from bertwright.examples.order import Permutation
 from bertwright.examples.store import Store
-from bertwright.model.batch import PackedBatch
+from bertwright.model.batch import packed_sequences
 from bertwright.model.bert import BertForPreTraining
 from bertwright.vocab.normal import CLS, MASK, SEP, UNK
 from bertwright.vocab.tokenizer import Tokenizer
@@ -82,7 +81,8 @@ def answer(model: BertForPreTraining, questions: Sequence[Question], tokenizer: 
     was_training = model.training
     model.eval()
     with torch.inference_mode():
-        mlm_PV, _ = model(_batch(questions, tokenizer.ids(MASK)).to(next(model.parameters()).device))
+        batch = packed_sequences([(question.ids, ()) for question in questions], tokenizer.ids(MASK))
+        mlm_PV, _ = model(batch.to(next(model.parameters()).device))
     model.train(was_training)
     best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
     return [
@@ -115,24 +115,3 @@ def readable(text: str) -> str:
     """Decoded text with the blanks around punctuation removed, as far as that is certain."""
     closed = re.sub(r" (?=[.,;:!?%)\]}”»…])", "", text)
     return re.sub(r"(?<=[(\[{„«]) ", "", closed)
-
-
-def _batch(questions: Sequence[Question], mask: int) -> PackedBatch:
-    lengths = [len(question.ids) for question in questions]
-    token_ids = torch.tensor([i for question in questions for i in question.ids])
-    starts = [0, *np.cumsum(lengths).tolist()]
-    places = torch.tensor(
-        [start + q.ids.index(mask) for (start, _), q in zip(pairwise(starts), questions, strict=True)]
-    )
-    return PackedBatch(
-        token_ids=token_ids,
-        position_ids=torch.cat([torch.arange(n) for n in lengths]),
-        segment_ids=torch.zeros_like(token_ids),
-        cu_seqlens=torch.tensor(starts, dtype=torch.int32),
-        max_seqlen=max(lengths),
-        prediction_positions=places,
-        labels=token_ids[places],
-        weights=torch.ones(len(places)),
-        next_sentence_labels=torch.zeros(len(lengths), dtype=torch.int64),
-        sequence_weights=torch.ones(len(lengths)),
-    )

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
-from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.evaluate.baselines import baselines, majority, token_counts
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches
+from bertwright.examples.draw import heldout_batches
 from bertwright.examples.store import Store
+from bertwright.model.attention import kernel_for
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.bert import BertForPreTraining
+from bertwright.model.device import resolve_device
 from bertwright.model.saved import load_model
 from bertwright.model.scores import score
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 1
+VERSION = 2
 
 
 def run(
@@ -42,22 +41,29 @@ def run(
 ) -> Artifact:
     """The scores of the model in `train` at `out`, on held-out sequences of `length` tokens; they are also its counts.
 
-    Raises `DataError` when nothing was held out and `RecipeError` for a cloze line longer than the model reads.
+    Raises `RecipeError` for a cloze line longer than the model reads and for a device that is not there.
     """
-    settings = {"evaluate": {**what(config), "length": length}}
     inputs = {"train": train.fingerprint, "examples": examples.fingerprint, "vocab": vocab.fingerprint}
-    identity = Identity("evaluate", VERSION, settings, inputs)
-    return build(out, identity, log, lambda draft: _make(config, length, train, examples, vocab, draft, log))
+    found = identity(config, length, inputs)
+    return build(out, found, log, lambda draft: _make(config, length, train, examples, vocab, draft, log))
+
+
+def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
+    """What the scores are a function of; `inputs` has the fingerprints of "train", "examples" and "vocab"."""
+    settings = {"evaluate": {**what(config), "length": length}}
+    return Identity("evaluate", VERSION, settings, {name: inputs[name] for name in ("train", "examples", "vocab")})
 
 
 def _make(
     config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
 ) -> dict[str, Any]:
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
-    batches = _heldout(config, length, examples)
+    most = config.max_sequences or None
+    batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))
     for name in train.names("model/"):
         train.file(name)
-    model = load_model(train.path / "model").to(_device(config.device))
+    device = resolve_device(config.device)
+    model = load_model(train.path / "model", kernel_for(0.0, device.type)).to(device)  # scored without dropout
     positions = model.config.max_position_embeddings
     questions = [cloze_question(line, tokenizer, positions) for line in config.cloze]
     questions += heldout_questions(heldout, tokenizer, config.samples, positions)
@@ -67,25 +73,6 @@ def _make(
     write_json(draft / "predictions.json", answer(model, questions, tokenizer))
     log.say(f"evaluate: loss {scores['mlm_loss']:.3f} (unigram {scores['unigram_loss']:.3f})")
     return scores
-
-
-def _heldout(config: EvaluateConfig, length: int, examples: Artifact) -> list[MicroBatch]:
-    settings = DrawSettings(
-        length=length,
-        max_predictions=length,
-        mask_rate=config.mask_rate,
-        global_batch=config.batch,
-        micro_batch=config.batch,
-        seed=0,
-        phase="evaluate",
-    )
-    batches = list(heldout_batches(examples, PlanSet(length=length), settings, config.max_sequences or None))
-    if not sum(len(batch.labels) for batch in batches):
-        raise DataError(
-            f"no held-out sequences in {examples.path}, so nothing can be scored. Raise examples.heldout, "
-            "or stop after training (--until train)."
-        )
-    return batches
 
 
 def _scores(model: BertForPreTraining, batches: Sequence[MicroBatch], training: Store, log: Log) -> dict[str, Any]:
@@ -106,11 +93,3 @@ def _on_device(batches: Sequence[MicroBatch], model: BertForPreTraining, log: Lo
     for number, batch in enumerate(batches, start=1):
         yield packed(batch).to(device)
         log.progress("evaluate", number, len(batches), "batches")
-
-
-def _device(wanted: str) -> torch.device:
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise ArtifactError(
-            "evaluate.device is cuda, but torch sees no GPU here. Install a CUDA build, or set it to cpu."
-        )
-    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")

@@ -52,6 +52,7 @@ class MicroBatch:
     def static(self, tokens: int, sequences: int, predictions: int, pad: int = 0) -> MicroBatch:
         """The same micro-batch in a fixed shape: the tail is one padding sequence of `pad` tokens at position 0.
 
+        The other half of the contract of batches: the network takes either shape, and compiled code wants this one.
         `sequences` counts the padding sequence; unused `cu_seqlens` equal `tokens`; `predictions` is rounded up to
         a multiple of 64, unused ones point at token 0 with weight 0. Raises ValueError when it does not fit.
         """

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
 from bertwright.core.config import Section, how
+
+
+def _rising(share: tuple[float, float]) -> tuple[float, float]:
+    if not 0.0 <= share[0] < share[1] <= 1.0:
+        raise ValueError(f"{list(share)} must rise within 0 and 1, such as [0.0, 0.9]")
+    return share
+
+
+Length = Annotated[int, Field(ge=8, le=32_768)]
+"""Longest example, special tokens included (tokens)."""
+Share = Annotated[tuple[float, float], AfterValidator(_rising)]
+"""Share of the documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
 
 
 class PlanSet(Section):
     """The examples of one training phase: a length and a share of the documents."""
 
-    length: int = Field(ge=8, le=32_768)
+    length: Length
     """Longest example, special tokens included (tokens)."""
 
-    documents: tuple[float, float] = (0.0, 1.0)
+    documents: Share = (0.0, 1.0)
     """Share of the training documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
-
-    @model_validator(mode="after")
-    def _is_a_range(self) -> PlanSet:
-        low, high = self.documents
-        if not 0.0 <= low < high <= 1.0:
-            raise ValueError(f"documents={list(self.documents)} must rise within 0 and 1, such as [0.0, 0.9]")
-        return self
 
     @property
     def name(self) -> str:
-        """The folder of its plans, such as `128` or `512-0.9-1`."""
+        """The folder of its plans, such as `128` or `512-0.9-1.0`: the exact numbers, so near shares stay apart."""
         low, high = self.documents
-        return f"{self.length}" if (low, high) == (0.0, 1.0) else f"{self.length}-{low:.6g}-{high:.6g}"
+        return f"{self.length}" if (low, high) == (0.0, 1.0) else f"{self.length}-{low!r}-{high!r}"
 
 
 class ExamplesConfig(Section):
@@ -50,7 +55,7 @@ class ExamplesConfig(Section):
     random_label: Literal["nvidia", "google"] = "nvidia"
     """Label of a pair whose 10 tries all hit its own document: `nvidia` says not random, `google` says random."""
 
-    heldout: float = Field(0.01, ge=0.0, lt=1.0)
+    heldout: float = Field(0.01, gt=0.0, lt=1.0)
     """Share of the documents kept for evaluation, decided by a hash of each document's text alone."""
 
     seed: int = Field(12345, ge=0)

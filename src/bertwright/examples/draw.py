@@ -22,6 +22,10 @@ from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store, Vocabulary
 
+RandomTokens = Literal["words", "all"]
+BLOCK = 1 << 20
+"""Plan rows read at a time."""
+
 AT_ONCE = 512
 """Sequences assembled together: enough to hide numpy's call overhead, few enough to stay in the cache."""
 
@@ -43,7 +47,7 @@ class DrawSettings:
     seed: int
     phase: str
     """Name of the phase: phases draw different orders and masks."""
-    random_tokens: Literal["words", "all"] = "words"
+    random_tokens: RandomTokens = "words"
     """Random replacements: `words` without special and [unusedN] entries; `all` is the originals' rule."""
 
 
@@ -54,7 +58,7 @@ class Draws:
         self.settings = settings
         self._store, self._plans = store, plans
         self._epochs = Epochs(plans, settings.seed, settings.phase)
-        self._masking = _masking(settings, store.vocabulary)
+        self._masking = _masking(settings.mask_rate, settings.max_predictions, settings.random_tokens, store.vocabulary)
 
     @property
     def epoch_sizes(self) -> list[int]:
@@ -64,9 +68,12 @@ class Draws:
     @property
     def mean_tokens(self) -> float:
         """Mean length of an example of the first pass, special tokens included."""
-        rows = self._plans.rows[0]
-        counts = rows["a_count"].astype(np.int64) + rows["b_count"] + np.where(rows["b_count"] > 0, 3, 2)
-        return float(np.minimum(counts, self.settings.length).mean())
+        plan, total = self._plans.rows[0], 0
+        for start in range(0, len(plan), BLOCK):  # a plan of a large corpus is larger than memory allows at once
+            rows = plan[start : start + BLOCK]
+            counts = rows["a_count"].astype(np.int64) + rows["b_count"] + np.where(rows["b_count"] > 0, 3, 2)
+            total += int(np.minimum(counts, self.settings.length).sum())
+        return total / len(plan)
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
@@ -111,26 +118,25 @@ def open_draws(examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vo
 
 def heldout_batches(
     examples: Artifact,
-    plan_set: PlanSet,
-    settings: DrawSettings,
+    length: int,
+    max_predictions: int,
+    mask_rate: float,
+    micro_batch: int,
     most: int | None = None,
-    rank: int = 0,
-    world: int = 1,
 ) -> Iterator[MicroBatch]:
-    """The held-out examples of a length once, in plan order, as micro-batches.
+    """The held-out examples of a length once, in plan order, as micro-batches of at most `micro_batch` examples.
 
-    Masks are fixed: they depend on the row alone, neither on seed nor phase. With `most`, that many evenly spaced rows.
-    `rank` takes every `world`-th micro-batch.
+    Masks are fixed: they depend on the row and the arguments alone, neither on seed nor phase, and random replacements
+    are always words, so scores can be compared. With `most`, that many evenly spaced rows.
     """
-    store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=plan_set.length), "heldout")
-    masking = _masking(settings, store.vocabulary)
+    store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
+    masking = _masking(mask_rate, max_predictions, "words", store.vocabulary)
     total = int(plans.sizes[0])
     chosen = np.arange(total) if most is None or most >= total else np.arange(most) * total // most
-    starts = range(rank * settings.micro_batch, len(chosen), world * settings.micro_batch)
-    for start in starts:
-        rows = chosen[start : start + settings.micro_batch]
+    for start in range(0, len(chosen), micro_batch):
+        rows = chosen[start : start + micro_batch]
         columns = rows_of(store, plans, 0, rows, fold(key("held-out masks"), rows))
-        yield assemble(columns, settings.length, store, masking)
+        yield assemble(columns, length, store, masking)
 
 
 def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
@@ -143,6 +149,6 @@ def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> R
     return Rows(keys, **columns)
 
 
-def _masking(settings: DrawSettings, vocabulary: Vocabulary) -> Masking:
-    replacements = vocabulary.words if settings.random_tokens == "words" else np.arange(vocabulary.size)
-    return Masking(settings.mask_rate, settings.max_predictions, vocabulary.mask, replacements)
+def _masking(rate: float, max_predictions: int, random_tokens: RandomTokens, vocabulary: Vocabulary) -> Masking:
+    replacements = vocabulary.words if random_tokens == "words" else np.arange(vocabulary.size)
+    return Masking(rate, max_predictions, vocabulary.mask, replacements)

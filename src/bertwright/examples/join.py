@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.files import make_folder, write_json
-from bertwright.examples.plan import ROW
 from bertwright.examples.store import SPLITS
+from bertwright.examples.walk import ROW
 
 
 def join(draft: Path, parts: Path, facts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The plans of one set in an examples artifact, and which of their rows an epoch and a global step take.
 
-    plans/train/128/00.rows     the rows of pass 0 (dtype `plan.ROW`), shard after shard
+    plans/train/128/00.rows     the rows of pass 0 (dtype `walk.ROW`), shard after shard
     plans/train/128.json        rows of each shard, for each pass
 
 Epoch e takes pass e mod passes in an order of its own. Epochs follow each other without a seam: global step k is
@@ -21,8 +21,8 @@ from bertwright.core.files import read_json
 from bertwright.core.rng import key
 from bertwright.examples.config import PlanSet
 from bertwright.examples.order import Permutation
-from bertwright.examples.plan import ROW
 from bertwright.examples.store import Split, map_file
+from bertwright.examples.walk import ROW
 
 
 @dataclass(frozen=True)

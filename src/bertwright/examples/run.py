@@ -2,12 +2,12 @@
 
 A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
 arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
-are there they are joined into the files of the artifact.
+are there they are joined into the files of the artifact; `.parts` goes once the artifact is published.
 """
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from bertwright.examples.join import join
 from bertwright.examples.shard import ShardTask, prepare_shard
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 1
+VERSION = 2
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
@@ -37,10 +37,19 @@ def run(
     log: Log = SILENT,
 ) -> Artifact:
     """The examples artifact at `out`: the token store, and plans for each of `sets`."""
-    sets = tuple({plan_set.name: plan_set for plan_set in sets}.values())
-    settings = {"examples": what(config), "train": {"phases": [what(plan_set) for plan_set in sets]}}
-    identity = Identity("examples", VERSION, settings, {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint})
-    return build(out, identity, log, lambda draft: _make(config, sets, corpus, vocab, draft, log))
+    sets = _distinct(sets)
+    found = identity(config, sets, {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint})
+    return build(out, found, log, lambda draft: _make(config, sets, corpus, vocab, draft, log))
+
+
+def identity(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str]) -> Identity:
+    """What the examples are a function of; `inputs` has the fingerprints of "corpus" and "vocab"."""
+    settings = {"examples": what(config), "train": {"phases": [what(plan_set) for plan_set in _distinct(sets)]}}
+    return Identity("examples", VERSION, settings, {name: inputs[name] for name in ("corpus", "vocab")})
+
+
+def _distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
+    return tuple(dict.fromkeys(sets))
 
 
 def _make(
@@ -59,13 +68,12 @@ def _make(
         done += 1
         log.progress("examples", done, len(tasks), "shards")
 
-    facts = run_tasks(prepare_shard, tasks, config.workers or default_workers(), report)
+    facts = run_tasks(prepare_shard, tasks, config.workers or default_workers(), "examples", report)
     counts = join(draft, parts, facts)
     _check(counts, config)
-    shutil.rmtree(parts)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
-    if 0 < heldout < FEW_HELDOUT:
+    if heldout < FEW_HELDOUT:
         log.say(f"examples: scores on {heldout} held-out documents will be rough; a larger examples.heldout helps")
     return {"vocabulary": vocabulary["hash"], "shards": len(names), **counts}
 
@@ -85,8 +93,8 @@ def _check(counts: dict[str, Any], config: ExamplesConfig) -> None:
             f"no training examples for {', '.join(empty) or 'any set'}: {counts['documents']:,} documents in all. "
             "Use a larger corpus, a smaller examples.heldout, or a wider documents range."
         )
-    if config.heldout > 0 and not counts["heldout"]["documents"]:
+    if not counts["heldout"]["documents"]:
         raise DataError(
             f"none of {counts['documents']:,} documents fell into the held-out share examples.heldout={config.heldout}."
-            f" Raise it (here to {min(0.5, 10 / counts['documents']):.2g} or more), or set it to 0 to hold out nothing."
+            f" Raise it (here to {min(0.5, 10 / counts['documents']):.2g} or more)."
         )

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.files import make_folder, read_json, write_atomic, write_json
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.plan import plan_passes
 from bertwright.examples.store import (
     Documents,
     Split,
@@ -27,6 +26,7 @@ from bertwright.examples.store import (
     text_hash,
     token_dtype,
 )
+from bertwright.examples.walk import plan_passes
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 _DOCUMENTS_AT_ONCE = 500
@@ -60,7 +60,7 @@ def prepare_shard(task: ShardTask) -> dict[str, Any]:
 
 
 def _tokenised(task: ShardTask) -> Documents:
-    tokenizer = _tokenizer(task.vocab.path)
+    tokenizer = _tokenizer(task.vocab.path, task.vocab.fingerprint)
     dtype = token_dtype(task.vocabulary_size)
     flat, lengths, counts, hashes = [np.zeros(0, dtype)], [np.zeros(0, np.int64)], list[int](), list[int]()
     documents = read_documents(task.corpus, task.name)
@@ -108,6 +108,6 @@ def _batches(documents: Iterator[list[str]], size: int) -> Iterator[list[list[st
 
 
 @lru_cache(maxsize=1)
-def _tokenizer(vocab: Path) -> Tokenizer:
-    """Kept between the tasks of a worker: its word cache is the speed."""
-    return load_tokenizer(vocab)
+def _tokenizer(vocab: Path, fingerprint: str) -> Tokenizer:
+    """Kept between the tasks of a worker: its word cache is the speed. A folder may hold another vocabulary later."""
+    return load_tokenizer(open_artifact(vocab, "vocab"))

@@ -73,13 +73,14 @@ def _training(vocab: Artifact, train: Artifact, export: Mapping[str, Any]) -> li
 
 
 def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
-    commonest, majority = (f"{scores[name]:.1%}" for name in ("commonest_accuracy", "nsp_majority"))
+    commonest = f"{scores['commonest_accuracy']:.1%} (commonest token)"
     rows = [
         ("masked-token loss (nats)", f"{scores['mlm_loss']:.3f}", f"{scores['unigram_loss']:.3f} (unigram)"),
-        ("masked-token accuracy", f"{scores['mlm_accuracy']:.1%}", f"{commonest} (commonest token)"),
+        ("masked-token accuracy", f"{scores['mlm_accuracy']:.1%}", commonest),
     ]
     if next_sentence:
-        rows.append(("next-sentence accuracy", f"{scores['nsp_accuracy']:.1%}", f"{majority} (commoner label)"))
+        majority = f"{scores['nsp_majority']:.1%} (commoner label)"
+        rows.append(("next-sentence accuracy", f"{scores['nsp_accuracy']:.1%}", majority))
     said = f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
     return said + "\n\n" + _table(rows, ("score", "model", "baseline"))
 

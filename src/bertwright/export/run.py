@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build, open_artifact
+from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
-from bertwright.core.errors import ArtifactError, MissingExtraError
+from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_json
 from bertwright.core.log import SILENT, Log
 from bertwright.export.card import model_card
@@ -18,24 +19,44 @@ from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 1
+VERSION = 2
 
 
 def run(
-    config: ExportConfig, train: Artifact, vocab: Artifact, evaluate: Artifact, out: Path, log: Log = SILENT
+    config: ExportConfig,
+    train: Artifact,
+    vocab: Artifact,
+    evaluate: Artifact,
+    corpus: Artifact,
+    out: Path,
+    log: Log = SILENT,
 ) -> Artifact:
     """The exported model at `out`; its counts say how far the reloaded folder is from the trained model.
+
+    The model card takes the language and licence of the texts from `corpus`.
 
     Raises `ArtifactError` when the folder does not load or gives other token ids or logits than the trained model,
     and `MissingExtraError`, before anything is written, when `transformers` is not installed.
     """
-    inputs = {"train": train.fingerprint, "vocab": vocab.fingerprint, "evaluate": evaluate.fingerprint}
-    identity = Identity("export", VERSION, {"export": what(config)}, inputs)
-    return build(out, identity, log, lambda draft: _make(config, train, vocab, evaluate, draft, log))
+    artifacts = {"train": train, "vocab": vocab, "evaluate": evaluate, "corpus": corpus}
+    found = identity(config, {name: artifact.fingerprint for name, artifact in artifacts.items()})
+    return build(out, found, log, lambda draft: _make(config, train, vocab, evaluate, corpus, draft, log))
+
+
+def identity(config: ExportConfig, inputs: Mapping[str, str]) -> Identity:
+    """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", "corpus"."""
+    needed = {name: inputs[name] for name in ("train", "vocab", "evaluate", "corpus")}
+    return Identity("export", VERSION, {"export": what(config)}, needed)
 
 
 def _make(
-    config: ExportConfig, train: Artifact, vocab: Artifact, evaluate: Artifact, draft: Path, log: Log
+    config: ExportConfig,
+    train: Artifact,
+    vocab: Artifact,
+    evaluate: Artifact,
+    corpus: Artifact,
+    draft: Path,
+    log: Log,
 ) -> dict[str, Any]:
     if find_spec("transformers") is None:
         raise MissingExtraError(
@@ -51,13 +72,5 @@ def _make(
     differences = compare_model(hf, model, tokenizer, texts, config.tolerance)
     log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
     counts = {**size, "texts_compared": compared, **differences}
-    model_card(hf / "README.md", config.name, _corpus(vocab), vocab, train, evaluate, counts)
+    model_card(hf / "README.md", config.name, corpus, vocab, train, evaluate, counts)
     return counts
-
-
-def _corpus(vocab: Artifact) -> Artifact:
-    """The corpus that the vocabulary was made from, which lies beside it: the card states its language and licence."""
-    corpus = open_artifact(vocab.path.with_name("corpus"), "corpus")
-    if corpus.fingerprint != vocab.manifest["inputs"]["corpus"]:
-        raise ArtifactError(f"{vocab.path} was made from another corpus than {corpus.path}. Run the stage vocab again.")
-    return corpus

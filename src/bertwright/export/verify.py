@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError
-from bertwright.model.batch import PackedBatch
+from bertwright.model.batch import packed_sequences
 from bertwright.model.bert import BertForPreTraining
 from bertwright.vocab.normal import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
@@ -112,22 +112,7 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 @torch.inference_mode()
 def _our_logits(model: BertForPreTraining, rows: list[Row], mask: int) -> tuple[Tensor, Tensor | None]:
-    lengths = [len(a) + len(b) for a, b in rows]
-    token_ids = torch.tensor([i for a, b in rows for i in a + b])
-    places = (token_ids == mask).nonzero().flatten()
-    batch = PackedBatch(
-        token_ids=token_ids,
-        position_ids=torch.cat([torch.arange(n) for n in lengths]),
-        segment_ids=torch.tensor([s for a, b in rows for s in [0] * len(a) + [1] * len(b)]),
-        cu_seqlens=torch.tensor([0, *lengths]).cumsum(0).int(),
-        max_seqlen=max(lengths),
-        prediction_positions=places,
-        labels=token_ids[places],
-        weights=torch.ones(len(places)),
-        next_sentence_labels=torch.zeros(len(rows), dtype=torch.int64),
-        sequence_weights=torch.ones(len(rows)),
-    )
-    mlm_PV, nsp_B2 = model.eval()(batch)
+    mlm_PV, nsp_B2 = model.eval()(packed_sequences(rows, mask))
     return mlm_PV, nsp_B2
 
 

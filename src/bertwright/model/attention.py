@@ -39,9 +39,10 @@ def bind(kernel: Kernel, cu_seqlens: Tensor, max_seqlen: int) -> Attend:
             assert_never(kernel)
 
 
-def kernel_for(attention_dropout: float) -> Kernel:
-    """The kernel to train with: `padded` is slower, and the one that can drop attention weights."""
-    return "padded" if attention_dropout > 0 else "sequences"
+def kernel_for(attention_dropout: float, device_type: str) -> Kernel:
+    """The kernel to run with: `sequences` on a CPU, which it serves best; `padded` on a GPU, which `sequences` would
+    keep waiting at every batch, and wherever attention weights are dropped, which only `padded` can."""
+    return "sequences" if device_type == "cpu" and not attention_dropout else "padded"
 
 
 class Sequences:

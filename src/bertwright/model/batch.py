@@ -5,6 +5,7 @@ Names carry shapes: B sequences, T tokens of all sequences together, P predictio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -68,3 +69,25 @@ def packed(arrays: Any) -> PackedBatch:
         if field.name != "max_seqlen"
     }
     return PackedBatch(max_seqlen=int(np.diff(arrays.cu_seqlens).max(initial=0)), **tensors)
+
+
+def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:
+    """Sequences laid end to end on the CPU, each given as the ids of segments A and B (B may be empty), as they are.
+
+    Every `mask` is a prediction, in order; its label is `mask` itself, because what it hides is not known.
+    """
+    lengths = [len(a) + len(b) for a, b in sequences]
+    token_ids = torch.tensor([i for a, b in sequences for i in (*a, *b)])
+    places = (token_ids == mask).nonzero().flatten()
+    return PackedBatch(
+        token_ids=token_ids,
+        position_ids=torch.cat([torch.arange(n) for n in lengths]),
+        segment_ids=torch.tensor([s for a, b in sequences for s in [0] * len(a) + [1] * len(b)]),
+        cu_seqlens=torch.tensor([0, *lengths]).cumsum(0).int(),
+        max_seqlen=max(lengths),
+        prediction_positions=places,
+        labels=token_ids[places],
+        weights=torch.ones(len(places)),
+        next_sentence_labels=torch.zeros(len(sequences), dtype=torch.int64),
+        sequence_weights=torch.ones(len(sequences)),
+    )

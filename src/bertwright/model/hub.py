@@ -1,6 +1,7 @@
 """This project's tensor names and configuration, to and from those of Hugging Face's BERT.
 
-With a next-sentence head the other side is `BertForPreTraining`, without one `BertForMaskedLM`.
+With a next-sentence head the other side is `BertForPreTraining`, without one `BertForMaskedLM`. The contract is both
+directions: `from_hf` undoes `to_hf` and reads published models, so no weights are locked in here.
 """
 
 from __future__ import annotations

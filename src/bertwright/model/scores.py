@@ -16,20 +16,20 @@ from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
 class Scores:
     """Means over everything scored."""
 
-    mlm_loss: float
-    """Cross-entropy of the masked tokens, in nats."""
-    mlm_accuracy: float
-    """Share of masked tokens whose best guess is right."""
-    nsp_loss: float
-    """Cross-entropy of the next-sentence labels, in nats; 0 without that head."""
-    nsp_accuracy: float
-    """Share of pairs labelled right; 0 without that head."""
+    mlm_loss: float | None
+    """Cross-entropy of the masked tokens, in nats; None without predictions."""
+    mlm_accuracy: float | None
+    """Share of masked tokens whose best guess is right; None without predictions."""
+    nsp_loss: float | None
+    """Cross-entropy of the next-sentence labels, in nats; None without that head or without pairs."""
+    nsp_accuracy: float | None
+    """Share of pairs labelled right; None without that head or without pairs."""
     predictions: int
-    """Masked tokens scored."""
-    sequences: int
-    """Sequences scored."""
+    """Masked tokens scored (the sum of their weights)."""
+    pairs: int
+    """Sentence pairs scored (the sum of the sequences' weights), 0 without the next-sentence head."""
 
-    def as_dict(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float | None]:
         """The same as plain JSON."""
         return asdict(self)
 
@@ -45,15 +45,19 @@ def score(model: BertForPreTraining, batches: Iterable[PackedBatch]) -> Scores:
             sums += _sums(model, batch).cpu()
     finally:
         model.train(was_training)
-    mlm, right, predictions, nsp, right_pairs, sequences = sums.tolist()
+    mlm, right, predictions, nsp, right_pairs, pairs = sums.tolist()
     return Scores(
-        mlm / max(predictions, 1),
-        right / max(predictions, 1),
-        nsp / max(sequences, 1),
-        right_pairs / max(sequences, 1),
-        int(predictions),
-        int(sequences),
+        mlm_loss=_mean(mlm, predictions),
+        mlm_accuracy=_mean(right, predictions),
+        nsp_loss=_mean(nsp, pairs),
+        nsp_accuracy=_mean(right_pairs, pairs),
+        predictions=int(predictions),
+        pairs=int(pairs),
     )
+
+
+def _mean(total: float, count: float) -> float | None:
+    return total / count if count else None
 
 
 def _sums(model: BertForPreTraining, batch: PackedBatch) -> torch.Tensor:
@@ -61,8 +65,9 @@ def _sums(model: BertForPreTraining, batch: PackedBatch) -> torch.Tensor:
     right = ((mlm_PV.argmax(-1) == batch.labels) * batch.weights).sum()
     sums = [mlm_loss_sum(mlm_PV, batch.labels, batch.weights), right, batch.weights.sum()]
     if nsp_B2 is None:
-        sums += [torch.zeros_like(right)] * 2
+        sums += [torch.zeros_like(right)] * 3
     else:
         pairs = ((nsp_B2.argmax(-1) == batch.next_sentence_labels) * batch.sequence_weights).sum()
         sums += [nsp_loss_sum(nsp_B2, batch.next_sentence_labels, batch.sequence_weights), pairs]
-    return torch.stack([s.double() for s in [*sums, batch.sequence_weights.sum()]])
+        sums += [batch.sequence_weights.sum()]
+    return torch.stack([s.double() for s in sums])

@@ -9,6 +9,8 @@ from pydantic import Field
 from bertwright.core.config import Section
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
+Schedule = Literal["linear", "poly", "poly_nvidia", "constant"]
+"""How the learning rate falls after warm-up; `optim.schedule` says what each does."""
 
 
 class LambConfig(Section):

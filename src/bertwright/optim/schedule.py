@@ -6,11 +6,10 @@ at rate 0. The decay of `linear` and `poly` starts from the peak and would reach
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import assert_never
 
 from bertwright.core.errors import RecipeError
-
-Schedule = Literal["linear", "poly", "poly_nvidia", "constant"]
+from bertwright.optim.config import Schedule
 
 
 def learning_rate(schedule: Schedule, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:

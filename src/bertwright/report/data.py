@@ -9,23 +9,6 @@ from typing import Any
 from bertwright.report.facts import Facts
 from bertwright.report.words import bar, definitions, large, number, percent, table
 
-# What a drop reason of the document filter means.
-REASONS = {
-    "empty": "no text left after cleaning",
-    "mean_words": "too few words per sentence",
-    "min_sentences": "too few sentences",
-    "max_sentences": "too many sentences",
-    "min_tokens": "too short",
-    "max_tokens": "too long",
-    "wordless": "too many sentences without a word",
-    "punctuation": "too much punctuation",
-    "upper": "too many capitals",
-    "digits": "too many digits",
-    "foreign": "too many foreign letters",
-    "min_words": "too few words",
-    "language": "in another language",
-}
-
 
 def corpus(facts: Facts) -> str:
     """The way from pages to kept documents, with the reasons for which documents were dropped."""
@@ -65,7 +48,7 @@ def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
     return [
         *(pages if counts["pages"] else []),
         ("documents", counts["documents"], True),
-        *((f"{REASONS.get(name, name)} ({name})", count, False) for name, count in dropped),
+        *((f"{counts['reasons'][name]} ({name})", count, False) for name, count in dropped),
         ("same text as an earlier one", counts["duplicates"], False),
         ("kept documents", counts["kept"], True),
     ]

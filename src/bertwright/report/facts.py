@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-
-STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,8 @@ class Facts:
         return self.stages[stage].counts
 
 
-def read_facts(folder: Path, title: str) -> Facts:
-    """The facts of the run in `folder`; an `ArtifactError` names the verb that makes or renews a stage."""
-    stages = {name: _stage(folder, name) for name in STAGES}
-    for name, artifact in stages.items():
-        for source, fingerprint in artifact.manifest["inputs"].items():
-            if source in stages and stages[source].fingerprint != fingerprint:
-                raise ArtifactError(f"{artifact.path} was made from another {source}. {_remedy(name, folder)}")
+def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Facts:
+    """The facts of the run in `folder`, whose artifacts are `stages`."""
     train, evaluate = stages["train"], stages["evaluate"]
     return Facts(
         title=title or folder.resolve().name,
@@ -52,16 +45,6 @@ def read_facts(folder: Path, title: str) -> Facts:
         network=json.loads(train.file("model/config.json").read_bytes()),
         recipe=_text(folder / "recipe.toml"),
     )
-
-
-def _stage(folder: Path, name: str) -> Artifact:
-    if not (folder / name / MANIFEST).is_file():
-        raise ArtifactError(f"{folder / name} is not finished. {_remedy(name, folder)}")
-    return open_artifact(folder / name, name)
-
-
-def _remedy(stage: str, folder: Path) -> str:
-    return f"Make it first: bertwright {stage} RECIPE --out {folder}"
 
 
 def _text(path: Path) -> str:

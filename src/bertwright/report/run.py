@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
 from bertwright.report.config import ReportConfig
@@ -13,14 +15,14 @@ from bertwright.report.page import page
 from bertwright.report.summary import summary
 
 
-def run(config: ReportConfig, folder: Path, log: Log = SILENT) -> Path:
+def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], log: Log = SILENT) -> Path:
     """Write `report.html` and `summary.json` into the run folder and return the page's path.
 
-    Both are functions of what the stages wrote, so files that already say the same are not touched. A missing or
-    outdated stage is an `ArtifactError` naming its verb.
+    `artifacts` are those of the other stages by name, in travel order. Both files are functions of them, so files that
+    already say the same are not touched.
     """
-    facts = read_facts(folder, config.title)
-    numbers = summary(facts)
+    facts = read_facts(folder, artifacts, config.title)
+    numbers = summary(facts, config)
     written = [
         _write(folder / "report.html", page(facts, numbers)),
         _write(folder / "summary.json", json.dumps(numbers, indent=2, ensure_ascii=False) + "\n"),

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from bertwright.core.artifact import Identity
+from bertwright.core.config import what
+from bertwright.report.config import ReportConfig
 from bertwright.report.facts import Facts
 
+VERSION = 1
+"""Of the report: raised when the same artifacts give another page or other numbers."""
 SCORES = (
     "mlm_loss",
     "mlm_accuracy",
@@ -17,10 +22,11 @@ SCORES = (
 )
 
 
-def summary(facts: Facts) -> dict[str, Any]:
+def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
-    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained.
+    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained. The report stands among the stages
+    without seconds of its own: it would never be the same twice.
     """
     train = facts.counts("train")
     stages = {
@@ -31,6 +37,8 @@ def summary(facts: Facts) -> dict[str, Any]:
         }
         for name, artifact in facts.stages.items()
     }
+    inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
+    report = Identity("report", VERSION, {"report": what(config)}, inputs)
     return {
         "title": facts.title,
         **{name: facts.counts("evaluate")[name] for name in SCORES},
@@ -39,5 +47,5 @@ def summary(facts: Facts) -> dict[str, Any]:
         "tokens_seen": train["tokens_seen"],
         "tokens_per_second": train["tokens_per_second"],
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
-        "stages": stages,
+        "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }

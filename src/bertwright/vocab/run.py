@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,17 @@ def run(config: VocabConfig, corpus: Artifact, out: Path, log: Log = SILENT) -> 
 
     Its count `vocabulary` is the hash that token stores carry: SHA-256 over vocab.txt and both text settings.
     """
-    return build(out, _identity(config, corpus), log, lambda draft: _make(config, corpus, draft, log))
+    found = identity(config, {"corpus": corpus.fingerprint})
+    return build(out, found, log, lambda draft: _make(config, corpus, draft, log))
 
 
-def _identity(config: VocabConfig, corpus: Artifact) -> Identity:
-    settings, inputs = what(config), {"corpus": corpus.fingerprint}
+def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
+    """What the vocabulary is a function of; `inputs` has the fingerprint of "corpus". Reads a given `vocab.file`."""
+    settings, needed = what(config), {"corpus": inputs["corpus"]}
     if config.file is not None:  # the content decides, not where it lies
         settings["file"] = "given"
-        inputs["file"] = _content(config.file)
-    return Identity("vocab", VERSION, {"vocab": settings}, inputs)
+        needed["file"] = _content(config.file)
+    return Identity("vocab", VERSION, {"vocab": settings}, needed)
 
 
 def _content(file: Path) -> str:

@@ -1,12 +1,14 @@
 """Artifacts: finished or absent, skipped when done, rebuilt by name of the key, damage found before use."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from bertwright.core import artifact as artifacts
-from bertwright.core.artifact import Artifact, Identity, build, open_artifact
+from bertwright.core.artifact import MANIFEST, Artifact, Identity, build, changes, open_artifact, seal
 from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT
 
 
@@ -125,3 +127,62 @@ def test_an_unwritable_place_is_a_plain_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot write .*Choose a folder you may write to"):
         build(tmp_path / "file" / "corpus", identity(), SILENT, make)
+
+
+def test_added_and_removed_inputs_are_named(tmp_path: Path) -> None:
+    old = build(tmp_path / "c", Identity("corpus", 1, {}, {"source 1": "a", "source 2": "b"}), SILENT, make)
+    now = Identity("corpus", 1, {}, {"source 1": "c", "file": "d"})
+    assert changes(old, now) == ["its input source 1 changed", "its input source 2 is gone", "its input file is new"]
+    notes = Notes()
+    build(tmp_path / "c", Identity("corpus", 1, {}, {"source 1": "a"}), notes, make)
+    assert notes.lines == ["corpus: built anew, because its input source 2 is gone"]
+
+
+def test_scratch_is_neither_sealed_nor_left(tmp_path: Path) -> None:
+    def leaves_scratch(draft: Path) -> dict[str, int]:
+        (draft / ".parts").mkdir()
+        (draft / ".parts" / "0").write_text("part")
+        return make(draft)
+
+    done = build(tmp_path / "corpus", identity(), SILENT, leaves_scratch)
+    assert done.names() == ["a.txt", "sub/b.txt"]
+    assert sorted(p.name for p in done.path.iterdir()) == ["a.txt", "manifest.json", "sub"]
+
+
+def test_scratch_of_a_kill_after_publishing_goes_with_the_next_run(tmp_path: Path) -> None:
+    done = built(tmp_path)
+    (done.path / ".parts").mkdir()
+    build(done.path, identity(), SILENT, never)
+    assert not (done.path / ".parts").exists()
+
+
+def test_the_time_of_interrupted_attempts_counts(tmp_path: Path) -> None:
+    def killed(draft: Path) -> dict[str, int]:
+        (draft / "a.txt").write_text("half")
+        os.utime(draft / ".seconds", (1000, 1000))  # the attempt began here, and wrote this file 40 seconds later
+        for path in (draft, draft / "a.txt"):
+            os.utime(path, (1040, 1040))
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            build(tmp_path / "corpus", identity(), SILENT, killed)
+    seconds = build(tmp_path / "corpus", identity(), SILENT, make).manifest["seconds"]
+    assert 80 <= seconds < 85
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus"]
+
+
+@pytest.mark.parametrize("damage", [b"{}", b"not JSON", None])
+def test_what_cannot_be_built_anew_is_never_to_be_moved_away(tmp_path: Path, damage: bytes | None) -> None:
+    for folder, stage, advice in (
+        (tmp_path / "train", "train", "Remove .*/train/manifest.json and run the same command again"),
+        (tmp_path / "step-000000004", "checkpoint", "An older whole checkpoint is used instead"),
+        (tmp_path / "vocab", "vocab", "Move .*/vocab away and run the same command again"),
+    ):
+        make_folder(folder)
+        make(folder)
+        seal(folder, Identity(stage, 1, {}, {}), {}, 0.0)
+        (folder / (MANIFEST if damage else "a.txt")).write_bytes(damage or b"other")
+        with pytest.raises(ArtifactError, match=rf"is damaged.*{advice}") as caught:
+            open_artifact(folder).verify()
+        assert stage == "vocab" or "Move" not in str(caught.value)

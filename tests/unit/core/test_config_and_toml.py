@@ -89,6 +89,21 @@ def test_overrides(tmp_path: Path) -> None:
             load(tmp_path, "[[phases]]\nlength = 8\n", ("seed=1", bad))
 
 
+def test_an_empty_override_takes_the_key_out() -> None:
+    values = {"seed": 5, "optim": {"kind": "lamb", "betas": [1, 2]}, "phases": [{"length": 8, "steps": 3}], "text": "x"}
+    apply_overrides(values, ["seed=", "optim.betas=", "phases.0.steps=", 'text=""'])
+    assert values == {"optim": {"kind": "lamb"}, "phases": [{"length": 8}], "text": ""}
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [("seed=", "the recipe does not set it"), ("optim.eps=", "does not set it"), ("phases.0=", "write the whole list")],
+)
+def test_what_cannot_be_taken_out_is_an_error(override: str, says: str) -> None:
+    with pytest.raises(RecipeError, match=says):
+        apply_overrides({"optim": {"kind": "lamb"}, "phases": [{"length": 8}]}, [override])
+
+
 def test_not_toml_and_not_there(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="not valid TOML"):
         load(tmp_path, "a = = 3")
@@ -100,6 +115,8 @@ def test_place_goes_up_to_the_nearest_line() -> None:
     assert place("a.b.c", "f", {"a": 3, "a.b": 7}) == "f:7"
     assert place("x", "f", {"a": 3}) == "f"
     assert place("a.b", "f", {"a": 3, "a.b": 0}) == "command line"
+    assert place("a", "f", {"a": 3, "a.b": 0}) == "command line", "a section that an override made wrong"
+    assert place("a", "f", {"a": 3, "ab": 0}) == "f:3"
 
 
 def test_what_leaves_out_how_and_extendable() -> None:

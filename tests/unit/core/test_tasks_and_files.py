@@ -33,19 +33,19 @@ def die_at_three(n: int) -> int:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_task_order(workers: int) -> None:
     seen: list[int] = []
-    assert run_tasks(square, range(6), workers, seen.append) == [0, 1, 4, 9, 16, 25]
+    assert run_tasks(square, range(6), workers, "corpus", seen.append) == [0, 1, 4, 9, 16, 25]
     assert sorted(seen) == [0, 1, 4, 9, 16, 25]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_failure_is_raised_unchanged(workers: int) -> None:
     with pytest.raises(DataError, match="task 3 cannot be read"):
-        run_tasks(fail_at_three, range(6), workers)
+        run_tasks(fail_at_three, range(6), workers, "corpus")
 
 
 def test_a_killed_worker_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(DataError, match=r"worker process was killed.*corpus.workers=1"):
-        run_tasks(die_at_three, range(6), 2)
+    with pytest.raises(DataError, match=r"examples: a worker process was killed.*examples.workers=1"):
+        run_tasks(die_at_three, range(6), 2, "examples")
 
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
         "import os, sys, time\nfrom pathlib import Path\nfrom bertwright.core.tasks import run_tasks\n"
         f"folder = Path({str(tmp_path)!r})\n"
         "def work(n):\n    (folder / f'{os.getpid()}.pid').touch()\n    time.sleep(60)\n"
-        "if __name__ == '__main__':\n    run_tasks(work, range(2), 2)\n"
+        "if __name__ == '__main__':\n    run_tasks(work, range(2), 2, 'corpus')\n"
     )
     parent = subprocess.Popen([sys.executable, str(script)])
     try:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from pydantic import ValidationError
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import DataError
 from bertwright.corpus.config import CorpusConfig, FilterConfig
-from bertwright.corpus.run import run
-from bertwright.corpus.text import read_documents, read_facts, sentences, shard_names
+from bertwright.corpus.run import identity, run
+from bertwright.corpus.text import FACTS, TEXT, read_documents, sentences, shard_names
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "corpus"
 Build = Callable[..., bytes]
@@ -52,6 +53,11 @@ def corpus(path: Path, out: Path, log: Heard | None = None, **settings: Any) -> 
 
 def shards(artifact: Artifact) -> dict[str, str]:
     return {name: hashlib.sha256(artifact.file(name).read_bytes()).hexdigest() for name in artifact.names()}
+
+
+def read_facts(artifact: Artifact, name: str) -> list[dict[str, Any]]:
+    data = artifact.file(name.removesuffix(TEXT) + FACTS).read_bytes()
+    return [json.loads(line) for line in zstandard.ZstdDecompressor().decompressobj().decompress(data).splitlines()]
 
 
 def titles(artifact: Artifact) -> list[str]:
@@ -277,6 +283,50 @@ def test_second_run_changes_nothing_and_a_changed_key_is_named(
     assert "filter.min_sentences: 3 -> 4" in log.said[-1]
 
 
+def test_the_manifest_has_the_hash_of_the_whole_source(tmp_path: Path) -> None:
+    """Also where the quick identity cannot tell two sources apart: a change between the sampled blocks."""
+    first = b"A line of a text that is longer than what is sampled of it.\n" * 80_000
+    second = bytearray(first)
+    second[66_000] ^= 1
+    settings = {"shard_bytes": 2**23, "lines": "sentences", "filter": FilterConfig(enabled=False)}
+    made = []
+    for name, data in (("first", first), ("second", second)):
+        (tmp_path / f"{name}.txt").write_bytes(data)
+        made.append(corpus(tmp_path / f"{name}.txt", tmp_path / name, **settings))
+    assert made[0].fingerprint == made[1].fingerprint
+    hashes = [artifact.counts["sources"][0]["sha256"] for artifact in made]
+    assert hashes == [hashlib.sha256(data).hexdigest() for data in (first, second)]
+
+
+def test_the_identity_is_known_before_any_work(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    config = CorpusConfig(source=str(tmp_path / "a.xml"), language="hu", workers=1)
+    before = identity(config)
+    assert before.fingerprint == run(config, tmp_path / "corpus").fingerprint
+    assert before.fingerprint == identity(config.model_copy(update={"workers": 7})).fingerprint
+    assert before.fingerprint != identity(config.model_copy(update={"language": "en"})).fingerprint
+    with pytest.raises(DataError, match="cannot read"):
+        identity(config.model_copy(update={"source": str(tmp_path / "missing.xml")}))
+
+
+def test_every_drop_reason_comes_with_its_meaning(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    stubs = [page.replace("naponta", "12345 67890 12345 67890 12345 67890 12345 67890") for page in bridges[:3]]
+    (tmp_path / "a.xml").write_bytes(export([*bridges, *stubs]))
+    counts = corpus(tmp_path / "a.xml", tmp_path / "corpus").counts
+    assert counts["dropped"] == {"digits": 3}
+    assert counts["reasons"] == {"digits": "too many digits"}
+
+
+def test_the_last_document_needs_no_blank_line(tmp_path: Path) -> None:
+    def make(draft: Path) -> dict[str, Any]:
+        (draft / "shards").mkdir(parents=True)
+        (draft / "shards" / f"00000{TEXT}").write_bytes(zstandard.compress(b"One.\nTwo.\n\nThree.\nFour."))
+        return {}
+
+    artifact = build(tmp_path / "corpus", Identity("corpus", 1, {}, {}), Heard(), make)
+    assert list(read_documents(artifact, f"shards/00000{TEXT}")) == [["One.", "Two."], ["Three.", "Four."]]
+
+
 def test_progress_counts_the_bytes_of_the_file(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()
@@ -302,7 +352,7 @@ KILLED = """
 import os, signal, sys
 from bertwright.corpus import pieces
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.run import run
+from bertwright.corpus.run import identity, run
 from pathlib import Path
 
 pieces.PLAIN_BYTES = 4_000

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertwright.corpus.dump import Header, PageSplitter, parse_header, parse_page
-from bertwright.corpus.source import SourceError
+from bertwright.corpus.errors import SourceError
 
 PATH = Path("x.xml")
 HEADER = b"""<mediawiki xml:lang="hu"><siteinfo><sitename>Wikip\xc3\xa9dia</sitename><dbname>huwiki</dbname>

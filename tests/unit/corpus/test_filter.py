@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.reference.document_filter import HUNGARIAN, first_failure
 
 from bertwright.corpus.config import FilterConfig
-from bertwright.corpus.filter import DocumentFilter, detect
+from bertwright.corpus.filter import REASONS, DocumentFilter, detect
 
 SENTENCES = [
     "A folyó lassan kanyarog a dombok között, és estére eléri a tengert.",
@@ -64,6 +64,13 @@ def test_order_and_shares_agree_with_the_plain_restatement() -> None:
 @given(st.lists(st.text("aáöűAÁ1٣ .,-!яßİ_", min_size=1, max_size=60), min_size=1, max_size=8))
 def test_any_text_agrees_with_the_plain_restatement(document: list[str]) -> None:
     assert DocumentFilter(WITHOUT_LANGUAGE, "hu").verdict(document)[0] == first_failure(document, HUNGARIAN)
+
+
+def test_every_reason_has_a_meaning_and_a_remedy() -> None:
+    tests = [name for name, _ in DocumentFilter(FilterConfig(), "hu")._tests(SENTENCES)]
+    assert list(REASONS) == ["empty", *tests, "language"]
+    for name, reason in REASONS.items():
+        assert (reason.meaning and "corpus." in reason.remedy) or name == "empty"
 
 
 def test_thresholds_are_settings() -> None:

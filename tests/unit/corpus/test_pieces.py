@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.corpus.errors import SourceError
 from bertwright.corpus.pieces import Piece, ranges, read, spooled
-from bertwright.corpus.source import Source, SourceError, examine
+from bertwright.corpus.source import Source, examine
 
 pytestmark = pytest.mark.usefixtures("small_pieces")
 

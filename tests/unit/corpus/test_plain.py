@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bertwright.corpus.errors import SourceError
 from bertwright.corpus.plain import DocumentSplitter
-from bertwright.corpus.source import SourceError
 
 PATH = Path("x.txt")
 

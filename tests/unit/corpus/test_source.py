@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bertwright.core.errors import DataError
-from bertwright.corpus.source import Reader, Source, SourceError, examine, identity
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.source import Reader, Source, examine, sampled_hash
 
 DUMP = b"<mediawiki>\n  <page></page>\n</mediawiki>\n"
 
@@ -110,10 +111,27 @@ def test_utf16_is_read_in_any_byte_order_and_its_faults_have_a_place(tmp_path: P
         b"".join(Reader(examine(put(tmp_path, "a.txt", lone))))
 
 
-def test_identity_is_of_the_content_and_the_size(tmp_path: Path) -> None:
+def test_the_sampled_hash_is_of_content_and_size(tmp_path: Path) -> None:
     data = random.Random(6).randbytes(9_000_000)
-    first = identity(put(tmp_path, "a", data))
-    assert identity(put(tmp_path, "b", data)) == first
-    assert identity(put(tmp_path, "c", data + b"x")) != first
-    assert identity(put(tmp_path, "d", data[:-1] + b"\0")) != first
-    assert identity(put(tmp_path, "e", b"abc")) != identity(put(tmp_path, "f", b"abd"))
+    first = sampled_hash(put(tmp_path, "a", data))
+    assert sampled_hash(put(tmp_path, "b", data)) == first
+    assert sampled_hash(put(tmp_path, "c", data + b"x")) != first
+    assert sampled_hash(put(tmp_path, "d", data[:-1] + b"\0")) != first
+    assert sampled_hash(put(tmp_path, "e", b"abc")) != sampled_hash(put(tmp_path, "f", b"abd"))
+
+
+def test_the_sampled_hash_misses_a_change_between_the_blocks(tmp_path: Path) -> None:
+    data = bytearray(random.Random(6).randbytes(9_000_000))
+    first = sampled_hash(put(tmp_path, "a", bytes(data)))
+    data[65_536 + 100] ^= 1  # between the first block and the second
+    assert sampled_hash(put(tmp_path, "b", bytes(data))) == first
+    data[65_535] ^= 1
+    assert sampled_hash(put(tmp_path, "c", bytes(data))) != first
+
+
+def test_the_head_of_a_hostile_file_costs_no_more_than_its_length(tmp_path: Path) -> None:
+    """`<??>` repeated made a backtracking pattern try every way to read it: 40 of them would never have ended."""
+    path = tmp_path / "dump.xml"
+    path.write_bytes(b"<??>" * 200 + b"1")
+    with pytest.raises(DataError, match="is not a MediaWiki export"):
+        examine(path)

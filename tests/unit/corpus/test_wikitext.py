@@ -13,7 +13,7 @@ from bertwright.corpus.wikitext import (
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "wikitext"
-HUNGARIAN = Site("hu", {0: ("",), 6: ("Fájl", "File"), 14: ("Kategória", "Category")})
+HUNGARIAN = Site("hu", {0: ("",), 6: ("Fájl",), 10: ("Sablon",), 14: ("Kategória",)})  # as its dump says
 ENGLISH = Site("en", {0: ("",), 6: ("File",), 14: ("Category",)})
 SITES = {"hu": HUNGARIAN, "en": ENGLISH}
 
@@ -147,3 +147,14 @@ def test_disambiguation_templates_are_the_wikis_own_and_the_english() -> None:
     assert is_disambiguation("__DISAMBIG__", ENGLISH)
     assert not is_disambiguation("{{egyért}}", ENGLISH)
     assert not is_disambiguation("The word disambiguation. {{x|disambig}}", ENGLISH)
+
+
+@pytest.mark.parametrize("name", ["Fájl", "fájl", "File", "file", "Image", "FILE", " File "])
+def test_english_names_of_namespaces_hold_in_every_wiki(name: str) -> None:
+    page = f"[[{name}:x.jpg|thumb|Egy híd]]A híd áll.[[Category:Hidak]][[Kategória:Hidak]]"
+    assert texts(page, HUNGARIAN) == ["A híd áll."]
+
+
+def test_the_number_of_a_namespace_by_either_name() -> None:
+    found = [HUNGARIAN.namespace(name) for name in ("Sablon", "Template", "template_talk", "File", "Fájl", "Híd")]
+    assert found == [10, 10, 11, 6, 6, None]

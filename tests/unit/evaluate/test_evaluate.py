@@ -14,15 +14,15 @@ from pydantic import ValidationError
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
 from bertwright.evaluate.baselines import baselines, majority, token_counts
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import readable
-from bertwright.evaluate.run import run
+from bertwright.evaluate.run import identity, run
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches
+from bertwright.examples.draw import heldout_batches
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
 from bertwright.model.bert import BertForPreTraining
@@ -46,7 +46,7 @@ def _document(number: int) -> str:
 class Made:
     """The inputs of the stage, made once for all tests of this file."""
 
-    def __init__(self, folder: Path, next_sentence: bool = True, heldout: float = 0.3) -> None:
+    def __init__(self, folder: Path, next_sentence: bool = True) -> None:
         def shard(draft: Path) -> dict[str, object]:
             (draft / "shards").mkdir()
             text = "".join(f"{_document(i)}\n\n" for i in range(40))
@@ -69,7 +69,7 @@ class Made:
 
         self.corpus = build(folder / "corpus", Identity("corpus", 1, {}, {}), SILENT, shard)
         self.vocab = make_vocab(VocabConfig(size=200), self.corpus, folder / "vocab")
-        config = ExamplesConfig(passes=1, heldout=heldout, next_sentence=next_sentence, workers=1)
+        config = ExamplesConfig(passes=1, heldout=0.3, next_sentence=next_sentence, workers=1)
         sets = (PlanSet(length=LENGTH),)
         self.examples = make_examples(config, sets, self.corpus, self.vocab, folder / "examples")
         self.train = build(folder / "train", Identity("train", 1, {}, {}), SILENT, model)
@@ -106,10 +106,7 @@ def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> N
     artifact = made.evaluate(tmp_path / "evaluate")
     scores = read_json(artifact.file("scores.json"))
     assert dict(artifact.counts) == scores
-    settings = DrawSettings(
-        length=LENGTH, max_predictions=LENGTH, mask_rate=0.15, global_batch=1, micro_batch=1, seed=9, phase="x"
-    )
-    batches = list(heldout_batches(made.examples, PlanSet(length=LENGTH), settings))
+    batches = list(heldout_batches(made.examples, LENGTH, LENGTH, 0.15, 1))
     labels = [int(label) for batch in batches for label in batch.labels]
     store = Store.open(made.examples, "train")
     counted = Counter(store.tokens.tolist())
@@ -169,9 +166,22 @@ def test_without_pairs_there_are_no_pair_scores(tmp_path: Path) -> None:
     assert [scores[name] for name in ("nsp_loss", "nsp_accuracy", "nsp_majority")] == [None, None, None]
 
 
-def test_nothing_held_out_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"Raise examples\.heldout"):
-        Made(tmp_path, heldout=0.0).evaluate(tmp_path / "evaluate")
+def test_the_identity_is_known_from_fingerprints_alone(made: Made, tmp_path: Path) -> None:
+    inputs = {name: getattr(made, name).fingerprint for name in ("train", "examples", "vocab")}
+    found = identity(EvaluateConfig(samples=3, batch=5, device="cpu"), LENGTH, inputs | {"corpus": "not asked for"})
+    assert found.fingerprint == made.evaluate(tmp_path / "evaluate").fingerprint
+    for other in (
+        identity(EvaluateConfig(samples=4), LENGTH, inputs),
+        identity(EvaluateConfig(samples=3), LENGTH - 1, inputs),
+        identity(EvaluateConfig(samples=3), LENGTH, inputs | {"train": "x"}),
+    ):
+        assert other.fingerprint != found.fingerprint
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+def test_a_device_that_is_not_there_is_an_error_before_scoring(made: Made, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="torch sees no GPU"):
+        made.evaluate(tmp_path / "evaluate", device="cuda")
 
 
 def test_readable_text_has_no_blanks_before_commas() -> None:

@@ -8,7 +8,7 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.examples.batch import batch_hash
+from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.plans import Epochs, Plans
@@ -109,28 +109,26 @@ def test_shares_of_the_documents_have_no_text_in_common(examples: Artifact) -> N
     assert touched[0] and touched[1] and not touched[0] & touched[1]
 
 
-def test_held_out_batches_are_the_same_for_every_run(examples: Artifact) -> None:
-    a, b = (
-        [batch_hash(x) for x in heldout_batches(examples, made.SETS[0], s)]
-        for s in (SETTINGS, changed(seed=9, phase="x"))
-    )
-    assert a == b and len(a) > 1
-    plans = Plans.open(examples, made.SETS[0], "heldout")
-    assert sum(x.counts.sequences for x in heldout_batches(examples, made.SETS[0], SETTINGS)) == plans.sizes[0]
+def heldout(examples: Artifact, micro_batch: int = 8, most: int | None = None) -> list[MicroBatch]:
+    return list(heldout_batches(examples, 64, 10, 0.15, micro_batch, most))
 
 
-def test_held_out_can_be_thinned_and_shared(examples: Artifact) -> None:
-    whole = [row for batch in heldout_batches(examples, made.SETS[0], SETTINGS) for row in made.rows_of(batch)]
-    few = [row for batch in heldout_batches(examples, made.SETS[0], SETTINGS, most=9) for row in made.rows_of(batch)]
+def test_held_out_batches_are_every_row_once_with_fixed_masks(examples: Artifact) -> None:
+    a, b = heldout(examples), heldout(examples)
+    assert [batch_hash(x) for x in a] == [batch_hash(x) for x in b] and len(a) > 1
+    assert sum(x.counts.sequences for x in a) == Plans.open(examples, made.SETS[0], "heldout").sizes[0]
+    assert max(x.counts.sequences for x in a) == 8
+
+
+def test_held_out_rows_do_not_depend_on_the_batch_and_can_be_thinned(examples: Artifact) -> None:
+    whole = [row for batch in heldout(examples) for row in made.rows_of(batch)]
+    assert whole == [row for batch in heldout(examples, micro_batch=3) for row in made.rows_of(batch)]
+    few = [row for batch in heldout(examples, most=9) for row in made.rows_of(batch)]
     assert few == [whole[i * len(whole) // 9] for i in range(9)]
-    ranks = [
-        batch for rank in range(3) for batch in heldout_batches(examples, made.SETS[0], SETTINGS, rank=rank, world=3)
-    ]
-    assert sorted(row for batch in ranks for row in made.rows_of(batch)) == sorted(whole)
 
 
 def test_plans_that_were_not_made_are_named(examples: Artifact) -> None:
-    with pytest.raises(ArtifactError, match=r"no train plans '128', only 64, 32-0-0\.9, 32-0\.9-1"):
+    with pytest.raises(ArtifactError, match=r"no train plans '128', only 64, 32-0\.0-0\.9, 32-0\.9-1\.0"):
         Plans.open(examples, PlanSet(length=128))
 
 

@@ -1,10 +1,13 @@
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.examples import made
 
-from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
 from bertwright.core.errors import DataError
 from bertwright.examples import run as stage
 from bertwright.examples import shard
@@ -19,7 +22,7 @@ def contents(artifact: Artifact) -> dict[str, str]:
 
 def test_files_and_counts(examples: Artifact) -> None:
     names = examples.names()
-    assert "vocabulary.json" in names and "store/train.tokens" in names and "plans/train/32-0.9-1/02.rows" in names
+    assert "vocabulary.json" in names and "store/train.tokens" in names and "plans/train/32-0.9-1.0/02.rows" in names
     assert "plans/heldout/32/00.rows" in names and "plans/heldout/32/01.rows" not in names
     counts = examples.counts
     assert counts["documents"] == 120 == counts["train"]["documents"] + counts["heldout"]["documents"]
@@ -67,8 +70,11 @@ def test_no_document_held_out_is_an_error_with_a_way_out(examples: Artifact, tmp
     with pytest.raises(DataError, match=r"examples\.heldout=1e-05.*Raise it \(here to 0\.083 or more\)"):
         stage.run(ExamplesConfig(heldout=1e-5, workers=1), made.SETS[:1], *inputs, tmp_path / "examples")
     assert not (tmp_path / "examples").exists()
-    none = stage.run(ExamplesConfig(heldout=0.0, workers=1), made.SETS[:1], *inputs, tmp_path / "examples")
-    assert none.counts["heldout"]["documents"] == 0
+
+
+def test_something_must_be_held_out() -> None:
+    with pytest.raises(ValueError, match="greater than 0"):
+        ExamplesConfig(heldout=0.0)
 
 
 def test_an_empty_share_is_an_error(examples: Artifact, tmp_path: Path) -> None:
@@ -93,3 +99,48 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
 def test_a_share_must_be_a_range(documents: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match="must rise within 0 and 1"):
         PlanSet(length=128, documents=documents)
+
+
+def test_nearby_shares_have_names_of_their_own() -> None:
+    shares = [(0.0, 0.9), (0.0, 0.9000001), (0.0, 1 / 3), (1 / 3, 1.0), (0.0, 1.0)]
+    names = [PlanSet(length=128, documents=share).name for share in shares]
+    assert len(set(names)) == 5
+    assert names[0] == "128-0.0-0.9" and names[-1] == "128"
+
+
+def test_the_identity_is_known_from_fingerprints_alone() -> None:
+    config, inputs = ExamplesConfig(workers=3), {"corpus": "c", "vocab": "v", "train": "not asked for"}
+    found = stage.identity(config, (*made.SETS, made.SETS[0]), inputs)
+    assert found.inputs == {"corpus": "c", "vocab": "v"}
+    assert found.fingerprint == stage.identity(ExamplesConfig(workers=1), made.SETS, inputs).fingerprint
+    assert found.fingerprint != stage.identity(config, made.SETS[:1], inputs).fingerprint
+    assert found.fingerprint != stage.identity(config, made.SETS, inputs | {"vocab": "w"}).fingerprint
+
+
+def test_the_built_artifact_has_that_identity(examples: Artifact) -> None:
+    config = ExamplesConfig(passes=3, heldout=0.1)
+    inputs = {name: open_artifact(examples.path.parent / name).fingerprint for name in ("corpus", "vocab")}
+    assert stage.identity(config, made.SETS, inputs).fingerprint == examples.fingerprint
+
+
+def test_killed_while_sealing_no_shard_is_read_again(
+    examples: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def killed_at_examples(folder: Path, identity: Identity, *rest: Any) -> None:
+        return killed() if identity.stage == "examples" else seal(folder, identity, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bertwright.core.artifact.seal", killed_at_examples)
+        with pytest.raises(KeyboardInterrupt):
+            made.examples(tmp_path)
+    monkeypatch.setattr(shard, "_tokenised", killed)
+    assert contents(made.examples(tmp_path)) == contents(examples)
+
+
+@pytest.mark.parametrize("module", ["vocab", "examples"])
+def test_the_stage_is_imported_without_torch(module: str) -> None:
+    code = f"import sys, bertwright.{module}.run; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -29,6 +29,7 @@ class Trained(NamedTuple):
     train: Artifact
     vocab: Artifact
     evaluate: Artifact
+    corpus: Artifact
 
 
 def _corpus(out: Path) -> Artifact:
@@ -93,8 +94,9 @@ def trained(tmp_path: Path) -> Callable[..., Trained]:
 
     def make(lower_case: bool = False, next_sentence: bool = True, extra_rows: int = 0) -> Trained:
         config = VocabConfig(size=160, min_frequency=1, lower_case=lower_case)
-        vocab = make_vocab(config, _corpus(tmp_path / "corpus"), tmp_path / "vocab")
+        corpus = _corpus(tmp_path / "texts")
+        vocab = make_vocab(config, corpus, tmp_path / "vocab")
         train = _train(tmp_path / "train", vocab, next_sentence, extra_rows)
-        return Trained(train, vocab, _evaluate(tmp_path / "evaluate", train))
+        return Trained(train, vocab, _evaluate(tmp_path / "evaluate", train), corpus)
 
     return make

@@ -19,7 +19,7 @@ Make = Callable[..., Any]
 
 
 def export(made: Any, tmp_path: Path, **settings: Any) -> Any:
-    return stage.run(ExportConfig(**settings), made.train, made.vocab, made.evaluate, tmp_path / "export")
+    return stage.run(ExportConfig(**settings), made.train, made.vocab, made.evaluate, made.corpus, tmp_path / "export")
 
 
 def test_transformers_loads_the_folder_and_gives_our_numbers(trained: Make, tmp_path: Path) -> None:
@@ -178,3 +178,13 @@ def test_a_damaged_model_is_found_before_it_is_exported(trained: Make, tmp_path:
     weights.write_bytes(data)
     with pytest.raises(ArtifactError, match="is damaged"):
         export(made, tmp_path)
+
+
+def test_the_identity_names_its_four_inputs_and_no_tolerance(trained: Make, tmp_path: Path) -> None:
+    made = trained()
+    exported = export(made, tmp_path, tolerance=1e-3)
+    inputs = {name: getattr(made, name).fingerprint for name in ("train", "vocab", "evaluate", "corpus")}
+    assert exported.manifest["inputs"] == inputs
+    found = stage.identity(ExportConfig(tolerance=1e-5), inputs | {"examples": "not asked for"})
+    assert found.fingerprint == exported.fingerprint
+    assert stage.identity(ExportConfig(), inputs | {"corpus": "another"}).fingerprint != exported.fingerprint

@@ -48,7 +48,11 @@ def test_one_call_per_distinct_length_and_no_gathering_where_equal_lengths_lie_t
 
 
 def test_attention_dropout_needs_the_padded_kernel() -> None:
-    assert kernel_for(0.0) == "sequences" and kernel_for(0.1) == "padded"
+    assert kernel_for(0.0, "cpu") == "sequences" and kernel_for(0.1, "cpu") == "padded"
+
+
+def test_a_gpu_is_not_kept_waiting_for_lengths() -> None:
+    assert kernel_for(0.0, "cuda") == kernel_for(0.1, "cuda") == "padded"
     with pytest.raises(RecipeError, match="cannot drop attention weights"):
         Sequences(cumulative([4]))(*qkv(4), 0.1)
 

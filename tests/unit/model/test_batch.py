@@ -7,7 +7,7 @@ import torch
 from tests.unit.model.conftest import MakeBatch
 
 from bertwright.model.attention import Kernel
-from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.batch import PackedBatch, packed, packed_sequences
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
 from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
@@ -49,3 +49,18 @@ def test_to_moves_every_tensor(tiny: BertConfig, make_batch: MakeBatch) -> None:
     moved = make_batch(tiny, [4, 9]).to("meta")
     assert {getattr(moved, field.name).device.type for field in fields(moved) if field.name != "max_seqlen"} == {"meta"}
     assert moved.max_seqlen == 9
+
+
+def test_sequences_of_ids_become_a_batch_with_every_mask_predicted() -> None:
+    batch = packed_sequences([([2, 9, 4], [7, 4, 3]), ([2, 5, 3], ())], mask=4)
+    assert batch.token_ids.tolist() == [2, 9, 4, 7, 4, 3, 2, 5, 3]
+    assert batch.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 2]
+    assert batch.segment_ids.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0]
+    assert (batch.cu_seqlens.tolist(), batch.max_seqlen) == ([0, 6, 9], 6)
+    assert batch.prediction_positions.tolist() == [2, 4]
+    assert batch.labels.tolist() == [4, 4] and batch.weights.tolist() == [1, 1]
+    assert batch.next_sentence_labels.tolist() == [0, 0] and batch.sequence_weights.tolist() == [1, 1]
+    repacked = packed(as_arrays(batch))
+    for field in fields(batch):
+        if field.name != "max_seqlen":
+            assert getattr(repacked, field.name).dtype == getattr(batch, field.name).dtype, field.name

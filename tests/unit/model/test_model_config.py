@@ -131,10 +131,10 @@ def test_padding_the_vocabulary_is_explicit() -> None:
 
 def test_recipe_overrides_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, GOOGLE)
-    config = ModelConfig(config=path, dropout=0.0, attention_dropout=0.2, max_positions=64)
+    config = ModelConfig(config=path, dropout=0.0, attention_dropout=0.2, max_positions=64, initializer_range=0.05)
     resolved = config.resolve(100, next_sentence=False)
     assert (resolved.hidden_dropout_prob, resolved.attention_probs_dropout_prob) == (0.0, 0.2)
-    assert (resolved.max_position_embeddings, resolved.next_sentence) == (64, False)
+    assert (resolved.max_position_embeddings, resolved.next_sentence, resolved.initializer_range) == (64, False, 0.05)
 
 
 def test_size_or_config_never_both_never_neither() -> None:

@@ -19,6 +19,7 @@ CORPUS = {
     "disambiguations": 100,
     "documents": 3900,
     "dropped": {"min_sentences": 800, "language": 50, "empty": 12},
+    "reasons": {"min_sentences": "too few sentences", "language": "in another language", "empty": "no text left"},
     "duplicates": 8,
     "kept": 3030,
     "sentences": 81_234,
@@ -164,7 +165,8 @@ def run_folder(tmp_path: Path) -> Callable[..., Path]:
         train = _stage(folder, "train", SETTINGS, TRAIN, files, {"examples": examples, "vocab": vocab})
         guessed = {"predictions.json": json.dumps(lines).encode()}
         evaluate = _stage(folder, "evaluate", {}, {**SCORES, **scores}, guessed, {"train": train, "examples": examples})
-        _stage(folder, "export", {}, EXPORT, {}, {"train": train, "vocab": vocab, "evaluate": evaluate})
+        sources = {"train": train, "vocab": vocab, "evaluate": evaluate, "corpus": corpus}
+        _stage(folder, "export", {}, EXPORT, {}, sources)
         write_atomic(folder / "recipe.toml", b'[corpus]\nsource = "hu <wiki>.xml"\n')
         return folder
 

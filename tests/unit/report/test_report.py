@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Identity, seal
-from bertwright.core.errors import ArtifactError
+from bertwright.core.artifact import Identity, open_artifact, seal
 from bertwright.core.files import read_json
 from bertwright.report.config import ReportConfig
 from bertwright.report.run import run
+from bertwright.report.summary import VERSION
 
 Make = Callable[..., Path]
+STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 LOADING = {"src", "srcset", "href", "data", "action", "poster"}
 
@@ -50,7 +51,8 @@ class Page(HTMLParser):
 
 
 def report(folder: Path, **settings: Any) -> Page:
-    return Page(run(ReportConfig(**settings), folder).read_text(encoding="utf-8"))
+    artifacts = {stage: open_artifact(folder / stage) for stage in STAGES}
+    return Page(run(ReportConfig(**settings), folder, artifacts).read_text(encoding="utf-8"))
 
 
 def test_the_page_is_whole_and_loads_nothing(run_folder: Make) -> None:
@@ -108,7 +110,8 @@ def test_summary_has_the_numbers_and_the_stages(run_folder: Make) -> None:
     }
     assert {name: summary[name] for name in wanted} == wanted
     assert (summary["tokens_seen"], summary["tokens_per_second"]) == (7_300_000, 51_234.5)
-    assert list(summary["stages"]) == ["corpus", "vocab", "examples", "train", "evaluate", "export"]
+    assert list(summary["stages"]) == [*STAGES, "report"]
+    del summary["stages"]["report"]
     for name, stage in summary["stages"].items():
         manifest = read_json(folder / name / "manifest.json")
         assert stage == {key: manifest[key] for key in ("version", "fingerprint", "seconds")}
@@ -121,21 +124,21 @@ def test_without_next_sentences_the_page_does_not_speak_of_them(run_folder: Make
     assert read_json(folder / "summary.json")["nsp_accuracy"] is None
 
 
-def test_a_missing_stage_is_an_error_that_names_its_verb(run_folder: Make) -> None:
+def test_the_report_has_a_version_and_a_fingerprint_of_what_it_shows(run_folder: Make) -> None:
     folder = run_folder()
-    (folder / "evaluate/manifest.json").unlink()
-    with pytest.raises(ArtifactError, match=f"bertwright evaluate RECIPE --out {folder}"):
-        report(folder)
-    assert not (folder / "report.html").exists()
 
+    def fingerprint(**settings: str) -> str:
+        report(folder, **settings)
+        stage = read_json(folder / "summary.json")["stages"]["report"]
+        assert stage["version"] == VERSION
+        return str(stage["fingerprint"])
 
-def test_a_stage_of_another_run_is_an_error(run_folder: Make) -> None:
-    folder = run_folder()
-    seal(folder / "vocab", Identity("vocab", 2, {}, {}), {}, 0.0)
-    with pytest.raises(
-        ArtifactError, match=r"examples was made from another vocab\. Make it first: bertwright examples"
-    ):
-        report(folder)
+    first = fingerprint()
+    assert re.fullmatch(r"[0-9a-f]{64}", first) and fingerprint() == first
+    assert fingerprint(title="another") != first
+    manifest = read_json(folder / "vocab" / "manifest.json")
+    seal(folder / "vocab", Identity("vocab", 2, {}, manifest["inputs"]), manifest["counts"], 0.0)
+    assert fingerprint() != first
 
 
 def test_without_predictions_the_page_says_so(run_folder: Make) -> None:

@@ -76,3 +76,11 @@ def test_measures_by_hand() -> None:
     assert report["fertility"] == 1.2 and report["unknown_rate"] == 0.2
     assert report["single_character_rate"] == round(4 / 6, 4)
     assert report["unused_rate"] == round(4 / 9, 4)
+
+
+def test_the_identity_is_known_from_fingerprints_alone(corpus: Artifact, tmp_path: Path) -> None:
+    inputs = {"corpus": corpus.fingerprint}
+    found = stage.identity(VocabConfig(size=300), inputs | {"train": "not asked for"})
+    assert found.fingerprint == stage.run(VocabConfig(size=300), corpus, tmp_path / "vocab").fingerprint
+    assert found.fingerprint != stage.identity(VocabConfig(size=301), inputs).fingerprint
+    assert found.fingerprint != stage.identity(VocabConfig(size=300), {"corpus": "another"}).fingerprint

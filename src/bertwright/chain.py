@@ -1,0 +1,183 @@
+"""What each artifact of a run is a function of, reckoned from the recipe, and whether a run folder holds just that.
+
+A stage started by itself must not be given what other settings made. So the identities of everything before it are
+reckoned first, from the source to the stage, without torch up to training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
+from bertwright.core.errors import ArtifactError, DataError
+from bertwright.recipe import Recipe
+
+INPUTS: dict[str, tuple[str, ...]] = {
+    "corpus": (),
+    "vocab": ("corpus",),
+    "examples": ("corpus", "vocab"),
+    "train": ("examples", "vocab"),
+    "evaluate": ("train", "examples", "vocab"),
+    "export": ("train", "vocab", "evaluate", "corpus"),
+    "report": ("corpus", "vocab", "examples", "train", "evaluate", "export"),
+}
+"""The artifacts that each stage is made of."""
+
+
+def inputs_of(stage: str, recipe: Recipe, folder: Path) -> dict[str, Artifact]:
+    """The artifacts in `folder` that `stage` is made of, by name.
+
+    Raises `ArtifactError` when one is missing, or was made with other settings than the recipe's: it names the changed
+    keys and the command to run.
+    """
+    needed = INPUTS[stage]
+    made = {name: finished_artifact(folder, name) for name in needed}
+    last = max(needed, key=list(INPUTS).index)
+    for name, expected in identities(recipe, folder, last).items():
+        if _is_finished(folder, name) and (different := _differences(folder, name, expected)):
+            raise ArtifactError(
+                f"{folder / name} was made with other settings ({different}). Make it first: "
+                f"bertwright run RECIPE --until {last} --out {folder}"
+            )
+    return made
+
+
+def finished_artifact(folder: Path, stage: str) -> Artifact:
+    """The finished artifact of a stage in `folder`, whatever its settings; an error names the verb that makes it."""
+    if not _is_finished(folder, stage):
+        raise ArtifactError(
+            f"{folder / stage} is not finished. Make it first: bertwright {stage} RECIPE --out {folder}"
+        )
+    return open_artifact(folder / stage, stage)
+
+
+def refuse_other_training(recipe: Recipe, folder: Path) -> None:
+    """Raise `ArtifactError` when the checkpoints in `folder` may not be continued with the settings of the recipe.
+
+    The message names the changed keys, also those of the stages before training.
+    """
+    from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, refuse_other_settings
+
+    expected = identities(recipe, folder, "examples")
+    run = _training(recipe, {name: identity.fingerprint for name, identity in expected.items()}, folder)
+    if words := _words_of(folder / "train" / CHECKPOINTS):
+        run = replace(run, inputs={**run.inputs, "vocabulary": words})
+    sections = recipe.train, recipe.model, recipe.optim, recipe.examples.next_sentence
+    try:
+        refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
+    except ArtifactError as error:
+        before = [f"{name} ({d})" for name in expected if (d := _differences(folder, name, expected[name]))]
+        raise ArtifactError(f"{error} Changed before it: {', '.join(before)}." if before else str(error)) from None
+
+
+def _words_of(checkpoints: Path) -> str:
+    """The hash of the vocabulary's entries that the checkpoints carry.
+
+    A vocabulary knows it only when it is built. Nothing is lost by taking it from there: it follows from the
+    vocabulary's fingerprint, which is compared.
+    """
+    for path in sorted(checkpoints.glob("step-*"), reverse=True):
+        with suppress(ArtifactError):
+            return str(open_artifact(path, "checkpoint").manifest["inputs"].get("vocabulary", ""))
+    return ""
+
+
+def identities(recipe: Recipe, folder: Path, last: str) -> dict[str, Identity]:
+    """The identity of each artifact up to the stage `last`, in travel order.
+
+    The source may be gone when a stage after the corpus runs: the corpus then counts as what stands in `folder`, and
+    has no identity here.
+    """
+    found: dict[str, Identity] = {}
+    known: dict[str, str] = {}
+    for name, reckon in _RECKON.items():
+        try:
+            found[name] = reckon(recipe, known, folder)
+            known[name] = found[name].fingerprint
+        except DataError:
+            if name != "corpus" or (standing := _standing_corpus(folder)) is None:
+                raise
+            known[name] = standing
+        if name == last:
+            break
+    return found
+
+
+def _differences(folder: Path, name: str, expected: Identity) -> str:
+    """How the finished artifact in `folder` differs from the expected one, one phrase per key; "" if it does not."""
+    standing = open_artifact(folder / name, name) if _is_finished(folder, name) else None
+    if standing is None or standing.fingerprint == expected.fingerprint:
+        return ""
+    return "; ".join(changes(standing, expected))
+
+
+def _is_finished(folder: Path, name: str) -> bool:
+    return (folder / name / MANIFEST).is_file()
+
+
+def _standing_corpus(folder: Path) -> str | None:
+    if _is_finished(folder, "corpus"):
+        return open_artifact(folder / "corpus", "corpus").fingerprint
+    if _is_finished(folder, "vocab"):
+        return str(open_artifact(folder / "vocab", "vocab").manifest["inputs"]["corpus"])
+    return None
+
+
+def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.corpus.run import identity
+
+    return identity(recipe.corpus)
+
+
+def _vocab(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.vocab.run import identity
+
+    return identity(recipe.vocab, inputs)
+
+
+def _examples(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.examples.run import identity
+
+    return identity(recipe.examples, recipe.plan_sets(), inputs)
+
+
+def _training(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.train.claim import identity
+
+    ours = {name: inputs[name] for name in INPUTS["train"]}
+    return identity(recipe.train, recipe.model, recipe.optim, recipe.examples.next_sentence, ours, folder / "train")
+
+
+def _train(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.train.claim import extended
+
+    settings = _training(recipe, inputs, folder)
+    standing = open_artifact(folder / "train", "train") if _is_finished(folder, "train") else None
+    if standing is None or standing.manifest["version"] != settings.version:
+        return settings
+    return extended(settings, standing.counts["extensions"], standing.counts["weights"])
+
+
+def _evaluate(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.evaluate.run import identity
+
+    return identity(recipe.evaluate, recipe.evaluate_length(), inputs)
+
+
+def _export(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.export.run import identity
+
+    return identity(recipe.export, inputs)
+
+
+_RECKON: dict[str, Callable[[Recipe, Mapping[str, str], Path], Identity]] = {
+    "corpus": _corpus,
+    "vocab": _vocab,
+    "examples": _examples,
+    "train": _train,
+    "evaluate": _evaluate,
+    "export": _export,
+}

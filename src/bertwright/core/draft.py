@@ -1,0 +1,64 @@
+"""The folder in which an artifact is built, and its move to the final place.
+
+A draft lies beside the final folder under the fingerprint of what is built, so that an interrupted build finds its own
+draft again and no other. What is hidden in it (a leading dot) is scratch: never sealed, and removed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from pathlib import Path
+
+from bertwright.core.files import cannot_write, make_folder, sync_folder, write_atomic
+
+_SECONDS = ".seconds"
+
+
+def open_draft(out: Path, fingerprint: str) -> Path:
+    """The draft for `out`: a new folder, or the one that an interrupted build left."""
+    return make_folder(out.with_name(f".{out.name}.{fingerprint[:12]}.draft"))
+
+
+def aside(out: Path, fingerprint: str) -> Path:
+    """Where the folder of another identity is kept: beside `out`, under its fingerprint."""
+    return out.with_name(f"{out.name}.{fingerprint[:12]}")
+
+
+def seconds_before(draft: Path) -> float:
+    """Seconds that interrupted attempts spent in this draft; to be called once, when an attempt begins.
+
+    The file `.seconds` is written when an attempt begins and says what was spent until then. However an attempt
+    ended, it lasted from that file to the last one it wrote: a killed process can leave no other note.
+    """
+    note, spent = draft / _SECONDS, 0.0
+    if note.is_file():
+        last = max(path.stat().st_mtime for path in draft.rglob("*"))
+        spent = float(note.read_text()) + last - note.stat().st_mtime
+    write_atomic(note, f"{spent:.3f}".encode())
+    return spent
+
+
+def publish(draft: Path, out: Path, replaced: str | None) -> None:
+    """Move the sealed draft to `out`; what lies there steps aside, under the fingerprint `replaced` if it has one."""
+    try:
+        if replaced is not None:
+            os.rename(out, aside(out, replaced))
+        elif out.exists():
+            os.rename(out, out.with_name(f"{out.name}.{time.time_ns()}.unfinished"))
+        os.rename(draft, out)
+        sync_folder(out.parent)
+    except OSError as error:
+        raise cannot_write(out, error) from error
+
+
+def remove_scratch(out: Path) -> None:
+    """Remove what is hidden in a published artifact; what cannot be removed does no harm and stays."""
+    for path in out.glob(".*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -1,0 +1,41 @@
+"""What can be wrong with a source, said in the same words wherever it is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertwright.core.errors import DataError
+
+MAX_DOCUMENT = 32 * 2**20
+"""Most bytes of one page or text document; MediaWiki itself stops at 2 MiB of wikitext."""
+
+
+class SourceError(DataError):
+    """The source itself cannot be used, however often the stage is run; nothing of the attempt is worth keeping."""
+
+
+def bad_encoding(path: Path, offset: int, expected: str = "UTF-8", after: str = "") -> SourceError:
+    """The error for bytes that are not the text they should be; `offset` counts decompressed bytes."""
+    return SourceError(
+        f"{path} is not valid {expected} at byte {offset:,} of its text{after}. UTF-8, and UTF-16 with a byte-order "
+        "mark, can be read; convert the file first, e.g. with `iconv -f ISO-8859-2 -t UTF-8`."
+    )
+
+
+def too_long(path: Path, start: int) -> SourceError:
+    """The error for a page or document that does not end; `start` counts decompressed bytes."""
+    return SourceError(
+        f"{path}: no page or document ends within {MAX_DOCUMENT:,} bytes after byte {start:,} of its text. A dump must "
+        "hold last revisions only (pages-articles); documents of a plain text must be separated by blank lines."
+    )
+
+
+def damaged(path: Path, data: bytes, offset: int, error: Exception, after: str = "") -> SourceError:
+    """The error for XML that expat refuses; names the place where `data`, which begins at `offset`, is not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as wrong:
+        return bad_encoding(path, offset + wrong.start, after=after)
+    return SourceError(
+        f"{path} is damaged: {error}. Download it again and compare its checksum with the published one."
+    )

@@ -1,0 +1,80 @@
+"""A small recipe for the modules above the stages, and a run folder that it trained."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conftest import small_text
+
+from bertwright import Recipe, run
+
+SMALL = """
+[corpus]
+source = "{folder}/text.txt"
+language = "en"
+lines = "sentences"
+filter.enabled = false
+workers = 1
+
+[vocab]
+size = 160
+alphabet = 60
+
+[examples]
+passes = 2
+heldout = 0.1
+workers = 1
+
+[model]
+config = "{folder}/bert.json"
+
+[[train.phases]]
+length = 16
+batch = 8
+micro_batch = 4
+learning_rate = 1e-3
+steps = 3
+
+[train]
+heldout_sequences = 8
+device = "cpu"
+"""
+MODEL = {
+    "vocab_size": 160,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 32,
+}
+
+
+@pytest.fixture(scope="session")
+def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe whose stages take a second together."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "text.txt").write_text(small_text(120))
+    (folder / "bert.json").write_text(json.dumps(MODEL))
+    (folder / "small.toml").write_text(SMALL.format(folder=folder))
+    return folder / "small.toml"
+
+
+@pytest.fixture(scope="session")
+def _trained(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    run(Recipe.load(small_recipe), folder, ["corpus", "vocab", "examples", "train"])
+    return folder
+
+
+@pytest.fixture
+def trained(_trained: Path, tmp_path: Path) -> Path:
+    """A copy of a run folder of the small recipe, finished up to training, that a test may change."""
+    return Path(shutil.copytree(_trained, tmp_path / "run"))
+
+
+@pytest.fixture
+def load(small_recipe: Path) -> Callable[..., Recipe]:
+    """`load("vocab.size=150")`: the small recipe with overrides."""
+    return lambda *overrides: Recipe.load(small_recipe, overrides)

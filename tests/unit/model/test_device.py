@@ -1,0 +1,21 @@
+import pytest
+import torch
+
+from bertwright.core.errors import RecipeError
+from bertwright.model.device import resolve_device
+
+
+@pytest.mark.parametrize(("seen", "wanted", "device"), [
+    (False, "auto", "cpu"), (False, "cpu", "cpu"), (True, "auto", "cuda"), (True, "cpu", "cpu"), (True, "cuda", "cuda"),
+])  # fmt: skip
+def test_auto_takes_a_gpu_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, seen: bool, wanted: str, device: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: seen)
+    assert resolve_device(wanted) == torch.device(device)  # type: ignore[arg-type]
+
+
+def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RecipeError, match=r"device = cuda, but torch sees no GPU here\. Install"):
+        resolve_device("cuda")

@@ -1,0 +1,111 @@
+"""The command line: what the terminal shows, and errors of the disk."""
+
+import errno
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright import cli
+from bertwright.lines import HEADER, fact_lines, row_line
+
+ROW = {
+    "phase": 1,
+    "step": 30,
+    "steps": 40,
+    "total_steps": 130,
+    "mlm_loss": 2.5,
+    "learning_rate": 1e-3,
+    "tokens_per_second": 1234.5,
+    "data_wait_share": 0.01,
+    "remaining_seconds": 61.4,
+}
+SCORES = {"heldout_mlm_loss": 2.25, "heldout_mlm_accuracy": 0.5, "heldout_nsp_accuracy": 0.75}
+
+
+def test_every_row_moves_the_bar_also_one_with_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, moved, said = cli.Terminal(), [], list[str]()
+    monkeypatch.setattr(terminal, "progress", lambda *step: moved.append(step))
+    monkeypatch.setattr(terminal, "say", said.append)
+    for row in (ROW, {**ROW, **SCORES, "step": 40}, {**ROW, **SCORES}):
+        terminal.record(row)
+    assert [step[:3] for step in moved] == [("phase 1", 30, 40), ("phase 1", 40, 40), ("phase 1", 30, 40)]
+    assert "loss 2.500, 1,234 tokens/s" in moved[0][3]
+    assert said[0] == HEADER and len(said) == 3
+
+
+def test_a_row_stands_under_its_header() -> None:
+    line = row_line({**ROW, **SCORES})
+    assert len(line) == len(HEADER) and "phase left" in HEADER
+    assert line.split() == ["1", "30/40", "2.500", "2.250", "50.0%", "75.0%", "1.0e-03", "1,234", "1.0%", "0:01:01"]
+    without = row_line({**ROW, **SCORES, "heldout_nsp_accuracy": None})
+    assert without.split()[5] == "–" and len(without) == len(HEADER)
+
+
+def test_facts_are_lines_in_columns() -> None:
+    facts = {"what": "a thing", "n": 12345, "yes": True, "some": ["a", "b"], "inner": {"k": 1}, "text": "two\nlines"}
+    assert list(fact_lines(facts)) == [
+        "what   a thing",
+        "n      12,345",
+        "yes    True",
+        "some   a, b",
+        "inner",
+        "  k    1",
+        "text",
+        "       two",
+        "       lines",
+    ]
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])
+    with pytest.raises(SystemExit) as exited:
+        cli.main()
+    return int(exited.value.code or 0)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
+def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
+    number: int,
+    small_recipe: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise OSError(number, "the reason", str(tmp_path / "shard"))
+
+    monkeypatch.setattr(cli, "run", refuse)
+    assert call(monkeypatch, "run", small_recipe, "--out", tmp_path / "run") == 3
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. Free space" in err
+
+
+def test_any_other_error_of_the_system_is_a_fault_of_ours(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.EBADF, "bad descriptor")
+
+    monkeypatch.setattr(cli, "run", fail)
+    monkeypatch.setattr(sys, "argv", ["bertwright", "run", str(small_recipe), "--out", str(tmp_path / "run")])
+    with pytest.raises(OSError, match="bad descriptor"):
+        cli.main()
+
+
+def test_a_run_that_has_begun_does_not_need_what_it_started_from(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "run", lambda recipe, out, *rest: cli_folder(out))
+    command = ("train", small_recipe, f"train.init={tmp_path / 'nowhere'}", "--out", tmp_path / "run")
+    assert call(monkeypatch, *command) == 2
+    assert "command line: train.init" in capsys.readouterr().err
+    (tmp_path / "run" / "train" / "checkpoints").mkdir(parents=True)
+    assert call(monkeypatch, *command) == 0
+
+
+def cli_folder(out: Path) -> Any:
+    from bertwright import RunFolder
+
+    return RunFolder(Path(out))

@@ -1,0 +1,58 @@
+"""`inspect`: a batch is the same whole however training cuts it, and shows what it predicts."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.inspect import describe, describe_batch
+
+
+def rewrite(folder: Path, **settings: int) -> None:
+    """Change settings of the run's first phase in its recipe.toml."""
+    recipe = Recipe.load(folder / "recipe.toml")
+    phase = recipe.train.phases[0].model_copy(update=settings)
+    train = recipe.train.model_copy(update={"phases": (phase,)})
+    recipe.model_copy(update={"train": train}).write(folder / "recipe.toml")
+
+
+def test_the_hash_of_a_batch_does_not_depend_on_micro_batches(trained: Path) -> None:
+    first = describe_batch(trained, 0, 1)
+    assert first["sequences"] == 8 and first["hash"] != describe_batch(trained, 0, 2)["hash"]
+    for micro_batch in (1, 8, 0):
+        rewrite(trained, micro_batch=micro_batch)
+        assert describe_batch(trained, 0, 1) == first
+    rewrite(trained, max_predictions=1)
+    assert describe_batch(trained, 0, 1)["hash"] != first["hash"]
+
+
+def test_sequences_are_shown_as_words_with_their_masks(trained: Path) -> None:
+    facts = describe_batch(trained, 0, 0)
+    shown = {name: text for name, text in facts.items() if name.startswith("sequence ")}
+    assert len(shown) == 4
+    assert all(re.fullmatch(r"sequence \d \((random )?next\)", name) for name in shown)
+    assert all(text.startswith("[CLS] ") and text.endswith("[SEP]") for text in shown.values())
+    assert any(re.search(r"\[MASK=\w+\]", text) for text in shown.values())
+
+
+def test_a_step_beyond_the_phase_is_an_error_that_says_which_there_are(trained: Path) -> None:
+    for phase, step in ((0, 3), (1, 0), (0, -1)):
+        with pytest.raises(RecipeError, match=r"the steps are phase 0: 0 to 2\."):
+            describe_batch(trained, phase, step)
+
+
+def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path: Path) -> None:
+    assert describe(trained)["what"] == "a run folder"
+    assert describe(trained)["evaluate"] == "not finished"
+    assert describe(trained / "vocab", verify=True)["verified_files"] == 3
+    assert describe(next((trained / "train" / "checkpoints").glob("step-*")))["what"] == "a checkpoint"
+    assert describe(trained / "train" / "model")["what"] == "a model folder"
+    assert describe(small_recipe.parent / "text.txt")["what"] == "a text"
+    with pytest.raises(RecipeError, match="nothing of ours"):
+        describe(tmp_path)
+    with pytest.raises(RecipeError, match="does not exist"):
+        describe(tmp_path / "nowhere")
+    with pytest.raises(ArtifactError, match="nothing to verify against"):
+        describe(small_recipe.parent, verify=True)

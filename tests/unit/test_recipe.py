@@ -1,0 +1,99 @@
+"""The checks across sections, before any work; and that every field says what it is."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from bertwright import Recipe
+from bertwright.core.errors import RecipeError
+from bertwright.core.toml import members
+from bertwright.model.config import BertConfig
+
+Load = Callable[..., Recipe]
+
+
+def test_training_starts_only_from_what_is_finished(load: Load, trained: Path, tmp_path: Path) -> None:
+    checkpoint = next((trained / "train" / "checkpoints").glob("step-*"))
+    for path in (trained / "train", checkpoint):
+        load(f"train.init={path}")
+    for path, says in (
+        (tmp_path / "nowhere", "nowhere is not a finished artifact"),
+        (trained / "vocab", "was made by the stage 'vocab'; give a folder of train or checkpoint"),
+    ):
+        with pytest.raises(RecipeError, match=f"command line: train.init: .*{says}"):
+            load(f"train.init={path}")
+
+
+def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: Path) -> None:
+    data = f"train.phases.0.data={trained / 'examples'}"
+    load(data)
+    with pytest.raises(RecipeError, match=r"train.phases.0.data: .*next_sentence=true, here it is false"):
+        load(data, "examples.next_sentence=false")
+    with pytest.raises(RecipeError, match=r"train.phases.0.data: .*by the stage 'corpus'; give a folder of examples"):
+        load(f"train.phases.0.data={trained / 'corpus'}")
+
+
+def test_a_run_that_has_begun_does_not_need_what_it_started_from(small_recipe: Path, tmp_path: Path) -> None:
+    overrides = [f"train.init={tmp_path / 'nowhere'}"]
+    with pytest.raises(RecipeError):
+        Recipe.load(small_recipe, overrides)
+    assert Recipe.load(small_recipe, overrides, given=False).train.init == tmp_path / "nowhere"
+
+
+def test_pairs_need_two_segments(load: Load, small_recipe: Path, tmp_path: Path) -> None:
+    values = json.loads((small_recipe.parent / "bert.json").read_bytes())
+    path = tmp_path / "bert.json"
+    path.write_text(json.dumps({**values, "type_vocab_size": 1}))
+    with pytest.raises(
+        RecipeError, match=r"model.config: .* has type_vocab_size 1, but sentence pairs have 2 segments"
+    ):
+        load(f"model.config={path}")
+    load(f"model.config={path}", "examples.next_sentence=false")
+
+
+def test_every_contradiction_is_shown_at_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(RecipeError) as caught:
+        load("train.phases.0.length=64", "evaluate.length=12", "train.init=nowhere")
+    keys = [line.split(": ")[1] for line in str(caught.value).splitlines()]
+    assert keys == ["evaluate.length", "train.phases.0.length", "train.phases.0.batch", "train.init"]
+
+
+def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:
+    with pytest.raises(RecipeError, match=r"^command line: vocab.file: .*nowhere.txt cannot be read"):
+        load("vocab.size=", "vocab.file=nowhere.txt")
+    with pytest.raises(RecipeError, match=r"^command line: vocab: vocab.size and vocab.file exclude each other"):
+        load("vocab.file=nowhere.txt")
+
+
+def test_the_resolved_recipe_says_the_same(load: Load, tmp_path: Path) -> None:
+    recipe = load("vocab.size=150")
+    recipe.write(tmp_path / "recipe.toml")
+    assert Recipe.load(tmp_path / "recipe.toml") == recipe
+
+
+def sections(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    found = {model.__name__: model}
+    for field in model.model_fields.values():
+        for c in members(field.annotation):
+            if isinstance(c, type) and issubclass(c, BaseModel):
+                found |= sections(c)
+    return found
+
+
+SECTIONS = sections(Recipe) | {"BertConfig": BertConfig}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_field_has_a_description_of_its_own(name: str) -> None:
+    told = [field.description or "" for field in SECTIONS[name].model_fields.values()]
+    assert all(text.strip() for text in told)
+    assert len(set(told)) == len(told), "two fields are described in the same words"
+    assert (SECTIONS[name].__doc__ or "").strip()
+
+
+def test_the_sections_were_found() -> None:
+    assert {"PhaseConfig", "FilterConfig", "LambConfig", "AdamWConfig", "ExportConfig"} <= set(SECTIONS)

@@ -1,0 +1,116 @@
+"""The walk: nothing is made of what other settings made, and nothing is touched before a trained model is safe."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe, RunFolder, run, stages
+from bertwright.chain import INPUTS, identities
+from bertwright.core.artifact import Identity, open_artifact, seal
+from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
+from bertwright.core.files import sha256
+
+Load = Callable[..., Recipe]
+
+
+def state(folder: Path) -> dict[str, tuple[int, str]]:
+    return {str(p): (p.stat().st_mtime_ns, sha256(p)) for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_the_chain_says_beforehand_what_the_stages_seal(trained: Path, load: Load) -> None:
+    expected = identities(load(), trained, "train")
+    assert list(expected) == ["corpus", "vocab", "examples", "train"]
+    for stage, identity in expected.items():
+        assert open_artifact(trained / stage).fingerprint == identity.fingerprint, stage
+
+
+def test_every_stage_names_its_inputs_in_travel_order() -> None:
+    order = list(stages.STAGES)
+    assert list(INPUTS) == order
+    assert all(order.index(name) < order.index(stage) for stage, names in INPUTS.items() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("stage", "override", "says"),
+    [
+        ("train", "examples.passes=1", r"examples was made with other settings \(examples.passes: 2 -> 1\)"),
+        ("train", "vocab.size=150", r"vocab was made with other settings \(vocab.size: 160 -> 150\)"),
+        ("evaluate", "train.seed=7", r"train was made with other settings \(train.seed: 42 -> 7\)"),
+        ("examples", "corpus.deduplicate=false", r"corpus was made with .* \(corpus.deduplicate: True -> False\)"),
+    ],
+)
+def test_a_stage_refuses_inputs_that_other_settings_made(
+    stage: str, override: str, says: str, trained: Path, load: Load
+) -> None:
+    with pytest.raises(ArtifactError, match=says) as caught:
+        stages.STAGES[stage](load(override), RunFolder(trained), stages.SILENT)
+    before = state(trained)
+    with pytest.raises(ArtifactError):
+        run(load(override), trained, [stage])
+    assert state(trained) == before, "recipe.toml still describes what is there"
+    until = max(INPUTS[stage], key=list(INPUTS).index)
+    assert f"Make it first: bertwright run RECIPE --until {until} --out {trained}" in str(caught.value)
+
+
+def test_what_an_earlier_version_trained_is_refused(trained: Path, load: Load) -> None:
+    seal(trained / "train", Identity("train", 0, {}, {}), {}, 0.0)
+    with pytest.raises(ArtifactError, match=r"train was made with other settings \(the stage's version changed: 0 -> "):
+        stages.evaluate(load(), RunFolder(trained))
+
+
+def test_a_missing_input_names_its_verb(trained: Path, load: Load) -> None:
+    shutil.rmtree(trained / "examples")
+    with pytest.raises(ArtifactError, match=r"examples is not finished\. Make it first: bertwright examples RECIPE"):
+        stages.train(load(), RunFolder(trained))
+
+
+def test_changed_settings_are_refused_before_anything_is_touched(trained: Path, load: Load) -> None:
+    before = state(trained)
+    with pytest.raises(ArtifactError, match=r"holds checkpoints of other settings.*vocab.size: 160 -> 150"):
+        run(load("vocab.size=150"), trained, ["corpus", "vocab", "examples", "train"])
+    assert state(trained) == before
+    run(load("vocab.size=150"), trained, ["corpus", "vocab"])
+    remade = open_artifact(trained / "vocab")  # without train nothing is in danger
+    assert remade.manifest["config"]["vocab"]["size"] == 150
+
+
+def test_longer_phases_go_on(trained: Path, load: Load) -> None:
+    run(load("train.phases.0.steps=4"), trained, ["train"])
+    assert open_artifact(trained / "train").counts["steps"] == 4
+    done = state(trained / "train")
+    run(load("train.phases.0.steps=4"), trained, ["corpus", "vocab", "examples", "train"])
+    assert state(trained / "train") == done
+
+
+def test_a_stage_after_the_corpus_does_not_need_the_source(trained: Path, load: Load, tmp_path: Path) -> None:
+    gone = load(f"corpus.source={tmp_path / 'gone.txt'}")
+    run(gone, trained, ["train"])
+    shutil.rmtree(trained / "corpus")
+    run(gone, trained, ["train"])
+    with pytest.raises(DataError, match="cannot read .*gone.txt"):
+        run(gone, trained, ["corpus"])
+    shutil.rmtree(trained / "vocab")
+    with pytest.raises(ArtifactError, match="vocab is not finished"):
+        stages.train(gone, RunFolder(trained))
+
+
+def test_a_missing_package_is_found_before_any_work(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'bertwright\[hf\]'"):
+        run(load(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    run(load(), tmp_path / "run", ["corpus"])
+
+
+def test_unknown_stages_and_preparing_on_several_ranks_are_refused(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RecipeError, match="there is no stage 'exprot'"):
+        run(load(), tmp_path, ["exprot"])
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RecipeError, match="several ranks can only train"):
+        run(load(), tmp_path, ["corpus"])
