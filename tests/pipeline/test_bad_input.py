@@ -147,7 +147,7 @@ def test_a_vocabulary_that_does_not_belong(
 def test_a_missing_vocabulary_and_a_network_too_small_for_it(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     recipe = tmp_path / "given.toml"
     recipe.write_text(small_recipe.read_text().replace("size = 400", 'file = "nowhere.txt"'))
-    refused(call, 2, "vocab.file nowhere.txt cannot be read", tmp_path / "out", recipe)
+    refused(call, 2, "vocab.file: nowhere.txt cannot be read", tmp_path / "out", recipe)
     refused(call, 2, "but the vocabulary has 401 entries", tmp_path / "out", small_recipe, "vocab.size=401")
 
 

@@ -54,8 +54,6 @@ def test_what_is_made_from_the_rest_is_mended_by_the_same_command(
 @pytest.mark.parametrize(
     ("damaged", "override"),
     [
-        ("corpus/shards/00000.txt.zst", "vocab.size=300"),
-        ("vocab/tokenizer.json", "examples.passes=2"),
         ("examples/store/train.tokens", "train.phases.1.steps=8"),
         ("examples/plans/train/32/00.rows", "train.phases.1.steps=8"),
         ("train/model/model.safetensors", "evaluate.samples=1"),
@@ -72,6 +70,19 @@ def test_a_stage_refuses_a_damaged_input(
     assert done.code == 4
     assert f"{path} is damaged" in done.err or f"cannot read {path}" in done.err
     assert str(path.parent) in done.err
+
+
+@pytest.mark.parametrize(
+    ("damaged", "override"),
+    [("corpus/shards/00000.txt.zst", "vocab.size=300"), ("vocab/tokenizer.json", "examples.passes=2")],
+)
+def test_preparing_anew_refuses_a_damaged_input(
+    damaged: str, override: str, folder: Path, call: Call, small_recipe: Path
+) -> None:
+    path = folder / damaged
+    flip(path, path.stat().st_size // 2)
+    done = call("run", small_recipe, override, "--until", "examples", "--out", folder)
+    assert done.code == 4 and f"{path} is damaged" in done.err
 
 
 @pytest.mark.parametrize("name", ["corpus/shards/00000.jsonl.zst", "examples/store/train.tokens", "vocab/vocab.txt"])

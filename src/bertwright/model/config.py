@@ -92,7 +92,7 @@ class ModelConfig(Section):
     max_positions: int | None = Field(None, gt=0)
     """Longest sequence the network can read, in tokens; unset: the file's value, 512 for a named size."""
     initializer_range: float | None = Field(None, gt=0)
-    """Standard deviation that weights start from; unset: the file's value, 0.02 as in the paper for a named size. Narrow
+    """Standard deviation that weights start from; unset: the file's value, the paper's 0.02 for a named size. Narrow
     networks learn sooner from about 0.06."""
     pad_vocab_to_multiple_of: int = Field(1, gt=0)
     """Round the rows of the embedding up to a multiple of this (8 or 64 suits GPUs); 1 adds none."""
