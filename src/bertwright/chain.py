@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
+from bertwright.core.config import what
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.recipe import Recipe
 
@@ -65,6 +66,13 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     run = _training(recipe, {name: identity.fingerprint for name, identity in expected.items()}, folder)
     if words := _words_of(folder / "train" / CHECKPOINTS):
         run = replace(run, inputs={**run.inputs, "vocabulary": words})
+    if not any((folder / "train" / CHECKPOINTS).glob("step-*")) and _is_finished(folder, "train"):
+        if different := _differences(folder, "train", identities(recipe, folder, "train")["train"]):
+            raise ArtifactError(
+                f"{folder / 'train'} holds a model of other settings, and trained weights are not thrown away: "
+                f"{different}. Set these back, or train elsewhere (--out DIR), or move {folder / 'train'} away."
+            )
+        return
     sections = recipe.train, recipe.model, recipe.optim, recipe.examples.next_sentence
     try:
         refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
@@ -127,9 +135,16 @@ def _standing_corpus(folder: Path) -> str | None:
 
 
 def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
-    from bertwright.corpus.run import identity
+    from bertwright.corpus.run import VERSION, identity
 
-    return identity(recipe.corpus)
+    try:
+        return identity(recipe.corpus)
+    except DataError:  # the source is gone, its settings are not: they are compared all the same
+        if not _is_finished(folder, "corpus"):
+            raise
+        made = open_artifact(folder / "corpus", "corpus").manifest["inputs"]
+        settings = {key: value for key, value in what(recipe.corpus).items() if key != "source"}
+        return Identity("corpus", VERSION, {"corpus": settings}, made)
 
 
 def _vocab(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:

@@ -109,7 +109,7 @@ def inspect(
 
 def _walk(recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], as_json: bool) -> None:
     folder_path = out or Path("runs") / recipe_path.stem
-    begun = (folder_path / "train" / "checkpoints").is_dir()
+    begun = any((folder_path / "train" / name).exists() for name in ("checkpoints", "manifest.json"))
     recipe = Recipe.load(recipe_path, overrides or [], given=not begun)
     with Terminal() as log:
         folder = run(recipe, folder_path, stages, log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 from bertwright.chain import finished_artifact, inputs_of, refuse_other_training
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, MissingExtraError, RecipeError
-from bertwright.core.files import cannot_write, make_folder
+from bertwright.core.files import cannot_write, make_folder, write_atomic
 from bertwright.core.log import SILENT, Log
 from bertwright.recipe import Recipe
 
@@ -109,16 +109,15 @@ def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), 
             "Or stop before it (--until evaluate)."
         )
     folder = RunFolder(make_folder(Path(out)))
-    with _locked(folder.path) if first_rank else _nothing():
+    with _locked(folder.path) if first_rank else nullcontext():
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         walk = [name for name in STAGES if name in stages]
         if walk and walk[0] != "corpus":
             inputs_of(walk[0], recipe, folder.path)
-        if first_rank:
-            recipe.write(folder.path / "recipe.toml")
-        for name in walk:
-            STAGES[name](recipe, folder, log)
+        with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
+            for name in walk:
+                STAGES[name](recipe, folder, log)
     return folder
 
 
@@ -130,16 +129,25 @@ def _locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise cannot_write(folder / ".lock", error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ArtifactError(
+                f"another process is working in {folder}. Wait for it to end, or choose another --out."
+            ) from None
         yield
-    except BlockingIOError:
-        raise ArtifactError(
-            f"another process is working in {folder}. Wait for it to end, or choose another --out."
-        ) from None
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+def _recipe_written(recipe: Recipe, path: Path) -> Iterator[None]:
+    """The resolved recipe at `path`; a recipe that a stage refuses does not stay there in the place of the old one."""
+    before = path.read_bytes() if path.exists() else None
+    recipe.write(path)
+    try:
+        yield
+    except ArtifactError:
+        if before is not None and path.read_bytes() != before:
+            write_atomic(path, before)
+        raise

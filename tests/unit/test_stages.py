@@ -114,3 +114,41 @@ def test_unknown_stages_and_preparing_on_several_ranks_are_refused(
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(RecipeError, match="several ranks can only train"):
         run(load(), tmp_path, ["corpus"])
+
+
+def test_without_the_source_changed_corpus_settings_are_still_noticed(
+    trained: Path, load: Load, tmp_path: Path
+) -> None:
+    gone = f"corpus.source={tmp_path / 'gone.txt'}"
+    with pytest.raises(ArtifactError, match=r"corpus.deduplicate: True -> False"):
+        run(load(gone, "corpus.deduplicate=false"), trained, ["train"])
+
+
+def test_a_finished_model_without_checkpoints_is_never_trained_over(trained: Path, load: Load) -> None:
+    shutil.rmtree(trained / "train" / "checkpoints")
+    before = state(trained)
+    run(load(), trained, ["corpus", "vocab", "examples", "train"])
+    assert state(trained) == before
+    for other in ("train.seed=7", "train.phases.0.steps=9"):
+        with pytest.raises(ArtifactError, match=r"holds a model of other settings|Put them back to continue"):
+            run(load(other), trained, ["corpus", "vocab", "examples", "train"])
+        assert (trained / "train" / "model" / "model.safetensors").is_file()
+        assert state(trained) == before
+
+
+def test_a_refused_recipe_does_not_replace_the_one_that_was_run(trained: Path, load: Load) -> None:
+    before = (trained / "recipe.toml").read_bytes()
+    with pytest.raises(ArtifactError, match="may grow, not shrink"):
+        run(load("train.phases.0.steps=2"), trained, ["train"])
+    assert (trained / "recipe.toml").read_bytes() == before
+
+
+def test_an_error_inside_the_walk_is_not_taken_for_a_foreign_lock(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise BlockingIOError("a pipe is full")
+
+    monkeypatch.setitem(stages.STAGES, "corpus", busy)
+    with pytest.raises(BlockingIOError, match="a pipe is full"):
+        run(load(), tmp_path / "run", ["corpus"])

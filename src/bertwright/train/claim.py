@@ -8,6 +8,7 @@ recipe gives undisturbed, so the extension becomes part of the fingerprint.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,10 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 def _fingerprint(path: Path, key: str, out: Path) -> str:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
-    for checkpoint in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
-        if (checkpoint / MANIFEST).is_file():
-            return str(open_artifact(checkpoint).manifest["inputs"].get(key))
+    for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
+        with suppress(ArtifactError):
+            if recorded := open_artifact(begun).manifest["inputs"].get(key):
+                return str(recorded)
     raise ArtifactError(
         f"{key}: {path} is no finished artifact. Give the folder of a checkpoint, or of a finished stage."
     )

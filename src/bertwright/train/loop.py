@@ -145,6 +145,7 @@ def _observe(session: Session, phase: Phase, state: State, window: Window, rate:
     window.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
+        session.ranks.barrier()  # a rank that leaves early would have the others killed while the first one writes
         raise Interrupted(
             f"stopped by a signal after step {step:,} of {phase.steps:,}; everything is saved. "
             "Run the same command again to continue."

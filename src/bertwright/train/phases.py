@@ -47,7 +47,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     return Phase(
         index=index,
         draws=draws,
-        heldout=cache(lambda: _heldout(source, phase, config.heldout_sequences)),
+        heldout=cache(lambda: _heldout(examples, phase, config.heldout_sequences)),
         steps=steps,
         warmup_steps=phase.warmup * steps,
         schedule=phase.schedule,
@@ -72,8 +72,9 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
     return own
 
 
-def _heldout(source: Artifact, phase: PhaseConfig, most: int) -> list[MicroBatch]:
-    return list(heldout_batches(source, phase.length, phase.predictions, phase.mask_rate, HELDOUT_MICRO_BATCH, most))
+def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBatch]:
+    """What the run holds out, also for a phase with its own data: all phases are scored on the same documents."""
+    return list(heldout_batches(examples, phase.length, phase.predictions, phase.mask_rate, HELDOUT_MICRO_BATCH, most))
 
 
 def _steps(phase: PhaseConfig, draws: Draws) -> int:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 from torch import Tensor
@@ -90,7 +91,8 @@ def join() -> Iterator[Ranks]:
     if world == 1:
         yield Ranks()
         return
-    dist.init_process_group("gloo")
+    # The others wait while the first rank scores and saves; a dead one is noticed by its closed connection.
+    dist.init_process_group("gloo", timeout=timedelta(days=7))
     try:
         yield Ranks(dist.get_rank(), world)
     finally:

@@ -156,6 +156,7 @@ def _settings_of_torch(threads: int) -> Iterator[None]:
     # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
     # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(threads or before[1])

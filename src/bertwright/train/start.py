@@ -47,7 +47,7 @@ def begin(
         load_named_state(optimizer, model, moments)
         log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
         return state
-    if saved_before(out / "metrics.jsonl"):
+    if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
         raise CheckpointError(
             f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
             f"Put them back to continue, or move {out} away to start again from step 0."
