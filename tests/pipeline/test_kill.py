@@ -1,6 +1,7 @@
 """kill -9 at random moments, then the same command again: the result is that of an undisturbed run, to the bit."""
 
 import random
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -52,7 +53,8 @@ def kill_and_compare(command: Start, prepare: Callable[[Path], Path], names: str
             folder = prepare(folder)
     finish(log, *command(folder))
     assert results(folder, names) == expected
-    assert "Traceback" not in log.read_text()
+    # A worker whose parent dies while it is being born says so in multiprocessing's own words; our code must not fail.
+    assert not re.search(r'File ".*/bertwright/', log.read_text()), log.read_text()
 
 
 @pytest.mark.parametrize("kills", KILLS)
