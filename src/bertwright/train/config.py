@@ -39,7 +39,7 @@ class PhaseConfig(Section):
     tokens: int | None = extendable(None, ge=1)
     """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
     max_predictions: int = Field(0, ge=0)
-    """Most masked positions per sequence; 0 takes length x 5/32, the originals' 20 at 128 and 80 at 512."""
+    """Most masked positions per sequence; 0 takes length x mask_rate x 25/24: the originals' 20 at 128, 80 at 512."""
     mask_rate: float = Field(0.15, gt=0, lt=1)
     """Share of the tokens (special tokens counted, as in the originals) that are masked."""
     random_tokens: Literal["words", "all"] = "words"
@@ -61,7 +61,7 @@ class PhaseConfig(Section):
     @property
     def predictions(self) -> int:
         """The most masked positions per sequence."""
-        return self.max_predictions or max(1, self.length * 5 // 32)
+        return self.max_predictions or max(1, round(self.length * self.mask_rate * 25 / 24))
 
 
 class TrainConfig(Section):
