@@ -130,7 +130,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 
 
 def _source(path: Path) -> dict[str, Any]:
-    from bertwright.corpus.source import Reader, examine
+    from bertwright.corpus.sources.file import Reader, examine
 
     source = examine(path)
     facts = {

@@ -66,7 +66,7 @@ def refused(call: Call, code: int, says: str, out: Path, recipe: Path, *override
 
 def test_a_missing_source_and_a_folder_as_source(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     missing = tmp_path / "nowhere.xml.bz2"
-    says = f"cannot read {missing}: No such file or directory. Give corpus.source the path"
+    says = f"cannot read {missing}: No such file or directory. Give corpus.sources.file the path"
     refused(call, 3, says, tmp_path / "out", small_recipe, f"corpus.source={missing}")
     refused(call, 3, "Is a directory", tmp_path / "out", small_recipe, f"corpus.source={tmp_path}")
 

@@ -13,11 +13,12 @@ from bertwright.core.files import read_json, sha256, write_json
 from bertwright.core.log import Log
 from bertwright.core.tasks import run_tasks
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.dump import PAGE, Header, parse_header
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError
-from bertwright.corpus.extract import Job, extract
-from bertwright.corpus.pieces import Piece, ranges, spooled
-from bertwright.corpus.source import Reader, Source
+from bertwright.corpus.extract import extract
+from bertwright.corpus.sources.articles import Job
+from bertwright.corpus.sources.dump import PAGE, Header, parse_header
+from bertwright.corpus.sources.file import Reader, Source
+from bertwright.corpus.sources.pieces import Piece, ranges, spooled
 
 _WAVE = 16
 """Pieces of 8 MiB per worker that are decoded ahead where a source can only be decoded from its beginning."""

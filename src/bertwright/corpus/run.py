@@ -13,12 +13,12 @@ from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT, Log
 from bertwright.core.tasks import default_workers, run_tasks
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.dedup import buckets, find_duplicates
+from bertwright.corpus.dedup.exact import buckets, find_duplicates
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.parts import Parts, make_parts
 from bertwright.corpus.shards import Plan, plan, write_shard
-from bertwright.corpus.source import Source, examine, sampled_hash
+from bertwright.corpus.sources.file import Source, examine, sampled_hash
 
 VERSION = 2
 _PARTS = ".parts"

@@ -15,7 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from bertwright.core.files import write_atomic
-from bertwright.corpus.dedup import Bucket, dropped_rows
+from bertwright.corpus.dedup.exact import Bucket, dropped_rows
 from bertwright.corpus.text import FACTS, TEXT
 
 _LEVEL = 6

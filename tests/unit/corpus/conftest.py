@@ -109,10 +109,10 @@ def packagings(export: Callable[..., bytes], multistream: Callable[..., bytes]) 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut even the smallest file into many pieces."""
-    monkeypatch.setattr("bertwright.corpus.pieces.PLAIN_BYTES", 2000)
-    monkeypatch.setattr("bertwright.corpus.pieces.BZ2_BYTES", 100)
-    monkeypatch.setattr("bertwright.corpus.source.BLOCK", 700)
-    monkeypatch.setattr("bertwright.corpus.pieces.BLOCK", 700)
+    monkeypatch.setattr("bertwright.corpus.sources.pieces.PLAIN_BYTES", 2000)
+    monkeypatch.setattr("bertwright.corpus.sources.pieces.BZ2_BYTES", 100)
+    monkeypatch.setattr("bertwright.corpus.sources.file.BLOCK", 700)
+    monkeypatch.setattr("bertwright.corpus.sources.pieces.BLOCK", 700)
 
 
 @pytest.fixture

@@ -350,7 +350,7 @@ def test_settings_are_checked(wrong: dict[str, Any]) -> None:
 
 KILLED = """
 import os, signal, sys
-from bertwright.corpus import pieces
+from bertwright.corpus.sources import pieces
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.run import identity, run
 from pathlib import Path
@@ -374,7 +374,7 @@ run(CorpusConfig(source=sys.argv[1], language="hu", shard_bytes=2_000, workers=1
 def test_killed_at_any_write_the_same_command_ends_with_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, export: Build, bridges: list[str], new_page: Any, name: str
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.pieces.PLAIN_BYTES", 4_000)
+    monkeypatch.setattr("bertwright.corpus.sources.pieces.PLAIN_BYTES", 4_000)
     data = export([*bridges[:20], bridges[7]])
     (tmp_path / name).write_bytes(lzma.compress(data) if name.endswith("xz") else data)
     config = CorpusConfig(source=str(tmp_path / name), language="hu", shard_bytes=2_000, workers=1)
@@ -408,7 +408,7 @@ def test_finished_parts_and_shards_are_not_made_again(
     (draft,) = tmp_path.glob(".corpus.*.draft")
     before = {path.name: path.stat().st_mtime_ns for path in (draft / "shards").iterdir()}
     with monkeypatch.context() as patch:
-        patch.setattr("bertwright.corpus.extract._write_part", stop)
+        patch.setattr("bertwright.corpus.part.PartWriter.finish", stop)
         artifact = corpus(tmp_path / "a.xml", tmp_path / "corpus")
     assert {path.name: path.stat().st_mtime_ns for path in (artifact.path / "shards").iterdir()} == before
 

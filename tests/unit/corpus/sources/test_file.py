@@ -8,7 +8,7 @@ import pytest
 
 from bertwright.core.errors import DataError
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.source import Reader, Source, examine, sampled_hash
+from bertwright.corpus.sources.file import Reader, Source, examine, sampled_hash
 
 DUMP = b"<mediawiki>\n  <page></page>\n</mediawiki>\n"
 

@@ -1,24 +1,22 @@
 """One article's wikitext to plain paragraphs, in time linear in its length.
 
-Steps, each in a file of its own: opaque regions are cut (`wikitext_regions`), links, templates and
-tables resolved (`wikitext_scan`, with the table of `wikitext_templates`), inline marks and lines
-read here, characters and punctuation finished (`wikitext_polish`).
+Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates and
+tables resolved (`scan`, with the table of `templates`), inline marks and lines
+read here, characters and punctuation finished (`polish`).
 """
 
 import re
-from dataclasses import dataclass
 
-from bertwright.corpus.site import Site
-from bertwright.corpus.wikitext_polish import polish
-from bertwright.corpus.wikitext_regions import cut_regions
-from bertwright.corpus.wikitext_scan import resolve
-from bertwright.corpus.wikitext_templates import (
+from bertwright.corpus.article import Paragraph
+from bertwright.corpus.wikitext.polish import polish
+from bertwright.corpus.wikitext.regions import cut_regions
+from bertwright.corpus.wikitext.scan import resolve
+from bertwright.corpus.wikitext.site import Site
+from bertwright.corpus.wikitext.templates import (
     disambiguation_names,
     template_key,
     templates_of,
 )
-
-__all__ = ["Paragraph", "Site", "is_disambiguation", "paragraphs", "redirect_target"]
 
 _REDIRECT = re.compile(r"\s*#[^\s#\[\]:]+\s*:?\s*\[\[([^\[\]|#\n]+)")
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
@@ -33,23 +31,12 @@ _VARIANT = re.compile(r"-\{(?:[^{}|\n]*+\|)?([^{}|\n]*+)\}-")
 _HEADING = re.compile(r"(={2,6})([^=].*?)\1=*+(.*)|=([^=]+)=")
 
 
-@dataclass(frozen=True)
-class Paragraph:
-    """A paragraph or list item of an article."""
-
-    text: str
-    """Plain text: one line, NFC, no markup, never empty."""
-
-    heading: str | None
-    """The title of the section this paragraph opens; None where it continues a section."""
-
-
 def paragraphs(wikitext: str, site: Site) -> list[Paragraph]:
     """The article's prose and list items in order, as a reader sees them.
 
     Headings go to the paragraph that opens their section and are never text of their own. Tables,
     references, galleries, files with their captions, categories and templates are dropped, except
-    templates that stand for words in a sentence (see `wikitext_templates`). Malformed markup
+    templates that stand for words in a sentence (see `templates`). Malformed markup
     degrades to text; no input raises.
     """
     text = cut_regions(wikitext.replace("\r\n", "\n"))
@@ -83,7 +70,7 @@ def redirect_target(wikitext: str, site: Site) -> str | None:
 def is_disambiguation(wikitext: str, site: Site) -> bool:
     """Whether the page calls a template that marks a disambiguation page on this wiki.
 
-    The names are the table's (`wikitext_templates.toml`), English ones counting everywhere.
+    The names are the table's (`templates.toml`), English ones counting everywhere.
     """
     names = disambiguation_names(site.language)
     calls = set(_CALL.findall(wikitext))

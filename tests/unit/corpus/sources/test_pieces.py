@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.pieces import Piece, ranges, read, spooled
-from bertwright.corpus.source import Source, examine
+from bertwright.corpus.sources.file import Source, examine
+from bertwright.corpus.sources.pieces import Piece, ranges, read, spooled
 
 pytestmark = pytest.mark.usefixtures("small_pieces")
 

@@ -116,7 +116,7 @@ def examine(path: Path) -> Source:
     except OSError as error:
         reason = error.strerror or str(error)
         raise SourceError(
-            f"cannot read {path}: {reason}. Give corpus.source the path of a dump you may read."
+            f"cannot read {path}: {reason}. Give corpus.sources.file the path of a dump you may read."
         ) from error
     if not magic:
         raise SourceError(f"{path} is empty (0 bytes). Download it again.")

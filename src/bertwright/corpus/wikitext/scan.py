@@ -7,8 +7,8 @@ are nearly all, are matched whole by the tokenizer and never touch the stack.
 
 import re
 
-from bertwright.corpus.site import CATEGORY, FILE, Site
-from bertwright.corpus.wikitext_templates import Templates
+from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site
+from bertwright.corpus.wikitext.templates import Templates
 
 # Possessive classes: no alternative ever gives back what it took, so a page is read at most twice.
 _TOKEN = re.compile(

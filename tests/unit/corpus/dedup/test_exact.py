@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertwright.corpus.dedup import buckets, dropped_rows, find_duplicates
-from bertwright.corpus.extract import ROW
+from bertwright.corpus.dedup.exact import buckets, dropped_rows, find_duplicates
+from bertwright.corpus.part import ROW
 
 
 def write_parts(
@@ -28,7 +28,7 @@ def write_parts(
 def test_all_but_the_first_of_each_hash_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.dedup.BUCKET", bucket)
+    monkeypatch.setattr("bertwright.corpus.dedup.exact.BUCKET", bucket)
     paths, hashes = write_parts(tmp_path, 3, [40, 0, 25, 60], 70)
     tasks = buckets(paths, 125, tmp_path)
     assert len(tasks) >= 125 // bucket

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.corpus.site import Site
-from bertwright.corpus.wikitext import (
+from bertwright.corpus.wikitext.clean import (
     Paragraph,
     is_disambiguation,
     paragraphs,
     redirect_target,
 )
+from bertwright.corpus.wikitext.site import Site
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "wikitext"
+GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"
 HUNGARIAN = Site("hu", {0: ("",), 6: ("Fájl",), 10: ("Sablon",), 14: ("Kategória",)})  # as its dump says
 ENGLISH = Site("en", {0: ("",), 6: ("File",), 14: ("Category",)})
 SITES = {"hu": HUNGARIAN, "en": ENGLISH}

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.plain import DocumentSplitter
+from bertwright.corpus.sources.plain import DocumentSplitter
 
 PATH = Path("x.txt")
 
@@ -47,6 +47,6 @@ def test_other_encodings_are_an_error_with_a_place() -> None:
 
 
 def test_text_without_blank_lines_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertwright.corpus.plain.MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("bertwright.corpus.sources.plain.MAX_DOCUMENT", 1000)
     with pytest.raises(SourceError, match="separated by blank lines"):
         list(DocumentSplitter(PATH, 0, cut=False).documents(b"line\n" * 30 for _ in range(10**9)))

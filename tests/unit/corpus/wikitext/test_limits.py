@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertwright.corpus.site import Site
-from bertwright.corpus.wikitext import is_disambiguation, paragraphs, redirect_target
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
+from bertwright.corpus.wikitext.site import Site
 
 SITE = Site("en", {6: ("File",), 14: ("Category",)})
 

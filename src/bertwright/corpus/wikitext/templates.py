@@ -1,6 +1,6 @@
 """Templates that stand for words inside a sentence, repaired from a table of plain patterns.
 
-The table is `wikitext_templates.toml`; its head explains the patterns, and a wiki gets a template
+The table is `templates.toml`; its head explains the patterns, and a wiki gets a template
 repaired by adding one line there. A template the table does not name is dropped with its content.
 """
 

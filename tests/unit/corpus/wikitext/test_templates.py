@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import bertwright.corpus.wikitext_templates as module
+import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
-from bertwright.corpus.wikitext_templates import Pattern, templates_of
+from bertwright.corpus.wikitext.templates import Pattern, templates_of
 
 
 @pytest.mark.parametrize(

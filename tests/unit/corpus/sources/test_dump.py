@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertwright.corpus.dump import Header, PageSplitter, parse_header, parse_page
 from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.dump import Header, PageSplitter, parse_header, parse_page
 
 PATH = Path("x.xml")
 HEADER = b"""<mediawiki xml:lang="hu"><siteinfo><sitename>Wikip\xc3\xa9dia</sitename><dbname>huwiki</dbname>
@@ -93,7 +93,7 @@ def test_nothing_may_stand_between_pages(between: bytes) -> None:
 
 
 def test_a_page_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertwright.corpus.dump.MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("bertwright.corpus.sources.dump.MAX_DOCUMENT", 1000)
     blocks = (b"<page>" + b"x" * 100 for _ in range(10**9))
     with pytest.raises(SourceError, match="no page or document ends"):
         list(PageSplitter(PATH, first=False).pages(blocks))

@@ -18,9 +18,9 @@ from pathlib import Path
 import zstandard
 
 from bertwright.core.files import write_atomic
-from bertwright.corpus.dump import END, PAGE
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
-from bertwright.corpus.source import BLOCK, Reader, Source
+from bertwright.corpus.sources.dump import END, PAGE
+from bertwright.corpus.sources.file import BLOCK, Reader, Source
 
 PLAIN_BYTES = 8 * 2**20
 BZ2_BYTES = 2**18

@@ -1,0 +1,27 @@
+"""What every kind of source is turned into: articles of plain paragraphs, not yet split into sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph or list item of an article."""
+
+    text: str
+    """Plain text: one line, NFC, no markup, never empty."""
+
+    heading: str | None = None
+    """The title of the section this paragraph opens; None where it continues a section."""
+
+
+@dataclass(frozen=True)
+class Article:
+    """A page of a wiki or a document of a text."""
+
+    facts: Mapping[str, Any]
+    """What its side-car line says: id, title, revision, url, source, licence."""
+    paragraphs: list[Paragraph]

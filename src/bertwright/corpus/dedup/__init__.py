@@ -1,0 +1,1 @@
+"""Which documents and paragraphs are repetitions."""

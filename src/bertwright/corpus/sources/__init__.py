@@ -1,0 +1,1 @@
+"""Files of every kind to articles of plain paragraphs, piece by piece."""

@@ -1,0 +1,1 @@
+"""One article's wikitext to plain paragraphs."""
