@@ -85,7 +85,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "text.txt").write_text(small_text())
     config = CorpusConfig(
-        source=str(folder / "text.txt"), language="en", lines="sentences", filter=FilterConfig(enabled=False), workers=1
+        source={"path": str(folder / "text.txt"), "lines": "sentences"},
+        language="en",
+        filter=FilterConfig(enabled=False),
+        workers=1,
     )
     corpus = corpus_run(config, folder / "corpus")
     vocab = vocab_run(VocabConfig(size=160, alphabet=60), corpus, folder / "vocab")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
-from bertwright.core.config import what
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.recipe import Recipe
 
@@ -135,7 +134,7 @@ def _standing_corpus(folder: Path) -> str | None:
 
 
 def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
-    from bertwright.corpus.run import VERSION, identity
+    from bertwright.corpus.run import VERSION, identity, settings
 
     try:
         return identity(recipe.corpus)
@@ -143,8 +142,7 @@ def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity
         if not _is_finished(folder, "corpus"):
             raise
         made = open_artifact(folder / "corpus", "corpus").manifest["inputs"]
-        settings = {key: value for key, value in what(recipe.corpus).items() if key != "source"}
-        return Identity("corpus", VERSION, {"corpus": settings}, made)
+        return Identity("corpus", VERSION, settings(recipe.corpus), made)
 
 
 def _vocab(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:

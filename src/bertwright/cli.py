@@ -1,4 +1,4 @@
-"""The command line: parse, call, and show. The only file that imports rich.
+"""The command line: parse, call, and print.
 
 From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
 
@@ -9,22 +9,20 @@ Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bertwright.core.errors import BertwrightError, DataError, RecipeError
-from bertwright.lines import HEADER, fact_lines, row_line
+from bertwright.lines import fact_lines
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, run
-
-if TYPE_CHECKING:  # rich is imported when something is shown: it takes longer to load than a recipe to be checked
-    from rich.progress import TaskID
+from bertwright.terminal import Terminal
 
 NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """What a disk may answer that no code can mend."""
@@ -38,6 +36,11 @@ Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="The run folder; without it runs/<name of the recipe>.")]
+MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe.")]
+Rank = Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")]
+World = Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")]
+DaskAddress = Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")]
+DOWNLOADS = Path("downloads")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
@@ -64,8 +67,78 @@ def _stage_command(name: str, summary: str) -> Callable[..., None]:
     return command
 
 
-for _name, _stage in STAGES.items():
-    app.command(_name)(_stage_command(_name, _stage.__doc__ or ""))
+@app.command("corpus")
+def corpus_command(
+    recipe: MaybeRecipe = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    rank: Rank = 0,
+    world: World = 1,
+    dask: DaskAddress = "",
+    invert: Annotated[bool, typer.Option("--invert", help="Print what was dropped, as JSON lines.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --invert: at most so many documents.")] = None,
+    download: Annotated[
+        str, typer.Option(metavar="LANGUAGE", help="Only fetch the Wikipedia dump of this language, into --out.")
+    ] = "",
+    date: Annotated[str, typer.Option(metavar="YYYYMMDD", help="With --download: which dump.")] = "latest",
+    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of dumps.wikimedia.org.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Only this stage: dump to sentence-per-line shards."""
+    if download:
+        from bertwright.corpus.download import BASE
+        from bertwright.corpus.download import download as fetch_dump
+
+        with Terminal() as log:
+            print(fetch_dump(download, date, out or DOWNLOADS, mirror or BASE, log))
+    elif recipe is None:
+        raise RecipeError("give a recipe, or --download LANGUAGE to fetch a dump.")
+    elif invert:
+        _print_dropped(_walked(recipe, overrides, out, ["corpus"], rank=rank, world=world, dask=dask), limit)
+    else:
+        _walk(recipe, overrides, out, ["corpus"], as_json, rank=rank, world=world, dask=dask)
+
+
+@app.command("vocab")
+def vocab_command(
+    recipe: MaybeRecipe = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    download: Annotated[
+        str, typer.Option(metavar="NAME", help="Only fetch google-uncased, google-cased or google-multilingual-cased.")
+    ] = "",
+    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of huggingface.co.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Only this stage: shards to vocabulary."""
+    if download:
+        from bertwright.vocab.download import HUB
+        from bertwright.vocab.download import download as fetch_vocabulary
+
+        with Terminal() as log:
+            print(fetch_vocabulary(download, out or DOWNLOADS, log, mirror or HUB))
+    elif recipe is None:
+        raise RecipeError("give a recipe, or --download NAME to fetch a published vocabulary.")
+    else:
+        _walk(recipe, overrides, out, ["vocab"], as_json)
+
+
+@app.command("examples")
+def examples_command(
+    recipe: RecipePath,
+    overrides: Overrides = None,
+    out: Out = None,
+    rank: Rank = 0,
+    world: World = 1,
+    dask: DaskAddress = "",
+    as_json: Json = False,
+) -> None:
+    """Only this stage: shards and vocabulary to token store and pair plans."""
+    _walk(recipe, overrides, out, ["examples"], as_json, rank=rank, world=world, dask=dask)
+
+
+for _name in ("train", "evaluate", "export", "report"):
+    app.command(_name)(_stage_command(_name, STAGES[_name].__doc__ or ""))
 
 
 @app.command()
@@ -99,26 +172,55 @@ def inspect(
         int | None, typer.Option(metavar="STEP", help="Show the training batch of this step as text (run folder).")
     ] = None,
     phase: Annotated[int, typer.Option(help="The phase that --batch means.")] = 0,
+    against: Annotated[
+        Path | None, typer.Option(help="Say how this one differs: vocabularies, artifacts of one stage, recipes.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what something is and show some of it."""
+    from bertwright.against import compare
     from bertwright.inspect import describe, describe_batch
 
+    if against is not None:
+        _show(compare(path, against), as_json)
+        return
     _show(describe(path, verify) if batch is None else describe_batch(path, phase, batch), as_json)
 
 
-def _walk(recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], as_json: bool) -> None:
-    folder_path = out or Path("runs") / recipe_path.stem
-    begun = any((folder_path / "train" / name).exists() for name in ("checkpoints", "manifest.json"))
-    recipe = Recipe.load(recipe_path, overrides or [], given=not begun)
-    with Terminal() as log:
-        folder = run(recipe, folder_path, stages, log)
-    summary = folder.path / "summary.json"
+def _walk(
+    recipe: Path, overrides: list[str] | None, out: Path | None, stages: list[str], as_json: bool, **where: Any
+) -> None:
+    folder = _walked(recipe, overrides, out, stages, **where)
+    summary = folder / "summary.json"
+    result = folder / ("report.html" if "report" in stages else stages[-1])
     if as_json:
         done = json.loads(summary.read_bytes()) if "report" in stages else {"stages": stages}
-        print(json.dumps({"folder": str(folder.path), **done}, ensure_ascii=False))
-    else:
-        print(folder.path / ("report.html" if "report" in stages else stages[-1]))
+        print(json.dumps({"folder": str(folder), **done}, ensure_ascii=False))
+    elif result.exists():  # not yet, where other ranks share the stage
+        print(result)
+
+
+def _walked(
+    recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], dask: str = "", **ranks: int
+) -> Path:
+    """Walk the stages; returns the run folder."""
+    from bertwright.core.dask import Dask
+
+    folder = out or Path("runs") / recipe_path.stem
+    begun = any((folder / "train" / name).exists() for name in ("checkpoints", "manifest.json"))
+    recipe = Recipe.load(recipe_path, overrides or [], given=not begun)
+    with Terminal() as log:
+        where: dict[str, Any] = {**ranks, "executor": Dask(dask)} if dask else {**ranks}
+        run(recipe, folder, stages, log, **where)
+    return folder
+
+
+def _print_dropped(folder: Path, limit: int | None) -> None:
+    from bertwright.core.artifact import open_artifact
+    from bertwright.corpus.dropped import read_dropped
+
+    for document in itertools.islice(read_dropped(open_artifact(folder / "corpus", "corpus")), limit):
+        print(json.dumps(document, ensure_ascii=False))
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:
@@ -126,68 +228,6 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(facts, ensure_ascii=False, default=str))
         return
     print(*fact_lines(facts), sep="\n")
-
-
-class Terminal:
-    """What a run says, on standard error: sentences, an aligned row per held-out score, and progress.
-
-    Progress is a live bar on a terminal, and elsewhere (files, job logs) a plain line now and then.
-    """
-
-    def __init__(self, seconds: float = 10.0) -> None:
-        """`seconds` lie between two plain lines of progress."""
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._console = Console(stderr=True, highlight=False)
-        self._bars = Progress(
-            TextColumn("{task.description:>9}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}"),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._tasks: dict[str, TaskID] = {}
-        self._seconds, self._last = seconds, time.monotonic()
-        self._header = False
-
-    def __enter__(self) -> Terminal:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bars.stop()
-
-    def say(self, message: str) -> None:
-        """Print a sentence above the bars."""
-        self._console.print(message, markup=False, soft_wrap=True)
-
-    def progress(self, stage: str, done: float, total: float, unit: str) -> None:
-        """Move the stage's bar; a finished bar goes away."""
-        if not self._console.is_terminal:
-            if time.monotonic() - self._last > self._seconds:
-                self._last = time.monotonic()
-                self.say(f"{stage}: {done:,.0f} of {total:,.0f} {unit}")
-            return
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage, total=total or None, unit=unit)
-        self._bars.update(self._tasks[stage], completed=int(done), total=int(total) or None, unit=unit)
-        if total and done >= total:
-            self._bars.remove_task(self._tasks.pop(stage))
-
-    def record(self, row: dict[str, Any]) -> None:
-        """Move the training bar; a row with held-out scores becomes a line of the table."""
-        unit = f"steps, loss {row['mlm_loss']:.3f}, {row['tokens_per_second']:,.0f} tokens/s"
-        self.progress(f"phase {row['phase']}", row["step"], row["steps"], unit)
-        if "heldout_mlm_loss" not in row:
-            return
-        if not self._header:
-            self._header = True
-            self.say(HEADER)
-        self.say(row_line(row))
 
 
 def main() -> None:

@@ -122,24 +122,30 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 
         return {"first sentences": "\n".join(itertools.islice(sentences(artifact), SHOWN))}
     if stage == "vocab":
+        from bertwright.vocab.report import script_lines
+
         entries = artifact.file("vocab.txt").read_text(encoding="utf-8").splitlines()
-        return {"some entries": entries[len(entries) // 4 :: max(1, len(entries) // 16)]}
+        shown = {"some entries": entries[len(entries) // 4 :: max(1, len(entries) // 16)]}
+        return {**shown, "scripts": dict(script_lines(artifact.counts.get("scripts", {})))}
     if stage == "checkpoint":
         return dict(read_json(artifact.file("state.json")))
     return {}
 
 
 def _source(path: Path) -> dict[str, Any]:
-    from bertwright.corpus.sources.file import Reader, examine
+    from bertwright.corpus.sources.detect import examine
+    from bertwright.corpus.sources.file import Reader
 
     source = examine(path)
     facts = {
-        "what": f"a {source.content}",
+        "what": f"a {source.format}",
         "compression": source.compression,
         "encoding": source.encoding,
         "bytes": source.size,
     }
-    if source.content == "dump":
+    if source.format in ("parquet", "datasets"):
+        return facts
+    if source.format == "dump":
         head = b"".join(itertools.islice(Reader(source), 2))
         titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
         return {**facts, "first pages": titles[:10]}

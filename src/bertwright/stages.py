@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -13,8 +12,11 @@ from pathlib import Path
 from bertwright.chain import finished_artifact, inputs_of, refuse_other_training
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, MissingExtraError, RecipeError
-from bertwright.core.files import cannot_write, make_folder, write_atomic
+from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
+from bertwright.core.ranks import WHOLE, OthersToFinish, Share
+from bertwright.core.tasks import Executor
 from bertwright.recipe import Recipe
 
 
@@ -29,11 +31,13 @@ class RunFolder:
         return finished_artifact(self.path, stage)
 
 
-def corpus(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+def corpus(
+    recipe: Recipe, folder: RunFolder, log: Log = SILENT, executor: Executor | None = None, share: Share = WHOLE
+) -> Artifact:
     """Dump to sentence-per-line shards."""
     from bertwright.corpus.run import run
 
-    return run(recipe.corpus, folder.path / "corpus", log)
+    return run(recipe.corpus, folder.path / "corpus", log, executor, share)
 
 
 def vocab(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
@@ -44,12 +48,15 @@ def vocab(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     return run(recipe.vocab, made["corpus"], folder.path / "vocab", log)
 
 
-def examples(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
+def examples(
+    recipe: Recipe, folder: RunFolder, log: Log = SILENT, executor: Executor | None = None, share: Share = WHOLE
+) -> Artifact:
     """Shards and vocabulary to token store and pair plans."""
     from bertwright.examples.run import run
 
     made = inputs_of("examples", recipe, folder.path)
-    return run(recipe.examples, recipe.plan_sets(), made["corpus"], made["vocab"], folder.path / "examples", log)
+    inputs = made["corpus"], made["vocab"]
+    return run(recipe.examples, recipe.plan_sets(), *inputs, folder.path / "examples", log, executor, share)
 
 
 def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
@@ -85,18 +92,34 @@ def report(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Path:
     return run(recipe.report, folder.path, inputs_of("report", recipe, folder.path), log)
 
 
-Stage = Callable[[Recipe, RunFolder, Log], Artifact | Path]
+Stage = Callable[..., Artifact | Path]
 STAGES: dict[str, Stage] = {f.__name__: f for f in (corpus, vocab, examples, train, evaluate, export, report)}
+SPREAD = ("corpus", "examples")
+"""The stages whose task lists an executor does, and several ranks share."""
 
 
-def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), log: Log = SILENT) -> RunFolder:
+def run(
+    recipe: Recipe,
+    out: Path | str,
+    stages: Sequence[str] = tuple(STAGES),
+    log: Log = SILENT,
+    executor: Executor | None = None,
+    rank: int = 0,
+    world: int = 1,
+) -> RunFolder:
     """Walk `stages` in travel order inside the folder `out`; what is finished is skipped, what is begun continues.
 
+    Task lists are done by `executor`; without one, by processes on this machine. A stage of `SPREAD` alone may be
+    shared by `world` processes, each with a `rank` of its own; the last one to finish completes it.
     Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
     (`ArtifactError`), or when a package that a stage needs is missing (`MissingExtraError`).
     """
     if unknown := [name for name in stages if name not in STAGES]:
         raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
+    if world > 1 and (len(stages) != 1 or stages[0] not in SPREAD):
+        raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
+    if not 0 <= rank < world:
+        raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
     first_rank = int(os.environ.get("RANK", "0")) == 0
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and list(stages) != ["train"]:
         raise RecipeError(
@@ -109,7 +132,7 @@ def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), 
             "Or stop before it (--until evaluate)."
         )
     folder = RunFolder(make_folder(Path(out)))
-    with _locked(folder.path) if first_rank else nullcontext():
+    with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         walk = [name for name in STAGES if name in stages]
@@ -117,27 +140,12 @@ def run(recipe: Recipe, out: Path | str, stages: Sequence[str] = tuple(STAGES), 
             inputs_of(walk[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
             for name in walk:
-                STAGES[name](recipe, folder, log)
+                where = {"executor": executor, "share": Share(rank, world, lock)} if name in SPREAD else {}
+                try:
+                    STAGES[name](recipe, folder, log, **where)
+                except OthersToFinish as rest:
+                    log.say(str(rest))
     return folder
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the run folder; the system lets go of it however this process ends."""
-    try:
-        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise cannot_write(folder / ".lock", error) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ArtifactError(
-                f"another process is working in {folder}. Wait for it to end, or choose another --out."
-            ) from None
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -19,10 +19,11 @@ import pytest
 from tokenizers import Tokenizer
 
 from bertwright.core.errors import RecipeError
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.given import check_fit
-from bertwright.vocab.normal import build_tokenizer, normalizer
+from bertwright.vocab.normal import bert_splitter, build_tokenizer, normalizer
 from bertwright.vocab.report import measure
+from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[3] / "shared"))
@@ -80,8 +81,12 @@ def test_ours_are_two_settings_and_neither_implies_the_other(
     assert (defaults.lower_case, defaults.strip_accents) == (False, False)
 
 
+def train(sentences: list[str], config: VocabConfig, **settings: int) -> list[str]:
+    return train_wordpiece(config, WordPieceConfig(**settings), count_words(sentences, bert_splitter(False, False)))
+
+
 def test_the_vocabulary_that_was_made_for_accents_pays_for_their_loss() -> None:
-    entries = train_wordpiece(VocabConfig(size=300, alphabet=60, min_frequency=1), lambda: SENTENCES)
+    entries = train(SENTENCES, VocabConfig(size=300, alphabet=60), min_frequency=1)
     tokenizer = build_tokenizer(entries, lower_case=False, strip_accents=False)
     intended = pieces(tokenizer, SENTENCES)
     original = pieces(tokenizer, [original_text(sentence, original_option([])) for sentence in SENTENCES])
@@ -98,7 +103,7 @@ def test_both_settings_on_are_the_original() -> None:
 
 
 def test_a_given_cased_vocabulary_refuses_the_originals_text() -> None:
-    entries = train_wordpiece(VocabConfig(size=300, alphabet=60, min_frequency=1), lambda: SENTENCES)
+    entries = train(SENTENCES, VocabConfig(size=300, alphabet=60), min_frequency=1)
     config = VocabConfig(size=None, file=Path("vocab.txt"), lower_case=True, strip_accents=True)
     with pytest.raises(RecipeError, match=r"vocab\.strip_accents=true.*entries could never occur"):
         check_fit(entries, config, SENTENCES)
@@ -107,7 +112,7 @@ def test_a_given_cased_vocabulary_refuses_the_originals_text() -> None:
 @pytest.mark.skipif(not REAL.exists(), reason=f"no shared data at {SHARED}")
 def test_on_real_hungarian_a_word_costs_a_fifth_more_pieces() -> None:
     sentences = [line for line in REAL.read_text(encoding="utf-8").splitlines() if line][:2000]
-    entries = train_wordpiece(VocabConfig(size=3000), lambda: sentences)
+    entries = train(sentences, VocabConfig(size=3000))
     tokenizer = build_tokenizer(entries, lower_case=False, strip_accents=False)
     stripped = [original_text(sentence, original_option([])) for sentence in sentences]
     assert pieces(tokenizer, stripped) / pieces(tokenizer, sentences) > 1.2

@@ -38,7 +38,10 @@ def original(text: str) -> Articles:
 def ours(text: str, folder: Path) -> Articles:
     (folder / "text.txt").write_text(text, encoding="utf-8")
     config = CorpusConfig(
-        source=str(folder / "text.txt"), language="hu", lines="sentences", filter=FilterConfig(enabled=False), workers=1
+        source={"path": str(folder / "text.txt"), "lines": "sentences"},
+        language="hu",
+        filter=FilterConfig(enabled=False),
+        workers=1,
     )
     corpus = run(config, folder / "corpus")
     return [document for name in shard_names(corpus) for document in read_documents(corpus, name)]

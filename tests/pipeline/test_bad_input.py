@@ -1,6 +1,7 @@
 """Whatever is wrong with the input: one clear error with what to do, an exit code, and nothing that looks finished."""
 
 import bz2
+import gzip
 import json
 import lzma
 import os
@@ -39,7 +40,11 @@ SOURCES: dict[str, tuple[str, bytes, str]] = {
     "text in ISO-8859-2": ("text.txt", LATIN, "is not valid UTF-8 at byte"),
     "dump in ISO-8859-2": ("wiki.xml", XML[: PAGES + 900] + LATIN + XML[PAGES + 900 :], "is not valid UTF-8 at byte"),
     "binary": ("text.txt", b"\0\1\2\3" * 100, "is no text: byte 0 is zero"),
-    "gzip": ("wiki.xml.gz", b"\x1f\x8b\x08\x00" + b"\0" * 40, "is a gzip file; plain, bz2 and xz can be read"),
+    "zip": ("wiki.xml.zip", b"PK\x03\x04" + b"\0" * 40, "is a zip file; plain, bz2, gz, xz and zstd can be read"),
+    "gz cut in its first block": ("wiki.xml.gz", gzip.compress(XML)[:30], "cut in its first block. Download it again"),
+    "a line that is no JSON": ("a.jsonl", b'{"text": "x"}\n{"text": \n', "line 2 is no JSON"),
+    "JSON without its key": ("a.jsonl", b'{"body": "x"}\n', "line 1 has no key 'text'; its keys are 'body'"),
+    "Parquet without its end": ("a.parquet", b"PAR1" + b"\0" * 90, "is damaged or was cut off"),
     "another XML": ("wiki.xml", b"<?xml version='1.0'?>\n<rss><channel/></rss>\n", "its root element is <rss>"),
     "nothing but blanks": ("text.txt", b"  \n\n \n", "Download it again"),
 }
@@ -64,11 +69,14 @@ def refused(call: Call, code: int, says: str, out: Path, recipe: Path, *override
     return done.err
 
 
-def test_a_missing_source_and_a_folder_as_source(tmp_path: Path, call: Call, small_recipe: Path) -> None:
+def test_a_missing_source_and_an_empty_folder(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     missing = tmp_path / "nowhere.xml.bz2"
-    says = f"cannot read {missing}: No such file or directory. Give corpus.sources.file the path"
+    says = f"cannot read {missing}: No such file or directory. Give corpus.source the path"
     refused(call, 3, says, tmp_path / "out", small_recipe, f"corpus.source={missing}")
-    refused(call, 3, "Is a directory", tmp_path / "out", small_recipe, f"corpus.source={tmp_path}")
+    (tmp_path / "empty").mkdir()
+    refused(call, 3, "there is no file in", tmp_path / "out", small_recipe, f"corpus.source={tmp_path / 'empty'}")
+    pattern = f"corpus.source={tmp_path}/*.bz2"
+    refused(call, 3, "no file matches", tmp_path / "out", small_recipe, pattern)
 
 
 def test_a_source_in_another_language(tmp_path: Path, call: Call, small_recipe: Path) -> None:

@@ -12,9 +12,8 @@ from bertwright import Recipe, run
 
 SMALL = """
 [corpus]
-source = "{folder}/text.txt"
+source = {{path = "{folder}/text.txt", lines = "sentences"}}
 language = "en"
-lines = "sentences"
 filter.enabled = false
 workers = 1
 

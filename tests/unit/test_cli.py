@@ -1,14 +1,19 @@
 """The command line: what the terminal shows, and errors of the disk."""
 
 import errno
+import io
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rich.console
 
 from bertwright import cli
+from bertwright import terminal as terminal_module
 from bertwright.lines import HEADER, fact_lines, row_line
+from bertwright.terminal import Terminal
 
 ROW = {
     "phase": 1,
@@ -25,14 +30,49 @@ SCORES = {"heldout_mlm_loss": 2.25, "heldout_mlm_accuracy": 0.5, "heldout_nsp_ac
 
 
 def test_every_row_moves_the_bar_also_one_with_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal, moved, said = cli.Terminal(), [], list[str]()
-    monkeypatch.setattr(terminal, "progress", lambda *step: moved.append(step))
+    terminal, moved, said = Terminal(), [], list[str]()
+    monkeypatch.setattr(terminal, "_show", lambda *step: moved.append(step))
     monkeypatch.setattr(terminal, "say", said.append)
     for row in (ROW, {**ROW, **SCORES, "step": 40}, {**ROW, **SCORES}):
         terminal.record(row)
     assert [step[:3] for step in moved] == [("phase 1", 30, 40), ("phase 1", 40, 40), ("phase 1", 30, 40)]
-    assert "loss 2.500, 1,234 tokens/s" in moved[0][3]
+    assert moved[0][3] == "steps, loss 2.500, 1,234 tokens/s, 0:01:01 left"
     assert said[0] == HEADER and len(said) == 3
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, **console: Any) -> tuple[Terminal, io.StringIO, list[float]]:
+    """A terminal that prints into a buffer, and the clock it goes by."""
+    printed, clock = io.StringIO(), [100.0]
+    make = rich.console.Console
+    monkeypatch.setattr("rich.console.Console", lambda **_: make(file=printed, highlight=False, **console))
+    monkeypatch.setattr(terminal_module.time, "monotonic", lambda: clock[0])
+    return Terminal(), printed, clock
+
+
+def test_elsewhere_progress_is_a_plain_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, clock = shown(monkeypatch)
+    with terminal:
+        for second in range(25):
+            clock[0] = 100 + second
+            terminal.progress("corpus", 5.25 * second, 4500, "MB", documents=1210 * second)
+    assert printed.getvalue().splitlines() == [
+        "corpus: 58 of 4,500 MB, 5.2 MB/s, 1,210 documents/s, 0:14:06 left",
+        "corpus: 116 of 4,500 MB, 5.2 MB/s, 1,210 documents/s, 0:13:55 left",
+    ]
+
+
+def test_a_terminal_has_a_bar_with_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, clock = shown(monkeypatch, force_terminal=True, width=110)
+    with terminal:
+        for second in (0, 10):
+            clock[0] = 100 + second
+            terminal.progress("corpus", 3 * second, 60, "MB", documents=40 * second)
+        terminal._bars.refresh()
+        terminal.say("corpus: a remark")
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed.getvalue())
+        terminal.progress("corpus", 60, 60, "MB", documents=800)
+    assert re.search(r"   corpus [━╸╺]+ +30 of 60 MB, 3\.0 MB/s, 40\.0 documents/s, 0:00:10 left", text)
+    assert "corpus: a remark\n" in text
 
 
 def test_a_row_stands_under_its_header() -> None:

@@ -152,13 +152,14 @@ def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path]
 def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, without: str = "") -> None:
     """Write `manifest.json`: the last file of an artifact, after every other one is on disk.
 
-    A sub-folder `without` is left out: it holds artifacts of its own.
+    A sub-folder `without` is left out: it holds artifacts of its own. `disk` in the manifest says how many bytes the
+    files take, and what hidden scratch took beside them (it stays until the artifact is published).
     """
-    found = (p for p in folder.rglob("*") if p.is_file() and not _temporary(p, folder))
-    names = sorted(p.relative_to(folder).as_posix() for p in found)
+    found = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
+    names = sorted(p.relative_to(folder).as_posix() for p in found if not _hidden(p, folder))
     if without:
         names = [name for name in names if not name.startswith(f"{without}/")]
-    files = {}
+    files: dict[str, dict[str, Any]] = {}
     for name in names:
         path = folder / name
         with open(path, "rb") as handle:
@@ -172,6 +173,10 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
         "inputs": dict(identity.inputs),
         "counts": dict(counts),
         "seconds": round(seconds, 3),
+        "disk": {
+            "bytes": sum(file["size"] for file in files.values()),
+            "scratch_bytes": sum(p.stat().st_size for p in found if _hidden(p, folder)),
+        },
         "files": files,
     }
     write_json(folder / MANIFEST, {**manifest, "sha256": sha256_of(manifest)})
@@ -192,5 +197,5 @@ def changes(existing: Artifact, identity: Identity) -> list[str]:
     return found
 
 
-def _temporary(path: Path, folder: Path) -> bool:
-    return path.name == MANIFEST or any(part.startswith(".") for part in path.relative_to(folder).parts)
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)

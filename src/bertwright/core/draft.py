@@ -31,12 +31,16 @@ def seconds_before(draft: Path) -> float:
     """Seconds that interrupted attempts spent in this draft; to be called once, when an attempt begins.
 
     The file `.seconds` is written when an attempt begins and says what was spent until then. However an attempt
-    ended, it lasted from that file to the last one it wrote: a killed process can leave no other note.
+    ended, it lasted from that file to the last one it wrote: a killed process can leave no other note. Attempts at the
+    same time (ranks) count once.
     """
     note, spent = draft / _SECONDS, 0.0
     if note.is_file():
-        last = max(path.stat().st_mtime for path in draft.rglob("*"))
-        spent = float(note.read_text()) + last - note.stat().st_mtime
+        begun = last = note.stat().st_mtime
+        for path in draft.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):  # another rank's temporary file
+                last = max(last, path.stat().st_mtime)
+        spent = float(note.read_text()) + last - begun
     write_atomic(note, f"{spent:.3f}".encode())
     return spent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from bertwright.core.errors import ArtifactError, DataError
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` to a temporary sibling, fsync it and rename it to `path`; a crash leaves the old file or none."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write `data` to a temporary sibling, fsync it and rename it to `path`; a crash leaves the old file or none.
+
+    Processes on several machines may write the same file at once: one of them wins.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "wb") as handle:
             handle.write(data)

@@ -15,8 +15,8 @@ class Log(Protocol):
     def say(self, message: str) -> None:
         """One sentence for the user."""
 
-    def progress(self, stage: str, done: float, total: float, unit: str) -> None:
-        """How far a stage is: `done` of `total` `unit`s; total 0 when unknown."""
+    def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
+        """How far a stage is: `done` of `total` `unit`s, total 0 when unknown; `counts` are shown as rates."""
 
     def record(self, row: dict[str, Any]) -> None:
         """One row of training metrics, as written to metrics.jsonl."""
@@ -28,7 +28,7 @@ class Silent:
     def say(self, message: str) -> None:
         """Ignore."""
 
-    def progress(self, stage: str, done: float, total: float, unit: str) -> None:
+    def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Ignore."""
 
     def record(self, row: dict[str, Any]) -> None:

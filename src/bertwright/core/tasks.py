@@ -1,7 +1,7 @@
-"""A task list on a process pool.
+"""Task lists, and the process pool that works through them.
 
-A task is a picklable value; the function turns it into one named output and returns what it counted. The
-pool never decides anything: which worker does which task leaves no trace in the output.
+A task is a picklable value; a function turns it into one named output, skips it if that is there already, and returns
+what it counted. An executor never decides anything: who does which task leaves no trace in the output.
 """
 
 from __future__ import annotations
@@ -9,59 +9,119 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Executor as Submitter
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
 from multiprocessing.connection import wait as wait_for
-from typing import TypeVar
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+AHEAD = 4
+"""Tasks per worker that are taken from the list before the first of them is done."""
 
-def run_tasks(
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    workers: int,
-    stage: str,
-    on_done: Callable[[Result], None] | None = None,
-) -> list[Result]:
-    """`[function(task) for task in tasks]`, on `workers` processes (1: in this one).
 
-    `on_done` is called in this process as each task ends. The first failure stops the rest and is raised
-    unchanged; a worker killed from outside (out of memory) is a `DataError` that names the recipe section `stage`.
+class Executor(Protocol):
+    """Something that works through task lists, between entering and leaving it."""
+
+    def map(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        stage: str,
+        on_done: Callable[[Result], None] | None = None,
+    ) -> list[Result]:
+        """`[function(task) for task in tasks]`, in task order; `on_done` is called here as each task ends.
+
+        The tasks are taken one by one, a few per worker ahead, so they may be made while others are done. The first
+        failure is raised unchanged and no further task is begun. Errors name the recipe section `stage`.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Pool:
+    """An executor of so many processes on this machine (1: this one; 0: one per processor it may use).
+
+    They start when there are two tasks to do.
     """
-    if workers <= 1 or len(tasks) <= 1:
-        results = []
-        for task in tasks:
-            results.append(function(task))
-            if on_done:
-                on_done(results[-1])
-        return results
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(tasks)), context, initializer=_end_with_parent) as pool:
-        futures = [pool.submit(function, task) for task in tasks]
-        try:
-            _collect(futures, stage, on_done)
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-        return [future.result() for future in futures]
 
+    def __init__(self, workers: int) -> None:
+        self._workers = workers or default_workers()
+        self._pool: ProcessPoolExecutor | None = None
 
-def _collect(futures: list[Future[Result]], stage: str, on_done: Callable[[Result], None] | None) -> None:
-    for future in as_completed(futures):
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def map(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        stage: str,
+        on_done: Callable[[Result], None] | None = None,
+    ) -> list[Result]:
+        """As `Executor.map`; a worker killed from outside (out of memory) is a `DataError`."""
+        stream = iter(tasks)
+        first = list(islice(stream, 2))
+        tasks = chain(first, stream)
+        if self._workers <= 1 or len(first) < 2:
+            return [_noted(function(task), on_done) for task in tasks]
+        if self._pool is None:
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._workers, spawn, initializer=_end_with_parent)
         try:
-            result = future.result()
+            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done)
         except BrokenProcessPool as error:
             raise DataError(
                 f"{stage}: a worker process was killed (out of memory?). Run the same command again with fewer workers "
                 f"({stage}.workers=1): what is finished is kept."
             ) from error
-        if on_done:
-            on_done(result)
+
+
+def map_ahead(
+    pool: Submitter,
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    ahead: int,
+    on_done: Callable[[Result], None] | None,
+) -> list[Result]:
+    """Submit the tasks with at most `ahead` of them unfinished; the results in task order."""
+    results: dict[int, Result] = {}
+    running: dict[Future[Result], int] = {}
+
+    def collect(most: int) -> None:
+        while len(running) > most:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                results[running.pop(future)] = _noted(future.result(), on_done)
+
+    for number, task in enumerate(tasks):
+        running[pool.submit(function, task)] = number
+        collect(ahead - 1)
+    collect(0)
+    return [results[number] for number in range(len(results))]
+
+
+def _noted(result: Result, on_done: Callable[[Result], None] | None) -> Result:
+    if on_done:
+        on_done(result)
+    return result
 
 
 def _end_with_parent() -> None:

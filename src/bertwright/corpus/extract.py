@@ -3,48 +3,94 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bertwright.core.files import write_json
-from bertwright.corpus.article import Paragraph
+from bertwright.corpus.article import Article, Paragraph
+from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
+from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
-from bertwright.corpus.sources.articles import Job, articles
+from bertwright.corpus.program import split_paragraphs
+from bertwright.corpus.sources.formats import articles
+from bertwright.corpus.sources.job import Job
 from bertwright.corpus.split import splitter
 
+_BATCH = 2**20
+"""Characters, about, that are split at once."""
 
-def extract(job: Job) -> int:
-    """Make the part of `job.piece` unless it is there; returns the bytes of the file it stands for."""
+
+def extract(job: Job) -> tuple[int, int]:
+    """Make the part of `job.piece` unless it is there.
+
+    Returns the bytes of the file that the piece stands for, and the documents that were read now.
+    """
     path = job.parts / job.piece.name
+    counts: Counter[str] = Counter()
     if not path.with_suffix(".json").is_file():
-        counts: Counter[str] = Counter()
         state: dict[str, Any] = {}
-        part = PartWriter(path)
-        _extract(job, part, counts, state)
+        part, dropped = PartWriter(path), DroppedWriter(path)
+        _extract(job, part, dropped, counts, state)
         part.finish()
+        dropped.finish()
         write_json(path.with_suffix(".json"), {"counts": dict(sorted(counts.items())), **state})
     if job.piece.spool:
         job.piece.spool.unlink(missing_ok=True)
-    return job.piece.progress
+    return job.piece.progress, counts["documents"]
 
 
-def _extract(job: Job, part: PartWriter, counts: Counter[str], state: dict[str, Any]) -> None:
-    split = _line_splitter(job)
-    keep = DocumentFilter(job.config.filter, job.config.language)
-    for article in articles(job, counts, state):
+def _extract(
+    job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]
+) -> None:
+    keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
+    ruled = _ruled(articles(job, counts, state), ParagraphRules(job.config.filter), counts)
+    for article, split in _split(ruled, _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
-        reason, language = keep.verdict(sentences) if sentences else ("empty", "")
+        reason, language = keep.verdict(sentences)
         counts["documents"] += 1
-        if reason:
-            counts[f"dropped.{reason}"] += 1
-            continue
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
-        part.add(sentences, starts, facts)
+        if reason is None:
+            part.add(sentences, starts, facts)
+            kept += 1
+            continue
+        counts[f"dropped.{reason}"] += 1
+        if job.config.filter.keep_dropped:
+            dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, "\n".join(sentences)))
+
+
+def _ruled(found: Iterable[Article], rules: ParagraphRules, counts: Counter[str]) -> Iterator[Article]:
+    """The articles without the paragraphs, and the parts of them, that the rules remove; their headings stay."""
+    for article in found:
+        yield replace(article, paragraphs=[replace(p, text=rules.apply(p.text, counts)) for p in article.paragraphs])
+
+
+def _split(
+    found: Iterable[Article], split: Callable[[list[str]], Iterable[list[str]]]
+) -> Iterator[tuple[Article, Iterator[list[str]]]]:
+    """The articles, each with the sentences of its paragraphs, which must be taken before the next article."""
+    for batch in _batches(found):
+        sentences = iter(split([paragraph.text for article in batch for paragraph in article.paragraphs]))
+        for article in batch:
+            yield article, sentences
+
+
+def _batches(found: Iterable[Article]) -> Iterator[list[Article]]:
+    batch: list[Article] = []
+    size = 0
+    for article in found:
+        batch.append(article)
+        size += sum(len(paragraph.text) for paragraph in article.paragraphs)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    yield batch
 
 
 def _sentences(
-    found: list[Paragraph], split: Callable[[str], list[str]]
+    found: list[Paragraph], split: Iterator[list[str]]
 ) -> tuple[list[str], list[tuple[int, str]], list[int]]:
     """The sentences; (index, title) where one follows a heading; the indices of those that begin a paragraph."""
     sentences: list[str] = []
@@ -53,13 +99,16 @@ def _sentences(
     for paragraph in found:
         if paragraph.heading:
             headings.append((len(sentences), paragraph.heading))
-        if new := split(paragraph.text):
+        if new := next(split):
             starts.append(len(sentences))
             sentences += new
     return sentences, headings, starts
 
 
-def _line_splitter(job: Job) -> Callable[[str], list[str]]:
-    if job.source.content == "text" and job.config.lines == "sentences":
-        return lambda line: [" ".join(line.split())]
-    return splitter(job.config.language)
+def _splitter(job: Job) -> Callable[[list[str]], Iterable[list[str]]]:
+    """What turns paragraphs into the sentences of each."""
+    if job.whole_lines:
+        return lambda lines: ([" ".join(line.split())] for line in lines)
+    if job.config.split.command:
+        return partial(split_paragraphs, job.config.split)
+    return partial(map, splitter(job.config.language))

@@ -2,8 +2,8 @@
 
 Every share is over the characters of the sentences. A word is an optional capital and two or more letters of the
 alphabet between word boundaries (one in Chinese, Japanese, Korean and in scripts without spaces). We differ in
-three points: headings are not sentences here and count for nothing, the language is told by CLD2 instead of
-langdetect (equal on whole documents, 50 times faster), and a language without an alphabet in the table gets that
+three points: headings are not sentences here and count for nothing, the language is told by CLD2 and py3langid instead
+of langdetect (equal on whole documents, 50 times faster), and a language without an alphabet in the table gets that
 of its script instead of a-z.
 """
 
@@ -15,17 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import pycld2
-
 from bertwright.corpus.alphabet import letters, shortest_word
 from bertwright.corpus.config import FilterConfig
-
-_KNOWN = {code for name, code in pycld2.LANGUAGES if name in pycld2.DETECTED_LANGUAGES}
-# Where CLD2's code is not the wiki's.
-_CLD2 = {
-    "he": ("iw",), "jv": ("jw",), "simple": ("en",), "nb": ("no",), "zh": ("zh", "zh-Hant"), "sh": ("hr", "sr", "bs"),
-    "be-tarask": ("be",), "be-x-old": ("be",), "fil": ("tl",), "arz": ("ar",), "bh": ("bh",),
-}  # fmt: skip
+from bertwright.corpus.language import Identifier
 
 
 class Reason(NamedTuple):
@@ -66,27 +58,26 @@ class DocumentFilter:
     def __init__(self, config: FilterConfig, language: str) -> None:
         self._config = config
         wanted = config.languages or (language,)
-        expected = [_CLD2.get(code, (code,)) for code in wanted]
-        known = all(_KNOWN.issuperset(codes) for codes in expected)
-        self.languages = frozenset(code for codes in expected for code in codes) if known else frozenset()
-        """CLD2's codes of the accepted languages; empty where it cannot tell one of them."""
+        self._identifier = Identifier(wanted) if config.identify else None
         everyone = dict.fromkeys((language, *wanted))
         alphabet = config.alphabet or "".join(letters(code) for code in everyone)
         self._alphabet = frozenset(alphabet + alphabet.upper())
         self._word = _word_pattern(alphabet, min(map(shortest_word, everyone)))
 
     def verdict(self, sentences: list[str]) -> tuple[str | None, str]:
-        """(why the document is dropped or None, CLD2's code of its language or "" where not looked at).
+        """(why the document is dropped or None, the code of its language or "" where that is not known).
 
         Why is a name in `REASONS`.
         """
+        if not sentences:
+            return "empty", ""
         if not self._config.enabled:
             return None, ""
         reason = next((name for name, failed in self._tests(sentences) if failed), None)
-        if reason or not self.languages:
+        if reason or not self._identifier:
             return reason, ""
-        found = detect(" ".join(sentences))
-        return (None if found in self.languages else "language"), found
+        found = self._identifier.language(" ".join(sentences))
+        return ("language" if found and not self._identifier.wants(found) else None), found
 
     def _tests(self, sentences: list[str]) -> Iterator[tuple[str, bool]]:
         """Each test's name and whether the document fails it, computed only as far as it is asked for."""
@@ -108,15 +99,6 @@ class DocumentFilter:
         foreign = sum(n for c, n in characters.items() if c.isalpha() and c not in self._alphabet)
         yield "foreign", foreign > config.max_foreign * total
         yield "min_words", words < config.min_words
-
-
-def detect(text: str) -> str:
-    """CLD2's code of the language most of the text is in, "un" where it cannot tell."""
-    try:
-        found = pycld2.detect(text)
-    except pycld2.error:  # noncharacters and the like: valid UTF-8, which CLD2 refuses all the same
-        found = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
-    return str(found[2][0][1])
 
 
 def _word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:

@@ -1,8 +1,8 @@
-"""A part: the kept documents of one piece, with the hash of each text.
+"""A part: the kept documents of one piece, with the hash of each text and of each paragraph.
 
-A part is three files beside each other in the stage's folder of parts: the documents (`.txt.zst`), their facts
-(`.jsonl.zst`) and one row of numbers per document (`.npy`). `.json` holds what was counted; it is written last,
-so a part without it is made again.
+A part is four files beside each other in the stage's folder of parts: the documents (`.txt.zst`), their facts
+(`.jsonl.zst`), and a row of numbers for each document and for each paragraph (`.documents.npy`, `.paragraphs.npy`).
+`.json` holds what was counted; it is written last, so a part without it is made again.
 """
 
 from __future__ import annotations
@@ -10,16 +10,23 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from bertwright.core.files import write_atomic
 
-ROW = np.dtype([("high", "<u8"), ("low", "<u8"), ("bytes", "<i8"), ("sentences", "<i8"), ("words", "<i8")])
-"""Per document: the two halves of its text's 128-bit hash, and its size with the blank line after it."""
+DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
+HASH = [("high", "<u8"), ("low", "<u8")]
+"""The two halves of a 128-bit hash."""
+DOCUMENT = np.dtype([*HASH, ("paragraphs", "<i8")])
+"""Per document: the hash of its text, and how many paragraphs it has."""
+PARAGRAPH = np.dtype([*HASH, ("sentences", "<i4"), ("words", "<i4"), ("bytes", "<i4")])
+"""Per paragraph: the hash of its text in small letters, and its size with the newline after each sentence."""
 
 
 class PartWriter:
@@ -27,15 +34,17 @@ class PartWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._texts, self._facts, self._rows = _Compressed(), _Compressed(), list[tuple[int, ...]]()
+        self._texts, self._facts = _Compressed(), _Compressed()
+        self._documents, self._paragraphs = list[tuple[int, ...]](), list[tuple[int, ...]]()
 
     def add(self, sentences: list[str], starts: list[int], facts: dict[str, Any]) -> None:
         """A kept document: its sentences, the indices of those that begin a paragraph, and its side-car line."""
-        text = "\n".join(sentences)
-        data = f"{text}\n\n".encode()
-        digest = hashlib.blake2b(data, digest_size=16).digest()
-        high, low = (int.from_bytes(half, "big") for half in (digest[:8], digest[8:]))
-        self._rows.append((high, low, len(data), len(sentences), text.count(" ") + len(sentences)))
+        data = ("\n".join(sentences) + "\n\n").encode()
+        self._documents.append((*_hash(data), len(starts)))
+        for start, stop in pairwise([*starts, len(sentences)]):
+            text = " ".join(sentences[start:stop])
+            size = len(text.encode()) + 1
+            self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, text.count(" ") + 1, size))
         self._texts.write(data)
         line = {**facts, "paragraphs": starts}
         self._facts.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
@@ -44,9 +53,25 @@ class PartWriter:
         """Write the files of the part."""
         write_atomic(self._path.with_suffix(".txt.zst"), self._texts.finish())
         write_atomic(self._path.with_suffix(".jsonl.zst"), self._facts.finish())
-        table = io.BytesIO()
-        np.save(table, np.array(self._rows, ROW), allow_pickle=False)
-        write_atomic(self._path.with_suffix(".npy"), table.getvalue())
+        write_array(self._path.with_suffix(DOCUMENTS), np.array(self._documents, DOCUMENT))
+        write_array(self._path.with_suffix(PARAGRAPHS), np.array(self._paragraphs, PARAGRAPH))
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write `array` as an `.npy` file that is whole or absent."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    write_atomic(path, buffer.getvalue())
+
+
+def unpacked(path: Path) -> bytes:
+    """What a compressed file of a part holds."""
+    return zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+
+
+def _hash(data: bytes) -> tuple[int, int]:
+    digest = hashlib.blake2b(data, digest_size=16).digest()
+    return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 
 
 class _Compressed:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.files import read_json, sha256, write_json
+from bertwright.core.files import read_json, write_json
 from bertwright.core.log import Log
-from bertwright.core.tasks import run_tasks
+from bertwright.core.ranks import Share
+from bertwright.core.tasks import Executor
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.errors import MAX_DOCUMENT, SourceError
+from bertwright.corpus.definitions import gather_definitions
+from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
-from bertwright.corpus.sources.articles import Job
-from bertwright.corpus.sources.dump import PAGE, Header, parse_header
-from bertwright.corpus.sources.file import Reader, Source
-from bertwright.corpus.sources.pieces import Piece, ranges, spooled
-
-_WAVE = 16
-"""Pieces of 8 MiB per worker that are decoded ahead where a source can only be decoded from its beginning."""
+from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.formats import pieces
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.source import Source
+from bertwright.corpus.sources.wiki import read_header
 
 
 @dataclass(frozen=True)
@@ -35,80 +35,83 @@ class Parts:
     """What the manifest says of the source."""
 
 
-def make_parts(config: CorpusConfig, source: Source, number: int, folder: Path, workers: int, log: Log) -> Parts:
-    """Extract every piece of the source into `folder`; parts that are there already are left as they are."""
-    header = read_header(source)
-    _note_language(config, header, log)
-    done = folder / f"{number:04d}.done.json"
-    if not done.is_file():
-        names = _extract(config, source, number, header, folder, workers, log)
-        write_json(done, {"parts": names, "sha256": sha256(source.path)})  # about 1 GB/s: little beside it
-    made = read_json(done)
-    paths = [folder / name for name in made["parts"]]
+def make_parts(
+    config: CorpusConfig, source: Source, number: int, folder: Path, log: Log, executor: Executor, share: Share
+) -> list[Path]:
+    """Extract the pieces of the source that are this rank's into `folder`; parts that are there already stay.
+
+    Returns the parts of all ranks, without suffix, in source order.
+    """
+    listed = folder / f"{number:04d}.parts.json"
+    names: list[str] = read_json(listed) if listed.is_file() else []
+    mine = [folder / f"{name}.json" for i, name in enumerate(names) if share.owns(number + i)]
+    if not names or not all(path.is_file() for path in mine):
+        log.say(f"corpus: reading {source}")
+        _note_language(config, _header(source.files[0]), log)
+        names = _extract(config, source, number, folder, log, executor, share)
+        write_json(listed, names)
+    return [folder / name for name in names]
+
+
+def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:
+    """What the parts of a source add up to, when all are there."""
+    header = _header(source.files[0])
     counts: Counter[str] = Counter()
-    last, ended, lost = "", True, 0
+    last, cut = "", None
     for path in paths:
         state = read_json(path.with_suffix(".json"))
         counts.update(state["counts"])
-        last, ended, lost = state.get("last", last), state["ended"], state["lost_bytes"]
+        last = state.get("last", last)
+        if not state["ended"]:
+            log.say(_what_was_lost(source, last, state["lost_bytes"]))
+            cut = cut or {"after": last, "lost_bytes": 0}
+            cut["lost_bytes"] += state["lost_bytes"]
     if not last:
-        raise _nothing_whole(source)
-    if not ended:
-        log.say(_what_was_lost(source, last, lost))
+        kind = "page" if source.files[0].format == "dump" else "document"
+        raise SourceError(f"{source.files[0].path} has not one whole {kind}. Download it again.")
     return Parts(paths, counts, {
-        "content": source.content,
-        "name": header.name,
+        "name": source.config.name or header.database or source.name,
+        "format": source.files[0].format,
+        "files": len(source.files),
         "database": header.database,
         "base": header.base,
-        "licence": config.licence or header.licence,
+        "licence": source.config.licence or header.licence,
+        "weight": source.config.weight,
         "file_bytes": source.size,
-        "sha256": made["sha256"],
-        "cut": None if ended else {"after": last, "lost_bytes": lost},
+        "sha256": source.sha256,  # about 1 GB/s: little beside the extraction
+        "cut": cut,
     })  # fmt: skip
 
 
-def read_header(source: Source) -> Header:
-    """What the head of a dump says; empty for plain text."""
-    if source.content == "text":
-        return Header()
-    head = bytearray()
-    for block in Reader(source):
-        head += block
-        if (end := head.find(PAGE)) >= 0:
-            return parse_header(bytes(head[:end]), source.path)
-        if len(head) > MAX_DOCUMENT:
-            break
-    parse_header(bytes(head), source.path)
-    raise _nothing_whole(source)
+def _header(file: File) -> Header:
+    return read_header(file) if file.format == "dump" else Header()
 
 
 def _extract(
-    config: CorpusConfig, source: Source, number: int, header: Header, folder: Path, workers: int, log: Log
+    config: CorpusConfig, source: Source, number: int, folder: Path, log: Log, executor: Executor, share: Share
 ) -> list[str]:
-    """Run the task list of one source; returns the names of its parts in order."""
-    done = 0
-
-    def progress(step: int) -> None:
-        nonlocal done
-        done += step
-        log.progress("corpus", done / 1e6, source.size / 1e6, "MB")
-
+    """Run the task list of one source; returns the names of all its parts in order."""
     names: list[str] = []
-    for wave in _waves(source, number, folder, workers):
-        run_tasks(extract, [Job(piece, source, header, config, folder) for piece in wave], workers, "corpus", progress)
-        names += [piece.name for piece in wave]
+    done = documents = 0
+    definitions = None
+    if config.wikitext.expand_templates and source.files[0].format == "dump":
+        definitions = gather_definitions(source.files, config.language, number, folder, executor)
+
+    def jobs() -> Iterator[Job]:
+        for file in source.files:
+            header = _header(file)
+            for piece in pieces(file, source.config, number, len(names), folder, share):
+                names.append(piece.name)
+                if share.owns(number + piece.index):
+                    yield Job(piece, file, header, config, source.config, folder, definitions)
+
+    def progress(step: tuple[int, int]) -> None:
+        nonlocal done, documents
+        done, documents = done + step[0], documents + step[1]
+        log.progress("corpus", done / 1e6, source.size / share.world / 1e6, "MB", documents=documents)
+
+    executor.map(extract, jobs(), "corpus", progress)
     return names
-
-
-def _waves(source: Source, number: int, folder: Path, workers: int) -> Iterator[list[Piece]]:
-    """All pieces at once where the file can be cut, else some for every worker as they are decoded."""
-    pieces = ranges(source, number)
-    if pieces is not None:
-        yield pieces
-        return
-    stream = spooled(source, number, folder)
-    while wave := list(itertools.islice(stream, _WAVE * workers)):
-        yield wave
 
 
 def _note_language(config: CorpusConfig, header: Header, log: Log) -> None:
@@ -119,9 +122,5 @@ def _note_language(config: CorpusConfig, header: Header, log: Log) -> None:
 
 def _what_was_lost(source: Source, last: str, lost: int) -> str:
     rest = f"{lost:,} bytes that begin another are left out" if lost else "what followed is missing"
-    return f"corpus: {source.path.name} breaks off after {last}, as an interrupted download does: {rest}."
-
-
-def _nothing_whole(source: Source) -> SourceError:
-    kind = "page" if source.content == "dump" else "document"
-    return SourceError(f"{source.path} has not one whole {kind}. Download it again.")
+    name = source.files[0].path.name if len(source.files) == 1 else f"a file of {source.name}"
+    return f"corpus: {name} breaks off after {last}, as an interrupted download does: {rest}."

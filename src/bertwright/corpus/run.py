@@ -9,99 +9,156 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
-from bertwright.core.files import make_folder
+from bertwright.core.files import make_folder, sha256
 from bertwright.core.log import SILENT, Log
-from bertwright.core.tasks import default_workers, run_tasks
+from bertwright.core.ranks import WHOLE, Share
+from bertwright.core.servers import shown
+from bertwright.core.tasks import Executor, Pool
+from bertwright.corpus.alphabet import shortest_word
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.dedup.exact import buckets, find_duplicates
+from bertwright.corpus.contamination import check_files, text_hash
+from bertwright.corpus.dedup.find import find_repetitions
+from bertwright.corpus.dropped import FOLDER as DROPPED
+from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
-from bertwright.corpus.parts import Parts, make_parts
-from bertwright.corpus.shards import Plan, plan, write_shard
-from bertwright.corpus.sources.file import Source, examine, sampled_hash
+from bertwright.corpus.parts import Parts, gather, make_parts
+from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally
+from bertwright.corpus.shards import plan, write_shard
+from bertwright.corpus.sources.source import Source, open_source
+from bertwright.corpus.wikitext.templates import templates_of
 
-VERSION = 2
+VERSION = 3
 _PARTS = ".parts"
 
 
-def run(config: CorpusConfig, out: Path, log: Log = SILENT) -> Artifact:
+def run(
+    config: CorpusConfig, out: Path, log: Log = SILENT, executor: Executor | None = None, share: Share = WHOLE
+) -> Artifact:
     """The corpus of `config` at `out`: opened if it is there, else built.
 
     `shards/00000.txt.zst`: one sentence a line, a blank line after each document. `shards/00000.jsonl.zst`: one line of
     facts per document. The bytes are the same for any number of workers and any packaging of the same dump, whatever
     the file is called. An interrupted run goes on where it stopped. Unusable input is a `DataError`.
+
+    Task lists are done by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
+    the whole and another process completes the stage.
     """
-    sources = [examine(path) for path in _paths(config)]
+    sources = _opened(config, log)
 
     def make(draft: Path) -> dict[str, Any]:
         try:
-            return _make(config, sources, draft, log)
+            return _make(config, sources, draft, log, pool, share)
         except SourceError:
-            shutil.rmtree(draft)
+            if share.world == 1:  # the draft may be of use to other ranks
+                shutil.rmtree(draft)
             raise
 
-    return build(out, identity(config), log, make)
+    with executor or Pool(config.workers) as pool:
+        return build(out, _identity(config, sources), log, make)
 
 
-def identity(config: CorpusConfig) -> Identity:
-    """What the corpus is a function of; reads a sample of each source. Raises `DataError` where one cannot be used."""
-    settings = {"corpus": {key: value for key, value in what(config).items() if key != "source"}}
-    inputs = {f"source {i + 1}": sampled_hash(examine(path).path) for i, path in enumerate(_paths(config))}
-    return Identity("corpus", VERSION, settings, inputs)
+def identity(config: CorpusConfig, log: Log = SILENT) -> Identity:
+    """What the corpus is a function of; reads a sample of each source, and copies first what has no local copy yet.
+
+    Raises `DataError` where a source cannot be used.
+    """
+    return _identity(config, _opened(config, log))
 
 
-def _paths(config: CorpusConfig) -> list[Path]:
-    return [_builtin(name) or Path(name) for name in config.sources]
+def settings(config: CorpusConfig) -> dict[str, Any]:
+    """The settings that decide the result. Files that they name are known by their content."""
+    found = {key: value for key, value in what(config).items() if key != "contamination"}
+    if config.wikitext.templates:
+        found["wikitext"] = {**found["wikitext"], "templates": "given"}
+    return {"corpus": found}
 
 
-def _builtin(name: str) -> Path | None:
-    if name not in ("sample", "sample-small"):
-        return None
-    from bertwright.sample import SAMPLE, SMALL
-
-    return SAMPLE if name == "sample" else SMALL
+def _opened(config: CorpusConfig, log: Log) -> list[Source]:
+    return [open_source(source, config.downloads, log) for source in config.source]
 
 
-def _make(config: CorpusConfig, sources: list[Source], draft: Path, log: Log) -> dict[str, Any]:
-    """Extract, find duplicates, write shards: three task lists. Returns the counts."""
+def _identity(config: CorpusConfig, sources: list[Source]) -> Identity:
+    inputs = {f"source {i + 1}": source.sampled_hash for i, source in enumerate(sources)}
+    inputs |= {f"contamination {i + 1}": text_hash(path) for i, path in enumerate(config.contamination)}
+    if table := config.wikitext.templates:
+        templates_of(config.language, table)  # a table with a fault is refused before anything is made
+        inputs["templates"] = sha256(table)
+    return Identity("corpus", VERSION, settings(config), inputs)
+
+
+def _make(
+    config: CorpusConfig, sources: list[Source], draft: Path, log: Log, executor: Executor, share: Share
+) -> dict[str, Any]:
+    """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
+    found = [make_parts(config, source, n, folder, log, executor, share) for n, source in enumerate(sources)]
+    share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
     for leftover in draft.rglob(".*.tmp"):  # of a killed run
         leftover.unlink(missing_ok=True)
-    workers = config.workers or default_workers()
-    made = [make_parts(config, source, number, folder, workers, log) for number, source in enumerate(sources)]
-    totals = sum((parts.counts for parts in made), Counter[str]())
-    commonest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-    dropped = {key.removeprefix("dropped."): n for key, n in commonest if key.startswith("dropped.")}
-    paths = [path for parts in made for path in parts.paths]
-    tasks = buckets(paths, totals["documents"] - sum(dropped.values()), folder) if config.deduplicate else []
-    run_tasks(find_duplicates, tasks, workers, "corpus")
-    found = plan(paths, tasks, config.shard_bytes, shards)
-    if not found.documents:
-        raise _nothing_kept(totals, dropped, config)
-    run_tasks(write_shard, found.shards, workers, "corpus")
-    return _counts(made, totals, dropped, found)
+    made = [gather(config, source, paths, log) for source, paths in zip(sources, found, strict=True)]
+    parts = _settle(config, made, folder, executor)
+    counts = _counts(made)
+    if not counts["kept"]:
+        raise _nothing_kept(counts, config)
+    laid = plan(parts, config.shard_bytes, config.shards, shards)
+    executor.map(write_shard, laid, "corpus")
+    if config.filter.keep_dropped:
+        gather_dropped(parts, draft / DROPPED, set_aside)
+    texts = [shard.files[0] for shard in laid]
+    leaks = check_files(config.contamination, texts, folder, executor, spaced=_spaced(config))
+    return {**counts, "shards": len(laid), "contamination": leaks}
 
 
-def _counts(made: list[Parts], totals: Counter[str], dropped: dict[str, int], found: Plan) -> dict[str, Any]:
+def _spaced(config: CorpusConfig) -> bool:
+    """Whether the language puts spaces between words."""
+    return shortest_word(config.language) > 1
+
+
+def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
+    """Decide what becomes of each document; returns the parts of all sources."""
+    parts = tuple(path for each in made for path in each.paths)
+    repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=_spaced(config))
+    fewest = config.filter.min_sentences if config.filter.enabled else 1
+    weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
+    tasks = (
+        SettlePart(part, number, repeated, fewest, weight, config.seed)
+        for number, (part, weight) in enumerate(zip(parts, weights, strict=True))
+    )
+    executor.map(settle_part, tasks, "corpus")
+    return parts
+
+
+def _counts(made: list[Parts]) -> dict[str, Any]:
+    """What extraction and settling counted, altogether and by source."""
+    read = sum((parts.counts for parts in made), Counter[str]())
+    tallies = [tally(parts.paths) for parts in made]
+    commonest = sorted(read.items(), key=lambda item: (-item[1], item[0]))
+    dropped, removed, masked = (
+        {key.removeprefix(prefix): n for key, n in commonest if key.startswith(prefix)}
+        for prefix in ("dropped.", "removed.", "masked.")
+    )
     return {
-        **{key: totals[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
+        **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
         "dropped": dropped,
         "reasons": {name: REASONS[name].meaning for name in dropped},
-        "duplicates": found.duplicates,
-        "kept": found.documents,
-        "sentences": found.sentences,
-        "words": found.words,
-        "text_bytes": found.bytes,
-        "shards": len(found.shards),
-        "source_bytes": totals["source_bytes"],
-        "sources": [parts.facts for parts in made],
+        "removed_paragraphs": removed,
+        "masked": masked,
+        **{key: sum(each[key] for each in tallies) for key in tallies[0]},
+        "source_bytes": read["source_bytes"],
+        "sources": [
+            {**parts.facts, "pages": parts.counts["pages"], "documents": parts.counts["documents"], **each}
+            for parts, each in zip(made, tallies, strict=True)
+        ],
     }
 
 
-def _nothing_kept(totals: Counter[str], dropped: dict[str, int], config: CorpusConfig) -> SourceError:
+def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
+    dropped = counts["dropped"]
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
     remedy = REASONS[next(iter(dropped), "empty")].remedy
+    named = ", ".join(shown(source.path) for source in config.source)
     return SourceError(
-        f"no document is left of {totals['documents']:,} in {', '.join(config.sources)} ({totals['pages']:,} pages, "
-        f"{totals['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely {remedy}."
+        f"no document is left of {counts['documents']:,} in {named} ({counts['pages']:,} pages, "
+        f"{counts['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely {remedy}."
     )

@@ -1,34 +1,29 @@
-"""The final shards: the kept documents in source order, cut by a count of uncompressed text bytes.
+"""The final shards: the kept documents in source order, cut into runs of about equally many sentences.
 
-Document k lies in the shard floor(bytes of the kept documents before k / shard_bytes), so neither the pieces of the
-sources nor the number of workers leaves a trace in the files.
+Document k lies in the shard floor(sentences before it x shards / all sentences), so neither the pieces of the sources
+nor the number of workers leaves a trace in the files. Copies of a document stay together.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
-from bertwright.corpus.dedup.exact import Bucket, dropped_rows
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, unpacked
+from bertwright.corpus.settle import LEFT, SETTLED
 from bertwright.corpus.text import FACTS, TEXT
 
 _LEVEL = 6
-
-
-@dataclass(frozen=True)
-class Slice:
-    """Kept documents of one part: the rows, and the parts' files (without suffix)."""
-
-    part: Path
-    number: int
-    first: int
-    """Bytes of kept text before this part."""
 
 
 @dataclass(frozen=True)
@@ -39,77 +34,103 @@ class Shard:
     """Its place among the shards."""
     start: int
     stop: int
-    """Kept documents that begin in [start, stop) of the corpus's text bytes are in it."""
-    slices: tuple[Slice, ...]
-    buckets: tuple[Bucket, ...]
+    """Documents with so many sentences of the corpus before them, `stop` excluded, are in it."""
+    parts: tuple[tuple[Path, int], ...]
+    """Where they lie, without suffix, and the sentences of the corpus before each part."""
     folder: Path
 
-
-@dataclass(frozen=True)
-class Plan:
-    """Which documents go where, and how much there is."""
-
-    shards: list[Shard]
-    documents: int
-    duplicates: int
-    sentences: int
-    words: int
-    bytes: int
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Its text and its facts."""
+        stem = self.folder / f"{self.number:05d}"
+        return stem.with_suffix(TEXT), stem.with_suffix(FACTS)
 
 
-def plan(parts: list[Path], buckets: list[Bucket], shard_bytes: int, folder: Path) -> Plan:
-    """Lay the kept documents of all parts end to end and cut them into shards; reads one part's rows at a time."""
-    totals = np.zeros(3, np.int64)
-    documents = duplicates = 0
-    members: dict[int, list[Slice]] = {}
-    for number, part in enumerate(parts):
-        rows = np.load(part.with_suffix(".npy"), allow_pickle=False)
-        kept = np.delete(rows, dropped_rows(buckets, number))
-        piece = Slice(part, number, int(totals[0]))
-        for shard in np.unique(_starts(kept["bytes"], piece.first) // shard_bytes):
-            members.setdefault(int(shard), []).append(piece)
-        totals += [kept[name].sum() for name in ("bytes", "sentences", "words")]
-        documents, duplicates = documents + len(kept), duplicates + len(rows) - len(kept)
-    shards = [
-        Shard(i, k * shard_bytes, (k + 1) * shard_bytes, tuple(members[k]), tuple(buckets), folder)
-        for i, k in enumerate(sorted(members))
-    ]
-    size, sentences, words = map(int, totals)
-    return Plan(shards, documents, duplicates, sentences, words, size)
+def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: Path) -> list[Shard]:
+    """Lay the documents end to end and cut them into `count` shards, or as many as `shard_bytes` each ask for.
+
+    Reads one part's rows at a time. A `DataError` where there are not documents enough to begin every shard.
+    """
+    sizes = [_totals(part) for part in parts]
+    sentences, size = (sum(column) for column in zip(*sizes, strict=True))
+    shards = count or -(-size // shard_bytes)
+    members: dict[int, list[tuple[Path, int]]] = {}
+    first = 0
+    for part, (mine, _) in zip(parts, sizes, strict=True):
+        rows = np.load(part.with_suffix(SETTLED))
+        places = _starts(rows, first)[rows["copies"] > 0] * shards // sentences
+        for shard in np.unique(places).tolist():
+            members.setdefault(shard, []).append((part, first))
+        first += mine
+    if count and len(members) < count:
+        raise DataError(
+            f"corpus.shards={count} cannot be filled: the {sentences:,} sentences left are in too few documents, which "
+            f"are never cut. Ask for {len(members)} or fewer, or leave the key out."
+        )
+    bounds = [-(-k * sentences // shards) for k in range(shards + 1)]
+    return [Shard(i, bounds[k], bounds[k + 1], tuple(members[k]), folder) for i, k in enumerate(sorted(members))]
 
 
 def write_shard(shard: Shard) -> None:
     """Write the text and the facts of one shard, unless both are there."""
-    text, facts = (shard.folder / f"{shard.number:05d}{suffix}" for suffix in (TEXT, FACTS))
-    if text.is_file() and facts.is_file():
+    if all(path.is_file() for path in shard.files):
         return
     compressors = [zstandard.ZstdCompressor(level=_LEVEL).compressobj() for _ in range(2)]
     done: tuple[list[bytes], list[bytes]] = ([], [])
-    for document in _documents(shard):
-        for compressor, blocks, data in zip(compressors, done, document, strict=True):
-            blocks.append(compressor.compress(data))
-    for path, compressor, blocks in zip((text, facts), compressors, done, strict=True):
+    for part, first in shard.parts:
+        for document in _documents(part, first, shard):
+            for compressor, blocks, data in zip(compressors, done, document, strict=True):
+                blocks.append(compressor.compress(data))
+    for path, compressor, blocks in zip(shard.files, compressors, done, strict=True):
         write_atomic(path, b"".join([*blocks, compressor.flush()]))
 
 
-def _starts(sizes: NDArray[np.int64], first: int) -> NDArray[np.int64]:
-    """Where each document begins, given its size and where the first one does."""
-    return first + np.cumsum(sizes) - sizes
+def _totals(part: Path) -> tuple[int, int]:
+    """Sentences and bytes of a part in the corpus, copies included."""
+    rows = np.load(part.with_suffix(SETTLED))
+    return int((rows["copies"] * rows["sentences"]).sum()), int((rows["copies"] * rows["bytes"]).sum())
 
 
-def _documents(shard: Shard) -> Iterator[tuple[bytes, bytes]]:
-    """The text and the line of facts of each document of the shard."""
-    for piece in shard.slices:
-        rows = np.load(piece.part.with_suffix(".npy"), allow_pickle=False)
-        kept = np.delete(np.arange(len(rows)), dropped_rows(list(shard.buckets), piece.number))
-        starts = _starts(rows["bytes"][kept], piece.first)
-        mine = kept[(starts >= shard.start) & (starts < shard.stop)]
-        text = _unpacked(piece.part.with_suffix(TEXT))
-        lines = _unpacked(piece.part.with_suffix(FACTS)).splitlines(keepends=True)
-        offsets = _starts(rows["bytes"], 0)
-        for row in mine.tolist():
-            yield text[offsets[row] : offsets[row] + rows["bytes"][row]], lines[row]
+def _starts(rows: NDArray[np.void], first: int) -> NDArray[np.int64]:
+    """The sentences of the corpus before each document."""
+    sentences = rows["copies"] * rows["sentences"]
+    starts: NDArray[np.int64] = first + np.cumsum(sentences) - sentences
+    return starts
 
 
-def _unpacked(path: Path) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
+    """The text and the line of facts of each document of one part that is in the shard, all copies."""
+    rows, documents, paragraphs, left = (
+        np.load(part.with_suffix(suffix)) for suffix in (SETTLED, DOCUMENTS, PARAGRAPHS, LEFT)
+    )
+    starts = _starts(rows, first)
+    mine = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))
+    text = unpacked(part.with_suffix(TEXT))
+    lines = unpacked(part.with_suffix(FACTS)).splitlines(keepends=True)
+    ends = np.cumsum(documents["paragraphs"])
+    # A paragraph begins after all paragraphs before it and the blank lines of the documents before its own.
+    blank_lines = np.repeat(np.arange(len(documents)), documents["paragraphs"])
+    begins = np.cumsum(paragraphs["bytes"]) - paragraphs["bytes"] + blank_lines
+    for row in mine.tolist():
+        own = slice(ends[row] - documents["paragraphs"][row], ends[row])
+        kept, line = left[own], lines[row]
+        pieces = zip(begins[own][kept].tolist(), paragraphs["bytes"][own][kept].tolist(), strict=True)
+        body = b"".join(text[begin : begin + size] for begin, size in pieces) + b"\n"
+        if not kept.all():
+            line = _without(line, paragraphs["sentences"][own], kept)
+        yield body * int(rows["copies"][row]), line * int(rows["copies"][row])
+
+
+def _without(line: bytes, sentences: NDArray[np.int32], kept: NDArray[np.bool_]) -> bytes:
+    """The facts of a document of which only the `kept` paragraphs, with so many sentences each, are left.
+
+    A heading goes where nothing of its section is left.
+    """
+    facts: dict[str, Any] = json.loads(line)
+    before = np.concatenate([[0], np.cumsum(np.repeat(kept, sentences))]).tolist()
+    facts["paragraphs"] = [before[start] for start, stays in zip(facts["paragraphs"], kept, strict=True) if stays]
+    sections = pairwise([*facts["headings"], [len(before) - 1, ""]])
+    facts["headings"] = [
+        [before[start], title] for (start, title), (stop, _) in sections if before[stop] > before[start]
+    ]
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import zstandard
 
@@ -20,9 +21,14 @@ def shard_names(artifact: Artifact) -> list[str]:
 
 
 def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
-    """The documents of one shard, each a list of its sentences; the last needs no blank line after it."""
+    """The documents of one shard, each a list of its sentences."""
+    return documents_in(artifact.file(shard_name))
+
+
+def documents_in(shard: Path) -> Iterator[list[str]]:
+    """The documents of a shard's file; the last needs no blank line after it."""
     document: list[str] = []
-    for line in _lines(artifact, shard_name):
+    for line in _lines(shard):
         if line == "\n":
             yield document
             document = []
@@ -39,8 +45,8 @@ def sentences(artifact: Artifact) -> Iterator[str]:
             yield from document
 
 
-def _lines(artifact: Artifact, name: str) -> Iterator[str]:
-    with artifact.file(name).open("rb") as handle:
+def _lines(shard: Path) -> Iterator[str]:
+    with shard.open("rb") as handle:
         stream = zstandard.ZstdDecompressor().stream_reader(handle)
         with io.TextIOWrapper(stream, encoding="utf-8", newline="\n") as lines:
             yield from lines

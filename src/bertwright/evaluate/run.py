@@ -25,6 +25,7 @@ from bertwright.model.bert import BertForPreTraining
 from bertwright.model.device import resolve_device
 from bertwright.model.saved import load_model
 from bertwright.model.scores import score
+from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 VERSION = 2
@@ -57,6 +58,7 @@ def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> 
 def _make(
     config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
 ) -> dict[str, Any]:
+    refuse_other_vocabulary(train, vocab)
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
     most = config.max_sequences or None
     batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))

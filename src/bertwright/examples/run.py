@@ -14,16 +14,18 @@ from typing import Any
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.errors import DataError
-from bertwright.core.files import make_folder, write_json
+from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.core.tasks import default_workers, run_tasks
+from bertwright.core.ranks import WHOLE, Share
+from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.join import join
+from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, prepare_shard
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 2
+VERSION = 3
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
@@ -35,11 +37,18 @@ def run(
     vocab: Artifact,
     out: Path,
     log: Log = SILENT,
+    executor: Executor | None = None,
+    share: Share = WHOLE,
 ) -> Artifact:
-    """The examples artifact at `out`: the token store, and plans for each of `sets`."""
+    """The examples artifact at `out`: the token store, and plans for each of `sets`.
+
+    Shards are prepared by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
+    the whole and another process completes the stage.
+    """
     sets = _distinct(sets)
     found = identity(config, sets, {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint})
-    return build(out, found, log, lambda draft: _make(config, sets, corpus, vocab, draft, log))
+    with executor or Pool(config.workers) as pool:
+        return build(out, found, log, lambda draft: _make(config, sets, corpus, vocab, draft, log, pool, share))
 
 
 def identity(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str]) -> Identity:
@@ -53,7 +62,14 @@ def _distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
 
 
 def _make(
-    config: ExamplesConfig, sets: tuple[PlanSet, ...], corpus: Artifact, vocab: Artifact, draft: Path, log: Log
+    config: ExamplesConfig,
+    sets: tuple[PlanSet, ...],
+    corpus: Artifact,
+    vocab: Artifact,
+    draft: Path,
+    log: Log,
+    executor: Executor,
+    share: Share,
 ) -> dict[str, Any]:
     names = shard_names(corpus)
     parts = make_folder(draft / ".parts")
@@ -61,21 +77,24 @@ def _make(
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (corpus, vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, *shared) for number, name in enumerate(names)]
+    mine = [task for task in tasks if share.owns(task.number)]
     done = 0
 
-    def report(_: dict[str, Any]) -> None:
+    def report(_: None) -> None:
         nonlocal done
         done += 1
-        log.progress("examples", done, len(tasks), "shards")
+        log.progress("examples", done, len(mine), "shards")
 
-    facts = run_tasks(prepare_shard, tasks, config.workers or default_workers(), "examples", report)
-    counts = join(draft, parts, facts)
+    executor.map(prepare_shard, mine, "examples", report)
+    share.complete("examples", draft, [task.facts for task in tasks])
+    counts = join(draft, parts, [read_json(task.facts) for task in tasks])
     _check(counts, config)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
         log.say(f"examples: scores on {heldout} held-out documents will be rough; a larger examples.heldout helps")
-    return {"vocabulary": vocabulary["hash"], "shards": len(names), **counts}
+    leaked = heldout_contamination(draft / "store", load_tokenizer(vocab).vocabulary)
+    return {"vocabulary": vocabulary["hash"], "shards": len(names), **counts, "heldout_contamination": leaked}
 
 
 def _vocabulary(vocab: Artifact) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.files import make_folder, read_json, write_atomic, write_json
+from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.store import (
@@ -45,18 +45,20 @@ class ShardTask:
     sets: tuple[PlanSet, ...]
     vocabulary_size: int
 
+    @property
+    def facts(self) -> Path:
+        """The file that is written last; it says what the parts hold: `{split: {counts, rows by set}}`."""
+        return self.parts / f"{self.number:05}.json"
 
-def prepare_shard(task: ShardTask) -> dict[str, Any]:
-    """Write the shard's parts, unless they are there; returns what they hold: `{split: {counts, rows by set}}`."""
-    finished = task.parts / f"{task.number:05}.json"
-    if not finished.exists():
+
+def prepare_shard(task: ShardTask) -> None:
+    """Write the shard's parts, unless they are there."""
+    if not task.facts.exists():
         documents = _tokenised(task)
         heldout = is_heldout(documents.hashes, task.config.heldout)
         members: dict[Split, NDArray[np.bool_]] = {"train": ~heldout, "heldout": heldout}
         facts = {split: _write_split(task, split, subset(documents, member)) for split, member in members.items()}
-        write_json(finished, facts)
-    result: dict[str, Any] = read_json(finished)
-    return result
+        write_json(task.facts, facts)
 
 
 def _tokenised(task: ShardTask) -> Documents:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,11 +12,43 @@ from bertwright.core.config import Section
 DEFAULT_SIZE = 30_000
 
 
+class WordPieceConfig(Section):
+    """The trainer of the `tokenizers` library: byte-pair merges of characters and their ## forms."""
+
+    kind: Literal["wordpiece"] = "wordpiece"
+    """Names this trainer."""
+    min_frequency: int = Field(2, ge=1)
+    """How often a pair of pieces must occur in the sample before it is joined (occurrences)."""
+
+
+class SentencePieceConfig(Section):
+    """SentencePiece, converted to WordPiece as TurkuNLP's sent2wordpiece does; needs `bertwright[sentencepiece]`."""
+
+    kind: Literal["sentencepiece"] = "sentencepiece"
+    """Names this trainer."""
+    model: Literal["bpe", "unigram"] = "bpe"
+    """SentencePiece's `model_type`: byte-pair merges, or the unigram language model (slower)."""
+    input_sentence_size: int = Field(100_000_000, ge=0)
+    """Most sentences that are trained on; 0: any number."""
+    shuffle: bool = True
+    """Whether these come, by whole documents, from everywhere in the corpus (`shuffle_input_sentence`), not from the
+    beginning of the sample. SentencePiece's own drawing is not used: it differs from run to run."""
+    character_coverage: float = Field(0.9999, gt=0, le=1)
+    """Share of the characters' occurrences whose characters SentencePiece learns; rarer ones are left out."""
+    add_characters: bool = True
+    """Whether the characters that `alphabet` keeps become entries, with their ## forms, in the place of the rarest
+    pieces (`size` stays). Without them words with a rarer character are [UNK], as in the original."""
+
+
+TrainerConfig = Annotated[WordPieceConfig | SentencePieceConfig, Field(discriminator="kind")]
+
+
 class VocabConfig(Section):
     """Which vocabulary, and what is done to the text before it is looked up."""
 
     size: int | None = Field(DEFAULT_SIZE, ge=100, le=2**31 - 1)
-    """Entries of the trained vocabulary, special and unused ones included; left out when `file` is given."""
+    """Entries of the trained vocabulary, special and unused ones included; left out when `file` is given. With
+    SentencePiece it asks for size - unused - 1 pieces: 32,101 with 100 unused is the 32,000 of sent2wordpiece."""
 
     file: Path | None = None
     """A finished vocab.txt (UTF-8, one entry a line) to use instead of training one."""
@@ -27,14 +59,22 @@ class VocabConfig(Section):
     strip_accents: bool = False
     """Remove combining accents (á becomes a). Says nothing about case."""
 
-    min_frequency: int = Field(2, ge=1)
-    """How often a pair of pieces must occur in the corpus before it is joined (occurrences)."""
+    trainer: TrainerConfig = WordPieceConfig()
+    """What makes the entries."""
 
     alphabet: int = Field(1000, ge=1)
     """Characters kept as entries, commonest first, at most a quarter of `size`; rarer ones become [UNK]."""
 
     unused: int = Field(0, ge=0)
     """Entries [unused0], [unused1], ... kept free for later use, as in the published BERT vocabularies."""
+
+    sample_bytes: int = Field(150_000_000, ge=1)
+    """Text that the entries are learnt from, in bytes: of a larger corpus about this much is drawn, document by
+    document. WordPiece takes 1 kB of memory per distinct word in it (1.1 GB for 150 MB of Hungarian), SentencePiece's
+    unigram model also 20 bytes per byte."""
+
+    seed: int = Field(12345, ge=0)
+    """Decides which documents are drawn."""
 
     @model_validator(mode="before")
     @classmethod

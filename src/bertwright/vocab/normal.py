@@ -7,7 +7,11 @@ one switch did both (and could not be turned off in NVIDIA's example builder).
 
 from __future__ import annotations
 
+from functools import cache
+
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from bertwright.vocab.split import WordSplitter
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -19,6 +23,12 @@ def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:
         clean_text=True, handle_chinese_chars=True, lowercase=lower_case, strip_accents=strip_accents
     )
     return normalizers.Sequence([normalizers.NFC(), bert])
+
+
+@cache
+def bert_splitter(lower_case: bool, strip_accents: bool) -> WordSplitter:
+    """What cuts text into BERT's words under these settings."""
+    return WordSplitter(normalizer(lower_case, strip_accents), pre_tokenizers.BertPreTokenizer())
 
 
 def build_tokenizer(entries: list[str], lower_case: bool, strip_accents: bool) -> Tokenizer:

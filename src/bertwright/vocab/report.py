@@ -1,61 +1,99 @@
-"""How well a vocabulary fits a text, measured on a bounded sample."""
+"""How well a vocabulary fits a text, in all and by script."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bertwright.core.artifact import Artifact
-from bertwright.corpus.text import read_documents, shard_names
-from bertwright.vocab.normal import CONTINUATION, UNK, build_tokenizer
+from bertwright.vocab.match import Matcher
+from bertwright.vocab.normal import CONTINUATION, UNK, bert_splitter
+from bertwright.vocab.split import count_words
 
-SAMPLE_CHARACTERS = 2_000_000
-
-
-def sample(corpus: Artifact, characters: int = SAMPLE_CHARACTERS) -> list[str]:
-    """Sentences from the beginning of every shard, about `characters` in all."""
-    names = shard_names(corpus)
-    share = characters // max(1, len(names))
-    return [sentence for name in names for sentence in _first(read_documents(corpus, name), share)]
+SHOWN_SHARE = 1e-4
 
 
-def measure(entries: list[str], lower_case: bool, strip_accents: bool, sentences: list[str]) -> dict[str, float | int]:
+def measure(entries: list[str], lower_case: bool, strip_accents: bool, sentences: Iterable[str]) -> dict[str, Any]:
     """Fertility and unknown words of `sentences`; a word is a run of letters or one punctuation mark.
 
-    `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK],
-    `single_character_rate` the share of tokens that are one character, and `unused_rate` the
-    share of entries that the sample never used.
+    `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK], `single_character_rate` the
+    share of tokens that are one character, and `unused_rate` the share of entries that the text never used. `scripts`
+    says the same by script, commonest first: a word's and an entry's script is that of its first letter.
     """
-    tokenizer = build_tokenizer(entries, lower_case, strip_accents)
-    unknown, used = entries.index(UNK), np.zeros(len(entries), np.int64)
-    words = 0
-    remaining = iter(sentences)
-    while batch := list(islice(remaining, 2000)):
-        encodings = tokenizer.encode_batch(batch, add_special_tokens=False)
-        ids = np.fromiter((i for encoding in encodings for i in encoding.ids), np.int64)
-        used += np.bincount(ids, minlength=len(entries))
-        words += sum(len(set(encoding.word_ids)) for encoding in encodings)
-    tokens = int(used.sum())
-    single = np.array([len(entry.removeprefix(CONTINUATION)) == 1 for entry in entries])
+    sentences = list(sentences)
+    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
+    occurrences = np.fromiter(words.values(), np.int64, len(words))
+    tokens, unknown, single, used = _tokenised(entries, list(words), occurrences)
+    columns = np.stack([occurrences, occurrences * tokens, occurrences * unknown, occurrences * single])
     return {
         "entries": len(entries),
         "sample_sentences": len(sentences),
-        "sample_words": words,
-        "sample_tokens": tokens,
-        "fertility": round(tokens / max(1, words), 4),
-        "unknown_rate": round(int(used[unknown]) / max(1, words), 6),
-        "single_character_rate": round(int(used[single].sum()) / max(1, tokens), 4),
-        "unused_rate": round(float(np.mean(used == 0)), 4),
+        "sample_words": int(occurrences.sum()),
+        "sample_tokens": int(columns[1].sum()),
+        **_rates(columns.sum(1), used),
+        "scripts": _by_script(entries, list(words), columns, used),
     }
 
 
-def _first(documents: Iterable[list[str]], characters: int) -> Iterable[str]:
-    taken = 0
-    for document in documents:
-        for sentence in document:
-            if taken >= characters:
-                return
-            taken += len(sentence)
-            yield sentence
+def usage(entries: list[str], lower_case: bool, strip_accents: bool, sentences: Iterable[str]) -> Counter[str]:
+    """How often each entry occurs in the tokenised sentences; those that never do are left out."""
+    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
+    *_, used = _tokenised(entries, list(words), np.fromiter(words.values(), np.int64, len(words)))
+    return Counter({entries[i]: int(used[i]) for i in np.flatnonzero(used)})
+
+
+def script(word: str) -> str:
+    """The script of the first letter by its Unicode name, as "Latin"; without letters "digits" or "other marks"."""
+    letter = next(filter(str.isalpha, word), "")
+    if letter:
+        return unicodedata.name(letter, "unnamed").split()[0].split("-")[0].capitalize()
+    return "digits" if any(map(str.isdigit, word)) else "other marks"
+
+
+def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str]]:
+    """For each script of a report its name and its figures in words."""
+    for name, row in scripts.items():
+        rates = f"{row['fertility']} tokens a word, {row['unknown_rate']:.2%} unknown"
+        single = f"{row['single_character_rate']:.1%} of tokens one character"
+        yield name, f"{row['words']:,} words, {rates}, {single}; {row['entries']:,} entries, {row['unused']:,} unused"
+
+
+def _tokenised(entries: list[str], words: list[str], occurrences: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """For each word its tokens, whether it is unknown, its one-character tokens; and how often each entry occurs."""
+    pieces, ends = Matcher({entry: i for i, entry in enumerate(entries)})(words)
+    tokens = np.diff(ends, prepend=0)
+    is_single = np.array([len(entry.removeprefix(CONTINUATION)) == 1 for entry in entries])
+    singles = np.append(0, np.cumsum(is_single[pieces]))
+    unknown = pieces[ends - tokens] == entries.index(UNK)
+    used = np.bincount(pieces, np.repeat(occurrences, tokens), len(entries)).astype(np.int64)
+    return tokens, unknown.astype(np.int64), singles[ends] - singles[ends - tokens], used
+
+
+def _by_script(
+    entries: list[str], words: list[str], columns: NDArray[np.int64], used: NDArray[np.int64]
+) -> dict[str, dict[str, float]]:
+    of_words, of_entries = (np.array([script(text) for text in texts]) for texts in (words, entries))
+    bracketed = np.array([entry.startswith("[") and len(entry) > 1 for entry in entries])
+    sums = {str(name): columns[:, of_words == name].sum(1) for name in np.unique(of_words)}
+    found: dict[str, dict[str, float]] = {}
+    for name, row in sorted(sums.items(), key=lambda item: (-item[1][0], item[0])):
+        if row[0] < SHOWN_SHARE * columns[0].sum():
+            break
+        mine = used[(of_entries == name) & ~bracketed]
+        rates = _rates(row, mine)
+        found[name] = {"words": int(row[0]), **rates, "entries": len(mine), "unused": int((mine == 0).sum())}
+    return found
+
+
+def _rates(row: NDArray[np.int64], used: NDArray[np.int64]) -> dict[str, float]:
+    words, tokens, unknown, single = (int(value) for value in row)
+    return {
+        "fertility": round(tokens / max(1, words), 4),
+        "unknown_rate": round(unknown / max(1, words), 6),
+        "single_character_rate": round(single / max(1, tokens), 4),
+        "unused_rate": round(float(np.mean(used == 0)), 4) if len(used) else 0.0,
+    }

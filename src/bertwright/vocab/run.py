@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from bertwright.core.config import what
 from bertwright.core.errors import DataError
 from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.corpus.text import sentences as corpus_sentences
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import TrainerConfig, VocabConfig
 from bertwright.vocab.given import check_fit, read_vocabulary
-from bertwright.vocab.normal import build_tokenizer
-from bertwright.vocab.report import measure, sample
+from bertwright.vocab.normal import bert_splitter, build_tokenizer
+from bertwright.vocab.report import measure
+from bertwright.vocab.sample import Sample, first_sentences
+from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece
+from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
-VERSION = 1
+VERSION = 2
 
 
 def run(config: VocabConfig, corpus: Artifact, out: Path, log: Log = SILENT) -> Artifact:
@@ -45,22 +48,48 @@ def _content(file: Path) -> str:
 
 
 def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[str, Any]:
-    sentences = sample(corpus)
-    if not any(sentence.strip() for sentence in sentences):
+    measured = first_sentences(corpus)
+    if not any(sentence.strip() for sentence in measured):
         raise DataError(f"{corpus.path} has no sentences. Look at its drop reasons, or give another corpus.source.")
+    trained: dict[str, Any] = {}
     if config.file is not None:
         entries = read_vocabulary(config.file)
-        check_fit(entries, config, sentences)
+        check_fit(entries, config, measured)
     else:
-        log.say(f"vocab: training {config.size:,} WordPiece entries")
-        entries = train_wordpiece(config, lambda: corpus_sentences(corpus))
+        sample = Sample(corpus, config.sample_bytes, config.seed, _most_sentences(config.trainer))
+        of = "the corpus" if sample.share == 1 else f"{sample.share:.1%} of the corpus's documents"
+        log.say(f"vocab: training {config.size:,} entries ({config.trainer.kind}) on {of}")
+        entries = train_entries(config, sample.sentences())
+        trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
     text = "".join(f"{entry}\n" for entry in entries).encode()
     write_atomic(draft / "vocab.txt", text)
     tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
     write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
-    report = measure(entries, config.lower_case, config.strip_accents, sentences)
+    report = {**measure(entries, config.lower_case, config.strip_accents, measured), "trained_on": trained}
     write_json(draft / "report.json", report)
     vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
     fit = f"{report['fertility']} tokens a word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
     return {**report, "vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
+
+
+def _most_sentences(trainer: TrainerConfig) -> int:
+    """The documents are drawn so that SentencePiece, whose own drawing differs from run to run, need not draw."""
+    return trainer.input_sentence_size if trainer.kind == "sentencepiece" and trainer.shuffle else 0
+
+
+def train_entries(config: VocabConfig, sentences: Iterable[str]) -> list[str]:
+    """The entries that the configured trainer learns from `sentences`, which are read once."""
+    splitter, trainer = bert_splitter(config.lower_case, config.strip_accents), config.trainer
+    if trainer.kind == "wordpiece":
+        return train_wordpiece(config, trainer, count_words(sentences, splitter))
+    words: Counter[str] = Counter()
+
+    def texts() -> Iterator[str]:
+        for sentence in sentences:
+            split = splitter.words(sentence)
+            words.update(split)
+            yield " ".join(split)
+
+    learnt = to_wordpiece(train_sentencepiece(config, trainer, texts()))
+    return lay_out(config, trainer.add_characters, learnt, words)

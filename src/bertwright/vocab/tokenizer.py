@@ -7,9 +7,12 @@ nothing. Special tokens are not recognised in running text: an article that quot
 
 from __future__ import annotations
 
-import json
+from array import array
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count, islice
 from pathlib import Path
+from unicodedata import is_normalized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,44 +20,49 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
+from bertwright.vocab.match import Matcher
 from bertwright.vocab.normal import CONTINUATION, SPECIALS
+from bertwright.vocab.split import WordSplitter
 
-CACHED_WORDS = 1 << 19
+CACHED_WORDS = 1 << 20
+_APART = (
+    {mark: f" {mark}" for mark in ",.;:!?)]”»…"}
+    | {mark: f"{mark} " for mark in "([„«"}
+    | {mark: f" {mark} " for mark in "-'\"“’"}
+)
+_END = "\n"
 
 
 class Tokenizer:
-    """WordPiece ids of sentences through a word cache of at most `cached_words` entries (about 100 bytes each)."""
+    """WordPiece ids of sentences through a word cache.
+
+    The cache is emptied before a call when it holds more than `cached_words` words (about 200 bytes each).
+    """
 
     vocabulary: list[str]
     """The entries, by id."""
     continuation: NDArray[np.bool_]
     """[V] which entries continue a word (##)."""
-    _number: dict[str, int]
-    _starts: NDArray[np.int64]
-    _counts: NDArray[np.int64]
-    _pieces: NDArray[np.uint32]
 
     def __init__(self, fast: FastTokenizer, cached_words: int = CACHED_WORDS) -> None:
-        ids = fast.get_vocab(with_added_tokens=True)
-        self.vocabulary = sorted(ids, key=ids.__getitem__)
-        self.continuation = np.array([entry.startswith(CONTINUATION) for entry in self.vocabulary])
-        self._ids = ids
-        self._fast = _without_special_tokens(fast)
+        self._ids = fast.get_vocab(with_added_tokens=True)
+        self.vocabulary = sorted(self._ids, key=self._ids.__getitem__)
+        self._splitter = WordSplitter(fast.normalizer, fast.pre_tokenizer)
+        self._match = Matcher(self._ids)
+        self.continuation = self._match.continuation
         self._limit = cached_words
         self._forget()
 
     def encode_sentences(self, sentences: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """All ids one after another, and the number of ids of each sentence; no [CLS] or [SEP]."""
-        split = [sentence.split(" ") for sentence in sentences]
-        words = [word for sentence in split for word in sentence]
-        self._learn(words)
-        numbers = np.fromiter(map(self._number.__getitem__, words), np.int64, len(words))
-        counts = self._counts[numbers]
+        if len(self._number) > self._limit:
+            self._forget()
+        numbers = self._numbers(_spaced(sentences).split(" "))
+        starts, counts = (np.frombuffer(column, np.int64)[numbers] for column in (self._starts, self._counts))
         ends = np.cumsum(counts)
-        source = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self._starts[numbers] - (ends - counts), counts)
-        sentence_ends = np.cumsum([len(sentence) for sentence in split], dtype=np.int64)
-        token_ends = np.concatenate([[0], ends])[np.concatenate([[0], sentence_ends]).astype(np.int64)]
-        return self._pieces[source], np.diff(token_ends)
+        source = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+        lengths = np.diff(ends[numbers == self._number.get(_END)], prepend=0)
+        return np.frombuffer(self._pieces, np.uint32)[source], lengths
 
     def ids(self, entry: str) -> int:
         """The id of an entry such as "[MASK]"."""
@@ -75,27 +83,24 @@ class Tokenizer:
                 words.append(entry)
         return " ".join(words)
 
+    def _numbers(self, words: list[str]) -> NDArray[np.int64]:
+        """The place of each word in the cache; new words are learnt."""
+        known = len(self._number)
+        numbers = np.fromiter(map(self._number.__getitem__, words), np.int64, len(words))
+        if new := len(self._number) - known:
+            self._learn(list(islice(reversed(self._number), new))[::-1])
+        return numbers
+
     def _learn(self, words: list[str]) -> None:
-        distinct = dict.fromkeys(words)
-        new = [word for word in distinct if word not in self._number]
-        if len(self._number) + len(new) > self._limit:
-            self._forget()
-            new = list(distinct)
-        if not new:
-            return
-        pieces = [encoding.ids for encoding in self._fast.encode_batch_fast(new, add_special_tokens=False)]
-        counts = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        first = len(self._number)
-        self._number.update(zip(new, range(first, first + len(new)), strict=True))
-        self._starts = np.concatenate([self._starts, len(self._pieces) + np.cumsum(counts) - counts])
-        self._counts = np.concatenate([self._counts, counts])
-        flat = np.fromiter((i for ids in pieces for i in ids), np.uint32, int(counts.sum()))
-        self._pieces = np.concatenate([self._pieces, flat])
+        pieces, ends = self._match(self._splitter.lines(words))
+        counts = np.diff(ends, prepend=0)
+        self._starts.frombytes((len(self._pieces) + ends - counts).tobytes())
+        self._counts.frombytes(counts.tobytes())
+        self._pieces.frombytes(pieces.tobytes())
 
     def _forget(self) -> None:
-        self._number = {}
-        self._starts = self._counts = np.zeros(0, np.int64)
-        self._pieces = np.zeros(0, np.uint32)
+        self._number = defaultdict[str, int](count().__next__)
+        self._starts, self._counts, self._pieces = array("q"), array("q"), array("I")
 
 
 def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
@@ -104,8 +109,16 @@ def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
     return Tokenizer(FastTokenizer.from_file(str(artifact.file("tokenizer.json"))))
 
 
-def _without_special_tokens(fast: FastTokenizer) -> FastTokenizer:
-    description = json.loads(fast.to_str())
-    description["added_tokens"] = []
-    description["post_processor"] = None
-    return FastTokenizer.from_str(json.dumps(description))
+def _spaced(sentences: Sequence[str]) -> str:
+    """The sentences as one text, the word `_END` after each, common punctuation marks a space apart from words.
+
+    BERT sets these marks apart anyway; doing it before the cache is asked saves it the words with a comma behind.
+    In text that is not NFC a mark may belong to the character it stands on.
+    """
+    if any("\n" in sentence for sentence in sentences):
+        sentences = [sentence.replace("\n", " ") for sentence in sentences]
+    text = "".join(f"{sentence} {_END} " for sentence in sentences)
+    if is_normalized("NFC", text):
+        for mark, apart in _APART.items():
+            text = text.replace(mark, apart)
+    return text

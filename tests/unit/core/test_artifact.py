@@ -53,6 +53,17 @@ def test_a_finished_artifact_is_opened_not_built(tmp_path: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == stamps
 
 
+def test_the_manifest_says_how_much_disk_it_took(tmp_path: Path) -> None:
+    def scratchy(draft: Path) -> dict[str, int]:
+        (draft / ".parts").mkdir()
+        (draft / ".parts" / "x").write_bytes(b"123")
+        return make(draft)
+
+    made = build(tmp_path / "corpus", identity(), SILENT, scratchy)
+    assert made.manifest["disk"] == {"bytes": 10, "scratch_bytes": 3 + len("0.000")}
+    assert not list(made.path.glob(".*"))
+
+
 def test_a_changed_key_is_named_and_the_old_folder_kept(tmp_path: Path) -> None:
     old, notes = built(tmp_path), Notes()
     build(tmp_path / "corpus", identity("blue", "s2"), notes, make)

@@ -11,17 +11,7 @@ import pytest
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_json, write_atomic, write_json
-from bertwright.core.tasks import run_tasks
-
-
-def square(n: int) -> int:
-    return n * n
-
-
-def fail_at_three(n: int) -> int:
-    if n == 3:
-        raise DataError("task 3 cannot be read")
-    return n
+from bertwright.core.tasks import Pool
 
 
 def die_at_three(n: int) -> int:
@@ -30,31 +20,33 @@ def die_at_three(n: int) -> int:
     return n
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_results_come_in_task_order(workers: int) -> None:
-    seen: list[int] = []
-    assert run_tasks(square, range(6), workers, "corpus", seen.append) == [0, 1, 4, 9, 16, 25]
-    assert sorted(seen) == [0, 1, 4, 9, 16, 25]
+def own_process(_: int) -> int:
+    return os.getpid()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_the_failure_is_raised_unchanged(workers: int) -> None:
-    with pytest.raises(DataError, match="task 3 cannot be read"):
-        run_tasks(fail_at_three, range(6), workers, "corpus")
+def test_the_processes_stay_from_one_list_to_the_next_and_one_task_needs_none() -> None:
+    with Pool(1) as pool:
+        assert pool.map(own_process, range(3), "corpus") == [os.getpid()] * 3
+    with Pool(2) as pool:
+        assert pool.map(own_process, range(1), "corpus") == [os.getpid()] and not pool.map(own_process, [], "corpus")
+        lists = [set(pool.map(own_process, range(8), "corpus")) for _ in range(2)]
+        assert len(lists[0] | lists[1]) <= 2 and os.getpid() not in lists[0]
+    _until(lambda: not any(_alive(pid) for pid in lists[0]))
 
 
 def test_a_killed_worker_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(DataError, match=r"examples: a worker process was killed.*examples.workers=1"):
-        run_tasks(die_at_three, range(6), 2, "examples")
+    says = r"examples: a worker process was killed.*examples.workers=1"
+    with Pool(2) as pool, pytest.raises(DataError, match=says):
+        pool.map(die_at_three, range(6), "examples")
 
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
-        "import os, sys, time\nfrom pathlib import Path\nfrom bertwright.core.tasks import run_tasks\n"
+        "import os, sys, time\nfrom pathlib import Path\nfrom bertwright.core.tasks import Pool\n"
         f"folder = Path({str(tmp_path)!r})\n"
         "def work(n):\n    (folder / f'{os.getpid()}.pid').touch()\n    time.sleep(60)\n"
-        "if __name__ == '__main__':\n    run_tasks(work, range(2), 2, 'corpus')\n"
+        "if __name__ == '__main__':\n    with Pool(2) as pool:\n        pool.map(work, range(2), 'corpus')\n"
     )
     parent = subprocess.Popen([sys.executable, str(script)])
     try:

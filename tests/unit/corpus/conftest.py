@@ -1,13 +1,17 @@
 """A small export builder: MediaWiki XML from (title, wikitext) pairs, in any packaging."""
 
 import bz2
+import gzip
 import lzma
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
+import zstandard
 from tests.conftest import SHARED
+
+from bertwright.corpus.part import PartWriter
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="hu">
   <siteinfo>
@@ -41,11 +45,14 @@ def page(number: int, title: str, text: str, *, namespace: int = 0, extra: str =
 
 
 def article(number: int) -> str:
-    """Wikitext of an article of four paragraphs, different for every number."""
-    return f"""'''A {number}. híd''' egy folyó fölött ível át, és naponta sokan járnak rajta. Három évig épült.
+    """Wikitext of an article of four paragraphs, different for every number, and not by the number alone."""
+    names = [a + b for a in ("bor", "gal", "kem", "lás", "mar", "né", "sol", "tar") for b in ("da", "fő", "hely", "kő")]
+    a, b, c, d, e, f = (names[(number * step + number // 7) % len(names)] for step in (1, 3, 5, 7, 9, 11))
+    return f"""'''A {number}. híd''' a {a} folyó fölött ível át, és naponta sokan járnak {b} felé rajta.
+Három {c} évig épült.
 
 == Története ==
-A híd alapkövét {number} munkás tette le tavasszal. A következő nyáron készült el a középső íve.
+A híd alapkövét {number} {d} munkás tette le tavasszal. A következő {e} nyáron készült el a {f} középső íve.
 
 * Az északi oldalán gyalogosok járnak.
 * A déli oldalán kerékpárút vezet.
@@ -68,6 +75,14 @@ def export() -> Callable[..., bytes]:
 def bridges() -> list[str]:
     """Forty articles as `<page>` elements."""
     return [page(i, f"{i}. híd", article(i)) for i in range(1, 41)]
+
+
+@pytest.fixture
+def repetitions(bridges: list[str]) -> list[str]:
+    """A copy, a near-copy, and an article of its own with a paragraph of the fifth bridge."""
+    near = page(101, "Hasonló híd", article(3).replace("gyalogosok", "biciklisek"))
+    shared = article(5).split("\n\n")[0].removeprefix("'''A 5. híd'''")
+    return [bridges[3], near, page(102, "Új híd", article(45) + f"\n'''A 5. híd'''{shared}\n")]
 
 
 @pytest.fixture
@@ -101,9 +116,28 @@ def packagings(export: Callable[..., bytes], multistream: Callable[..., bytes]) 
             "f": b"\xef\xbb\xbf" + plain,
             "g.xml.bz2": b"".join(bz2.compress(plain[i : i + 3000]) for i in range(0, len(plain), 3000)),
             "h.xml.xz": lzma.compress(plain.decode().encode("utf-16")),
+            "i.xml.gz": gzip.compress(plain[:9000]) + gzip.compress(plain[9000:]),
+            "j.xml.zst": zstandard.ZstdCompressor().compress(plain),
         }
 
     return build
+
+
+@pytest.fixture
+def write_part() -> Callable[..., Path]:
+    """`write_part(path, documents)`: a part whose documents are lists of paragraphs, which are lists of sentences."""
+
+    def write(path: Path, documents: Sequence[Sequence[Sequence[str]]]) -> Path:
+        writer = PartWriter(path)
+        for number, paragraphs in enumerate(documents):
+            sentences = [sentence for paragraph in paragraphs for sentence in paragraph]
+            starts = [sum(map(len, paragraphs[:i])) for i in range(len(paragraphs))]
+            headings = [(start, f"heading {i}") for i, start in enumerate(starts) if i % 2]
+            writer.add(sentences, starts, {"id": number, "headings": headings})
+        writer.finish()
+        return path
+
+    return write
 
 
 @pytest.fixture

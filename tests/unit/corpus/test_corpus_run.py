@@ -15,13 +15,15 @@ from pydantic import ValidationError
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import DataError
-from bertwright.corpus.config import CorpusConfig, FilterConfig
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
+from bertwright.corpus.dropped import read_dropped
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.text import FACTS, TEXT, read_documents, sentences, shard_names
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "corpus"
 Build = Callable[..., bytes]
 Packagings = Callable[..., dict[str, bytes]]
+REPEATED = ("duplicates", "near_duplicates", "duplicate_paragraphs")
 
 
 class Heard:
@@ -34,7 +36,7 @@ class Heard:
     def say(self, message: str) -> None:
         self.said.append(message)
 
-    def progress(self, stage: str, done: float, total: float, unit: str) -> None:
+    def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         self.done.append((done, total))
 
     def record(self, row: dict[str, Any]) -> None:
@@ -46,9 +48,10 @@ def corpus(path: Path, out: Path, log: Heard | None = None, **settings: Any) -> 
         "language": "hu",
         "workers": 1,
         "shard_bytes": 1024,
-        "filter": FilterConfig(languages=("ltg",)),
+        "filter": FilterConfig(identify=False),
     }
-    return run(CorpusConfig(source=str(path), **{**defaults, **settings}), out, log or Heard())
+    source = {"path": str(path), **{key: settings.pop(key) for key in ("lines", "format", "text") if key in settings}}
+    return run(CorpusConfig(source=source, **{**defaults, **settings}), out, log or Heard())
 
 
 def shards(artifact: Artifact) -> dict[str, str]:
@@ -76,41 +79,45 @@ def test_golden(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_the_packaging_leaves_no_trace(tmp_path: Path, packagings: Packagings, bridges: list[str]) -> None:
-    pages = [*bridges[:25], bridges[3], bridges[0]]
+def test_the_packaging_leaves_no_trace(
+    tmp_path: Path, packagings: Packagings, bridges: list[str], repetitions: list[str]
+) -> None:
+    pages = [*bridges[:12], *repetitions, *bridges[12:25]]
     results = {}
     for name, data in packagings(pages).items():
         (tmp_path / name).write_bytes(data)
         artifact = corpus(tmp_path / name, tmp_path / f"{name} corpus")
         results[name] = shards(artifact)
-        assert artifact.counts["duplicates"] == 2
+        assert [artifact.counts[name] for name in REPEATED] == [1, 1, 1]
+        assert [line["reason"] for line in read_dropped(artifact)] == ["duplicate", "near_duplicate"]
         assert not any(path.name.startswith(".") for path in artifact.path.rglob("*"))
     assert len(results["a.xml"]) > 8
     assert all(result == results["a.xml"] for result in results.values())
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_the_number_of_workers_leaves_no_trace(tmp_path: Path, multistream: Build, bridges: list[str]) -> None:
-    (tmp_path / "a.xml.bz2").write_bytes(multistream(bridges[:16], 3))
-    results = [
-        shards(corpus(tmp_path / "a.xml.bz2", tmp_path / str(workers), workers=workers)) for workers in (1, 2, 4)
-    ]
-    assert results[0] == results[1] == results[2]
+def test_the_number_of_workers_leaves_no_trace(
+    tmp_path: Path, multistream: Build, bridges: list[str], repetitions: list[str]
+) -> None:
+    (tmp_path / "a.xml.bz2").write_bytes(multistream([*bridges[:16], *repetitions], 3))
+    made = [corpus(tmp_path / "a.xml.bz2", tmp_path / str(workers), workers=workers) for workers in (1, 2, 4)]
+    assert [made[0].counts[name] for name in REPEATED] == [1, 1, 1]
+    assert shards(made[0]) == shards(made[1]) == shards(made[2])
+    assert made[0].counts == made[1].counts == made[2].counts
 
 
-def test_shards_are_cut_by_text_bytes(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+def test_shards_have_about_equally_many_sentences(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     one = corpus(tmp_path / "a.xml", tmp_path / "one", shard_bytes=2**20)
     many = corpus(tmp_path / "a.xml", tmp_path / "many", shard_bytes=1500)
     assert list(sentences(one)) == list(sentences(many))
     assert titles(one) == titles(many) == [f"{i}. híd" for i in range(1, 41)]
-    done, expected = 0, []
-    for document in read_documents(one, shard_names(one)[0]):
-        expected.append(done // 1500)
-        done += len("\n".join(document).encode()) + 2
-    found = [n for n, name in enumerate(shard_names(many)) for _ in read_documents(many, name)]
-    assert found == expected
-    assert many.counts["text_bytes"] == done
+    documents = list(read_documents(one, shard_names(one)[0]))
+    size = sum(len("\n".join(document).encode()) + 2 for document in documents)
+    assert many.counts["text_bytes"] == size
+    assert many.counts["shards"] == len(shard_names(many)) == -(-size // 1500)
+    lengths = [sum(map(len, read_documents(many, name))) for name in shard_names(many)]
+    assert max(lengths) - min(lengths) <= 2 * max(map(len, documents))
     assert many.counts["sentences"] == len(list(sentences(many)))
     assert many.counts["words"] == sum(len(sentence.split()) for sentence in sentences(many))
 
@@ -124,8 +131,48 @@ def test_several_sources_follow_each_other_and_the_first_copy_wins(
     artifact = run(config, tmp_path / "corpus")
     assert titles(artifact) == [f"{i}. híd" for i in [*range(6, 16), *range(1, 6)]]
     assert artifact.counts["duplicates"] == 5
-    kept = run(config.model_copy(update={"deduplicate": False}), tmp_path / "kept")
+    off = DeduplicateConfig(documents=False, near_documents=False, paragraphs=False)
+    kept = run(config.model_copy(update={"deduplicate": off}), tmp_path / "kept")
     assert kept.counts["kept"] == 20
+
+
+def test_sources_have_weights_and_are_counted_apart(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "b.xml").write_bytes(export(bridges[5:15]))
+    (tmp_path / "a.xml").write_bytes(export(bridges[:10]))
+    source = ({"path": str(tmp_path / "b.xml"), "weight": 2}, {"path": str(tmp_path / "a.xml"), "weight": 0.5})
+    artifact = run(CorpusConfig(source=source, language="hu", workers=1, shards=3, seed=3), tmp_path / "corpus")
+    found = titles(artifact)
+    assert found[:20] == [f"{i}. híd" for i in range(6, 16) for _ in range(2)]
+    counts = artifact.counts
+    assert (counts["shards"], counts["copies"], counts["kept"]) == (3, len(found), 10 + len(found[20:]))
+    first, second = counts["sources"]
+    assert [first[key] for key in ("documents", "kept", "duplicates", "copies", "weight")] == [10, 10, 0, 20, 2]
+    assert [second[key] for key in ("documents", "duplicates", "weight")] == [10, 5, 0.5]
+    assert second["kept"] + second["not_drawn"] == 5 and 0 < second["not_drawn"] < 5
+    assert all(first[key] + second[key] == counts[key] for key in ("sentences", "words", "text_bytes", "pages"))
+
+
+def test_evaluation_texts_are_searched_for_and_known_by_their_content(
+    tmp_path: Path, export: Build, bridges: list[str]
+) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    plain = corpus(tmp_path / "a.xml", tmp_path / "plain")
+    first = next(sentence for sentence in sentences(plain) if sentence.count(" ") > 14)
+    (tmp_path / "test.txt").write_text(
+        f"{first}\nEz a mondat nincs a szövegben, de elég hosszú ahhoz, hogy {first[:20]}"
+    )
+    found = corpus(tmp_path / "a.xml", tmp_path / "checked", contamination=(tmp_path / "test.txt",))
+    (report,) = found.counts["contamination"].values()
+    assert (report["sentences"], report["found"], report["examples"]) == (2, 1, [first])
+    assert shards(found) == shards(plain)
+    (tmp_path / "test.txt").rename(tmp_path / "renamed.txt")
+    renamed = CorpusConfig(
+        source=str(tmp_path / "a.xml"), language="hu", contamination=(tmp_path / "renamed.txt",), shard_bytes=1024,
+        filter=FilterConfig(identify=False),
+    )  # fmt: skip
+    assert identity(renamed).fingerprint == found.fingerprint
+    (tmp_path / "renamed.txt").write_text("Más.")
+    assert identity(renamed).fingerprint != found.fingerprint
 
 
 def test_facts_name_headings_and_paragraphs(tmp_path: Path, export: Build, bridges: list[str]) -> None:
@@ -223,7 +270,7 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
     log = Heard()
     artifact = corpus(tmp_path / "a.txt.bz2", tmp_path / "out", log, filter=FilterConfig(enabled=False))
     assert text.startswith("\n\n".join(sentences(artifact)).encode())
-    assert "breaks off after the document at byte" in log.said[0]
+    assert "breaks off after the document at byte" in log.said[-1]
 
 
 @pytest.mark.parametrize(
@@ -279,8 +326,8 @@ def test_second_run_changes_nothing_and_a_changed_key_is_named(
     (tmp_path / "a.xml").rename(tmp_path / "renamed.xml")
     corpus(tmp_path / "renamed.xml", out, log, workers=2)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
-    corpus(tmp_path / "renamed.xml", out, log, filter=FilterConfig(languages=("ltg",), min_sentences=4))
-    assert "filter.min_sentences: 3 -> 4" in log.said[-1]
+    corpus(tmp_path / "renamed.xml", out, log, filter=FilterConfig(identify=False, min_sentences=4))
+    assert any("filter.min_sentences: 3 -> 4" in line for line in log.said)
 
 
 def test_the_manifest_has_the_hash_of_the_whole_source(tmp_path: Path) -> None:
@@ -306,7 +353,7 @@ def test_the_identity_is_known_before_any_work(tmp_path: Path, export: Build, br
     assert before.fingerprint == identity(config.model_copy(update={"workers": 7})).fingerprint
     assert before.fingerprint != identity(config.model_copy(update={"language": "en"})).fingerprint
     with pytest.raises(DataError, match="cannot read"):
-        identity(config.model_copy(update={"source": str(tmp_path / "missing.xml")}))
+        identity(CorpusConfig(source=str(tmp_path / "missing.xml"), language="hu"))
 
 
 def test_every_drop_reason_comes_with_its_meaning(tmp_path: Path, export: Build, bridges: list[str]) -> None:
@@ -339,7 +386,7 @@ def test_a_dump_in_another_language_is_remarked(tmp_path: Path, export: Build, b
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()
     corpus(tmp_path / "a.xml", tmp_path / "corpus", log, language="fi", filter=FilterConfig(enabled=False))
-    assert "calls its language 'hu'" in log.said[0]
+    assert "calls its language 'hu'" in log.said[1]
 
 
 @pytest.mark.parametrize("wrong", [{"shard_bytes": 10}, {"language": "Hungarian!"}, {"source": ()}, {"filtre": {}}])
@@ -372,10 +419,15 @@ run(CorpusConfig(source=sys.argv[1], language="hu", shard_bytes=2_000, workers=1
 
 @pytest.mark.parametrize("name", ["a.xml", "a.xml.xz"])
 def test_killed_at_any_write_the_same_command_ends_with_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, export: Build, bridges: list[str], new_page: Any, name: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    export: Build,
+    bridges: list[str],
+    repetitions: list[str],
+    name: str,
 ) -> None:
     monkeypatch.setattr("bertwright.corpus.sources.pieces.PLAIN_BYTES", 4_000)
-    data = export([*bridges[:20], bridges[7]])
+    data = export([*bridges[:20], *repetitions])
     (tmp_path / name).write_bytes(lzma.compress(data) if name.endswith("xz") else data)
     config = CorpusConfig(source=str(tmp_path / name), language="hu", shard_bytes=2_000, workers=1)
     writes: list[str] = []
@@ -384,8 +436,8 @@ def test_killed_at_any_write_the_same_command_ends_with_the_same_bytes(
         whole = run(config, tmp_path / "whole")
     assert len(writes) > 15
     for write in (1, len(writes) // 3, len(writes) * 2 // 3, len(writes)):
-        command = [sys.executable, "-c", KILLED, config.source, str(tmp_path / f"killed {write}"), str(write)]
-        process = subprocess.run([str(part) for part in command], check=False)
+        command = [sys.executable, "-c", KILLED, str(tmp_path / name), str(tmp_path / f"killed {write}"), str(write)]
+        process = subprocess.run(command, check=False)
         assert process.returncode == -9
         assert not (tmp_path / f"killed {write}").exists()
         resumed = run(config, tmp_path / f"killed {write}")
@@ -399,11 +451,11 @@ def test_finished_parts_and_shards_are_not_made_again(
 ) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("bertwright.corpus.run._counts", stop)
+        patch.setattr("bertwright.corpus.run.check_files", stop)
         corpus(tmp_path / "a.xml", tmp_path / "corpus")
     (draft,) = tmp_path.glob(".corpus.*.draft")
     before = {path.name: path.stat().st_mtime_ns for path in (draft / "shards").iterdir()}
@@ -435,7 +487,8 @@ def test_the_first_pages_of_real_dumps(
     counts = artifact.counts
     assert counts["pages"] == pages
     assert counts["kept"] >= least_kept
-    assert counts["documents"] == counts["kept"] + counts["duplicates"] + sum(counts["dropped"].values())
+    repeated = counts["duplicates"] + counts["near_duplicates"] + counts["emptied"]
+    assert counts["documents"] == counts["kept"] + repeated + sum(counts["dropped"].values())
     assert counts["pages"] == counts["documents"] + sum(
         counts[k] for k in ("redirects", "other_namespaces", "disambiguations")
     )

@@ -51,7 +51,7 @@ class Made:
             (draft / "shards").mkdir()
             text = "".join(f"{_document(i)}\n\n" for i in range(40))
             write_atomic(draft / "shards/00000.txt.zst", zstandard.ZstdCompressor().compress(text.encode()))
-            return {}
+            return {"text_bytes": len(text.encode())}
 
         def model(draft: Path) -> dict[str, object]:
             config = BertConfig(
@@ -65,7 +65,7 @@ class Made:
             )
             torch.manual_seed(1)
             save_model(draft / "model", config, BertForPreTraining(config))
-            return {}
+            return {"vocabulary": self.vocab.counts["vocabulary"]}
 
         self.corpus = build(folder / "corpus", Identity("corpus", 1, {}, {}), SILENT, shard)
         self.vocab = make_vocab(VocabConfig(size=200), self.corpus, folder / "vocab")

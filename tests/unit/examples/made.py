@@ -38,12 +38,18 @@ def text(documents: int, seed: int = 1) -> Text:
 def corpus(folder: Path, shards: list[Text]) -> Artifact:
     """A corpus artifact with these shards."""
 
+    sentences = [sentence for documents in shards for document in documents for sentence in [*document, ""]]
+
     def make(draft: Path) -> dict[str, int]:
         (draft / "shards").mkdir(parents=True, exist_ok=True)
         for number, documents in enumerate(shards):
             lines = "".join("".join(f"{sentence}\n" for sentence in document) + "\n" for document in documents)
             (draft / "shards" / f"{number:05}.txt.zst").write_bytes(zstandard.compress(lines.encode()))
-        return {"documents": sum(map(len, shards))}
+        return {
+            "documents": sum(map(len, shards)),
+            "sentences": len(sentences),
+            "text_bytes": sum(len(s.encode()) + 1 for s in sentences),
+        }
 
     return build(folder, Identity("corpus", 1, {"shards": shards}, {}), SILENT, make)
 

@@ -14,7 +14,7 @@ from bertwright.core.log import SILENT
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
 from bertwright.model.saved import save_model
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.run import run as make_vocab
 
 SENTENCES = (
@@ -38,7 +38,7 @@ def _corpus(out: Path) -> Artifact:
         text = "\n\n".join("\n".join(SENTENCES) for _ in range(3)) + "\n\n"
         write_atomic(draft / "shards/00000.txt.zst", zstandard.ZstdCompressor().compress(text.encode()))
         source = {"name": "Wikipédia", "base": "https://hu.wikipedia.org/wiki/Kezdőlap", "licence": "CC BY-SA"}
-        return {"kept": 3, "sentences": 12, "words": 72, "sources": [source]}
+        return {"kept": 3, "sentences": 12, "words": 72, "text_bytes": len(text.encode()), "sources": [source]}
 
     return build(out, Identity("corpus", 1, {"corpus": {"language": "hu"}}, {}), SILENT, make)
 
@@ -58,6 +58,7 @@ def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> 
         torch.manual_seed(0)
         save_model(draft / "model", config, BertForPreTraining(config), vocab.file("vocab.txt").read_bytes())
         return {
+            "vocabulary": vocab.counts["vocabulary"],
             "steps": 10,
             "sequences_seen": 80,
             "tokens_seen": 4000,
@@ -93,7 +94,7 @@ def trained(tmp_path: Path) -> Callable[..., Trained]:
     """Makes the artifacts; `extra_rows` pads the embedding beyond the vocabulary."""
 
     def make(lower_case: bool = False, next_sentence: bool = True, extra_rows: int = 0) -> Trained:
-        config = VocabConfig(size=160, min_frequency=1, lower_case=lower_case)
+        config = VocabConfig(size=160, trainer=WordPieceConfig(min_frequency=1), lower_case=lower_case)
         corpus = _corpus(tmp_path / "texts")
         vocab = make_vocab(config, corpus, tmp_path / "vocab")
         train = _train(tmp_path / "train", vocab, next_sentence, extra_rows)

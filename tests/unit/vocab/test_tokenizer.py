@@ -1,12 +1,19 @@
+import json
+import lzma
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.examples.made import text
+from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.errors import ArtifactError
-from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normal import build_tokenizer
+from bertwright.vocab.config import VocabConfig, WordPieceConfig
+from bertwright.vocab.normal import bert_splitter, build_tokenizer
+from bertwright.vocab.split import count_words
 from bertwright.vocab.tokenizer import Tokenizer
 from bertwright.vocab.wordpiece import train_wordpiece
 
@@ -30,16 +37,22 @@ NASTY = [
 ]
 
 
-def built(lower_case: bool = False, strip_accents: bool = False, **arguments: int) -> tuple[Tokenizer, object]:
+def built(lower_case: bool = False, strip_accents: bool = False, **arguments: int) -> tuple[Tokenizer, FastTokenizer]:
     sentences = [sentence for document in text(100) for sentence in document] + NASTY
     config = VocabConfig(size=600, lower_case=lower_case, strip_accents=strip_accents)
-    fast = build_tokenizer(train_wordpiece(config, lambda: sentences), lower_case, strip_accents)
+    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
+    fast = build_tokenizer(train_wordpiece(config, WordPieceConfig(), words), lower_case, strip_accents)
     return Tokenizer(fast, **arguments), fast
 
 
-def assert_equal_to_the_library(ours: Tokenizer, fast: object, sentences: list[str]) -> None:
+FUZZED = {lower_case: built(lower_case, lower_case) for lower_case in (False, True)}
+
+
+def assert_equal_to_the_library(ours: Tokenizer, fast: FastTokenizer, sentences: list[str]) -> None:
     ids, lengths = ours.encode_sentences(sentences)
-    expected = [e.ids for e in fast.encode_batch(sentences, add_special_tokens=False)]  # type: ignore[attr-defined]
+    description = json.loads(fast.to_str()) | {"added_tokens": []}  # special tokens in running text are text
+    plain = FastTokenizer.from_str(json.dumps(description))
+    expected = [e.ids for e in plain.encode_batch(sentences, add_special_tokens=False)]
     assert lengths.tolist() == [len(e) for e in expected]
     assert ids.tolist() == [i for e in expected for i in e]
     assert ids.dtype.name == "uint32"
@@ -52,6 +65,32 @@ def test_ids_are_those_of_tokenizers(lower_case: bool, strip_accents: bool) -> N
     made = [sentence for document in text(60, seed=8) for sentence in document]
     assert_equal_to_the_library(ours, fast, made + NASTY)
     assert_equal_to_the_library(ours, fast, NASTY + made)  # from a warm cache
+
+
+ALPHABETS = [
+    "abcdefghijklmnopqrstuvwxyzáéíóöőúüűABÁŐ .,-",
+    "aeocAEOC \u0301\u0302\u0308\u030b\u0323\u0338<=>≮",  # marks that combine, also with signs
+    "한국어\u1112\u1161\u11ab 中文、。",  # Hangul syllables and the letters they are made of
+    "কাে\u09d7ো ब\u093cक़",  # Indic signs that combine
+    "\t\n\r\x00\x07\x1c\x85\xa0\xad\u200b\u2028\ufeff\ufffd ab",
+    "#[MASKUNSEPCL] ab",
+]
+
+
+@given(st.lists(st.one_of(st.text(), *(st.text(alphabet) for alphabet in ALPHABETS)), max_size=5))
+@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize(("lower_case", "strip_accents"), [(False, False), (True, True)])
+def test_ids_are_those_of_tokenizers_on_any_text(lower_case: bool, strip_accents: bool, texts: list[str]) -> None:
+    ours, fast = FUZZED[lower_case]
+    assert_equal_to_the_library(ours, fast, texts)
+
+
+@pytest.mark.parametrize("last", [0x2FFF, pytest.param(0x10FFFF, marks=pytest.mark.slow)])
+def test_every_character_alone_and_between_letters(last: int) -> None:
+    for ours, fast in FUZZED.values():
+        for start in range(0, last + 1, 0x1000):
+            characters = [chr(c) for c in range(start, start + 0x1000) if unicodedata.category(chr(c)) != "Cs"]
+            assert_equal_to_the_library(ours, fast, [f"{c} a{c}b" for c in characters])
 
 
 def test_a_small_cache_changes_nothing() -> None:
@@ -78,9 +117,22 @@ def test_entries_ids_and_text() -> None:
     assert ours.continuation.tolist() == [entry.startswith("##") for entry in ours.vocabulary]
     ids, _ = ours.encode_sentences(["Gárőmu cédi."])
     assert ours.decode([ours.ids("[CLS]"), *ids]) == "[CLS] Gárőmu cédi ."
-    assert fast.encode("ba", "di").tokens == ["[CLS]", "ba", "[SEP]", "di", "[SEP]"]  # type: ignore[attr-defined]
+    assert fast.encode("ba", "di").tokens == ["[CLS]", "ba", "[SEP]", "di", "[SEP]"]
     with pytest.raises(ArtifactError, match="no entry 'nonsense'"):
         ours.ids("nonsense")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (HUNGARIAN.exists() and UNCASED.exists()), reason=f"no shared data at {SHARED}")
+@pytest.mark.parametrize(("lower_case", "strip_accents"), [(True, True), (False, False)])
+def test_ids_are_those_of_tokenizers_on_every_shared_text(lower_case: bool, strip_accents: bool) -> None:
+    fast = build_tokenizer(UNCASED.read_text("utf-8").splitlines(), lower_case, strip_accents)
+    ours = Tokenizer(fast)
+    for path in sorted((SHARED / "data" / "text").glob("*.txt*")):
+        with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
+            sentences = [line.removesuffix("\n") for line in lines]
+        for start in range(0, len(sentences), 2000):
+            assert_equal_to_the_library(ours, fast, sentences[start : start + 2000])
 
 
 @pytest.mark.skipif(not (HUNGARIAN.exists() and UNCASED.exists()), reason=f"no shared data at {SHARED}")

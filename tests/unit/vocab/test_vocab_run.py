@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from tests.unit.examples import made
 from tokenizers import Tokenizer
 
@@ -84,3 +85,29 @@ def test_the_identity_is_known_from_fingerprints_alone(corpus: Artifact, tmp_pat
     assert found.fingerprint == stage.run(VocabConfig(size=300), corpus, tmp_path / "vocab").fingerprint
     assert found.fingerprint != stage.identity(VocabConfig(size=301), inputs).fingerprint
     assert found.fingerprint != stage.identity(VocabConfig(size=300), {"corpus": "another"}).fingerprint
+
+
+def test_the_report_says_what_was_trained_on(corpus: Artifact, tmp_path: Path) -> None:
+    whole = stage.run(VocabConfig(size=300), corpus, tmp_path / "whole").counts["trained_on"]
+    assert whole == {"documents": 120, "bytes": corpus.counts["text_bytes"], "share": 1.0}
+    half = VocabConfig(size=300, sample_bytes=corpus.counts["text_bytes"] // 2)
+    report = json.loads(stage.run(half, corpus, tmp_path / "half").file("report.json").read_text())
+    assert 40 <= report["trained_on"]["documents"] <= 80 and report["trained_on"]["share"] == pytest.approx(0.5, 0.01)
+    assert list(report["scripts"]) == ["Latin", "other marks"]
+    with pytest.raises(DataError, match=r"Raise vocab\.sample_bytes"):
+        stage.run(VocabConfig(size=300, sample_bytes=1), corpus, tmp_path / "none")
+
+
+def test_sentencepiece_is_another_trainer_of_the_same_stage(corpus: Artifact, tmp_path: Path) -> None:
+    pytest.importorskip("sentencepiece", reason="needs the extra sentencepiece")
+    config = VocabConfig.model_validate({"size": 300, "unused": 9, "trainer": {"kind": "sentencepiece"}})
+    a, b = (stage.run(config, corpus, tmp_path / name) for name in "ab")
+    assert all(a.file(name).read_bytes() == b.file(name).read_bytes() for name in a.names())
+    assert a.counts["entries"] == 300 and a.counts["unknown_rate"] == 0
+    assert a.file("vocab.txt").read_text("utf-8").startswith("[PAD]\n[unused0]\n")
+
+
+@pytest.mark.parametrize("trainer", [{"kind": "sentencepiece", "min_frequency": 2}, {"kind": "bpe"}])
+def test_a_trainer_takes_its_own_settings_only(trainer: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        VocabConfig.model_validate({"trainer": trainer})

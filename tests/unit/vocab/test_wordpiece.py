@@ -5,21 +5,33 @@ import pytest
 from tests.unit.examples.made import text
 
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normal import normalizer
-from bertwright.vocab.wordpiece import common_characters, train_wordpiece
+from bertwright.vocab.config import VocabConfig, WordPieceConfig
+from bertwright.vocab.layout import common_characters
+from bertwright.vocab.normal import bert_splitter, normalizer
+from bertwright.vocab.split import count_words
+from bertwright.vocab.wordpiece import train_wordpiece
 
 SENTENCES = [sentence for document in text(150) for sentence in document]
+WORDS = count_words(SENTENCES, bert_splitter(False, False))
 
 
-def trained(**settings: object) -> list[str]:
-    return train_wordpiece(VocabConfig.model_validate(settings), lambda: SENTENCES)
+def trained(min_frequency: int = 2, **settings: object) -> list[str]:
+    config = VocabConfig.model_validate(settings)
+    return train_wordpiece(config, WordPieceConfig(min_frequency=min_frequency), WORDS)
 
 
 def test_order_and_size() -> None:
     entries = trained(size=200, unused=2)
     assert entries[:7] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert len(entries) == len(set(entries)) == 200
+
+
+def test_the_commonest_pair_is_joined_first_and_rare_ones_never() -> None:
+    words = count_words(["ab ab ab ab cd cd cd ef"], bert_splitter(False, False))
+    config = VocabConfig(size=100)
+    pieces = train_wordpiece(config, WordPieceConfig(min_frequency=2), words)[5 + 2 * 6 :]
+    assert pieces == ["ab", "cd"]
+    assert train_wordpiece(config, WordPieceConfig(min_frequency=1), words)[5 + 2 * 6 :] == ["ab", "cd", "ef"]
 
 
 def test_two_processes_train_the_same_bytes() -> None:
@@ -40,8 +52,9 @@ def test_every_character_of_the_text_is_kept_in_both_forms() -> None:
 
 
 def test_the_alphabet_is_bounded_commonest_first() -> None:
-    assert common_characters(["aabbbc d"], normalizer(False, False), 2) == ["a", "b"]
-    assert common_characters(["ba", "ab", "c"], normalizer(False, False), 2) == ["a", "b"]
+    assert common_characters({"aabbbc": 1, "d": 1}, 2) == ["a", "b"]
+    assert common_characters({"ba": 2, "c": 3}, 1) == ["c"]
+    assert common_characters({"ba": 2, "c": 1}, 2) == ["a", "b"]
     assert sum(len(entry) == 1 for entry in trained(size=200, alphabet=5)) == 5
 
 
@@ -60,13 +73,4 @@ def test_too_small_and_empty_are_errors() -> None:
     with pytest.raises(RecipeError, match=r"vocab\.size=100 is too small: 105 special entries"):
         trained(size=100, unused=100)
     with pytest.raises(DataError, match="no text to train"):
-        train_wordpiece(VocabConfig(size=200), lambda: ["", " "])
-
-
-def test_size_and_file_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="exclude each other"):
-        VocabConfig.model_validate({"size": 1000, "file": "vocab.txt"})
-    given = VocabConfig.model_validate({"file": "vocab.txt"})
-    assert given.size is None and VocabConfig.model_validate(given.model_dump()) == given
-    with pytest.raises(ValueError, match="size is missing"):
-        VocabConfig.model_validate({"size": None})
+        train_wordpiece(VocabConfig(size=200), WordPieceConfig(), count_words(["", " "], bert_splitter(False, False)))

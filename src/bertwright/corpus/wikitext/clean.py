@@ -1,24 +1,24 @@
 """One article's wikitext to plain paragraphs, in time linear in its length.
 
-Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates and
-tables resolved (`scan`, with the table of `templates`), inline marks and lines
-read here, characters and punctuation finished (`polish`).
+Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates, tables and variants
+resolved (`scan`), inline marks and lines read here, characters and punctuation finished (`polish`).
+What a template prints is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`).
 """
 
 import re
 
 from bertwright.corpus.article import Paragraph
+from bertwright.corpus.config import WikitextConfig
+from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.polish import polish
+from bertwright.corpus.wikitext.redirect import redirect_target as redirect_target
 from bertwright.corpus.wikitext.regions import cut_regions
-from bertwright.corpus.wikitext.scan import resolve
+from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
-from bertwright.corpus.wikitext.templates import (
-    disambiguation_names,
-    template_key,
-    templates_of,
-)
+from bertwright.corpus.wikitext.templates import template_key, templates_of
 
-_REDIRECT = re.compile(r"\s*#[^\s#\[\]:]+\s*:?\s*\[\[([^\[\]|#\n]+)")
+_DEFAULT = WikitextConfig()
+
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
@@ -27,20 +27,27 @@ _UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
 _LINE_WITH_BOLD = re.compile(r"^.*'''.*$", re.MULTILINE)
 _EXTERNAL_LINK = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]]*+([^\[\]\n]*+)\]", re.I)
 _BEHAVIOUR = re.compile(r"__[^\s_<>|]++(?:_[^\s_<>|]++)*+__")
-_VARIANT = re.compile(r"-\{(?:[^{}|\n]*+\|)?([^{}|\n]*+)\}-")
 _HEADING = re.compile(r"(={2,6})([^=].*?)\1=*+(.*)|=([^=]+)=")
 
 
-def paragraphs(wikitext: str, site: Site) -> list[Paragraph]:
-    """The article's prose and list items in order, as a reader sees them.
+def paragraphs(
+    wikitext: str,
+    site: Site,
+    config: WikitextConfig = _DEFAULT,
+    title: str = "",
+    definitions: Definitions | None = None,
+) -> list[Paragraph]:
+    """The prose and list items of the article `title` in order, as a reader sees them.
 
     Headings go to the paragraph that opens their section and are never text of their own. Tables,
     references, galleries, files with their captions, categories and templates are dropped, except
-    templates that stand for words in a sentence (see `templates`). Malformed markup
-    degrades to text; no input raises.
+    templates that stand for words in a sentence: those of the tables (see `templates`), then those of
+    `definitions`. Malformed markup degrades to text; no input raises.
     """
-    text = cut_regions(wikitext.replace("\r\n", "\n"))
-    text = _without_inline_marks(resolve(text, site, templates_of(site.language)))
+    expander = Expander(definitions) if definitions else None
+    page = Page(site, templates_of(site.language, config.templates), title, expander)
+    text = cut_regions(wikitext.replace("\r\n", "\n"), config.maths)
+    text = _without_inline_marks(resolve(text, page))
     blocks, is_heading = _blocks(text)
     lines = polish("\n".join(blocks)).split("\n") if blocks else []
     result = []
@@ -55,24 +62,12 @@ def paragraphs(wikitext: str, site: Site) -> list[Paragraph]:
     return result
 
 
-def redirect_target(wikitext: str, site: Site) -> str | None:
-    """The title a redirect page leads to, without its section; None for any other page.
-
-    Every wiki has keywords of its own (#REDIRECT, #ÁTIRÁNYÍTÁS, ...); a page that begins with any
-    "#word [[title" is one. The wiki's own language prefix is not part of a title.
-    """
-    match = _REDIRECT.match(wikitext)
-    if match is None:
-        return None
-    return match[1].strip().removeprefix(":").removeprefix(f"{site.language}:")
-
-
-def is_disambiguation(wikitext: str, site: Site) -> bool:
+def is_disambiguation(wikitext: str, site: Site, config: WikitextConfig = _DEFAULT) -> bool:
     """Whether the page calls a template that marks a disambiguation page on this wiki.
 
-    The names are the table's (`templates.toml`), English ones counting everywhere.
+    The names are the table's (`templates.toml`), English ones counting everywhere, and those of `config.templates`.
     """
-    names = disambiguation_names(site.language)
+    names = templates_of(site.language, config.templates).disambiguation
     calls = set(_CALL.findall(wikitext))
     return "__DISAMBIG__" in wikitext or any(template_key(call) in names for call in calls)
 
@@ -86,8 +81,6 @@ def _without_inline_marks(text: str) -> str:
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
     if "__" in text:
         text = _BEHAVIOUR.sub(lambda word: "" if word[0] == word[0].upper() else word[0], text)
-    if "-{" in text:
-        text = _VARIANT.sub(_first_variant, text)
     return text
 
 
@@ -96,11 +89,6 @@ def _elision(line: re.Match[str]) -> str:
     if line[0].count("'''") % 2:
         return _UNPAIRED_BOLD.sub("&#39;''", line[0], count=1)
     return line[0]
-
-
-def _first_variant(match: re.Match[str]) -> str:
-    """`-{zh-hans:a; zh-hant:b}-` is a text per script of the language: the first is taken."""
-    return match[1].partition(";")[0].rpartition(":")[2].strip()
 
 
 def _blocks(text: str) -> tuple[list[str], list[bool]]:

@@ -1,10 +1,10 @@
 """The last touch on clean lines: characters made plain, gaps of dropped markup closed."""
 
-import html
 import re
 import unicodedata
 
-_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+from bertwright.corpus.wikitext.literal import decoded, shown
+
 # Control characters and every kind of space but the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Soft hyphen, zero-width space, bidi controls, word joiner, byte-order mark. The zero-width joiner
@@ -19,6 +19,7 @@ _EMPTY_BRACKETS = re.compile(r"\([ ,;:]*+\)|\[[ ,;:]*+\]")
 _AFTER_OPENING = re.compile(r"\([ ,;:]++")
 _SPACES = re.compile("  +")
 _CLOSING_MARKS = ",;)։،。"
+_STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
 # A mark whose words are gone: before a comma, a closing bracket, a full stop.
 _DANGLING = re.compile(r"[,;:](?=[,)]|\.(?![\w.]))")
@@ -31,13 +32,12 @@ def polish(text: str) -> str:
     dash that a dropped template leaves before a comma or full stop.
     """
     if "&" in text:
-        text = text.replace("&nbsp;", " ")
-        text = _REFERENCE.sub(lambda m: html.unescape(m[0]).replace("\n", " "), text)
+        text = decoded(text.replace("&nbsp;", " "))
     text = _SPACE.sub(" ", text)
     if not text.isascii():
         text = _STACKED_MARKS.sub(lambda marks: marks[0][:30], _INVISIBLE.sub("", text))
         text = unicodedata.normalize("NFC", text)
-    return close_gaps(text)
+    return shown(close_gaps(text))
 
 
 def close_gaps(text: str) -> str:
@@ -48,6 +48,7 @@ def close_gaps(text: str) -> str:
     text = _SPACES.sub(" ", text)
     for mark in _CLOSING_MARKS:
         text = text.replace(f" {mark}", mark)
+    text = _STOP_TWICE.sub(".", text)
     text = _SPACE_BEFORE_STOP.sub(".", text)
     for mark in "–—:":
         text = text.replace(f" {mark}.", ".")

@@ -5,28 +5,33 @@ itself, so these regions go first; on a typical article that is half of the page
 """
 
 import re
+from typing import Literal
+
+from bertwright.corpus.wikitext.literal import literal
 
 _DROPPED = (
-    "ref|references|math|chem|ce|gallery|score|timeline|syntaxhighlight|source|pre|style|script"
+    "ref|references|gallery|score|timeline|syntaxhighlight|source|pre|style|script"
     "|graph|mapframe|maplink|imagemap|hiero|inputbox|templatedata|includeonly|categorytree"
     "|indicator|rt|rp"
 )
 
-_OPENING = re.compile(rf"<(?:!--|({_DROPPED}|nowiki)\b([^<>]*+)>)", re.IGNORECASE)
+_MATHS = ("math", "chem", "ce")
+_CUT = "|".join([_DROPPED, *_MATHS, "nowiki"])
+_OPENING = re.compile(rf"<(?:!--|({_CUT})\b([^<>]*+)>)", re.IGNORECASE)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*+>")
+_QUOTES = re.compile("''+")
 
 
 def _either_case(word: str) -> str:
     return "".join(f"[{letter}{letter.upper()}]" for letter in word)
 
 
-_CLOSING = {name: re.compile(rf"</{_either_case(name)}\s*>") for name in [*_DROPPED.split("|"), "nowiki"]}
+_CLOSING = {name: re.compile(rf"</{_either_case(name)}\s*>") for name in _CUT.split("|")}
 _CLOSING["!--"] = re.compile("-->")
 
-_MARKUP = re.compile(r"[^\w\s]")
 
-
-def cut_regions(wikitext: str) -> str:
-    """The page without its opaque regions; `<nowiki>` text stays, spelt in character references.
+def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
+    """The page without its opaque regions; `<nowiki>` text stays as `literal`, and so does TeX if `maths` says so.
 
     An opening tag whose closing tag never comes goes alone and its content stays, except a comment,
     which MediaWiki too lets run to the end of the page. Linear: each closing tag is searched for
@@ -47,13 +52,18 @@ def cut_regions(wikitext: str) -> str:
             if name == "!--":
                 return "".join(pieces)
             continue
+        content = wikitext[position : closing.start()]
         if name == "nowiki":
-            pieces.append(_literal(wikitext[position : closing.start()]))
+            pieces.append(literal(_without_slips(content)))
+        elif maths == "tex" and name in _MATHS:
+            pieces.append(literal(content))
         position = closing.end()
     pieces.append(wikitext[position:])
     return "".join(pieces)
 
 
-def _literal(text: str) -> str:
-    """The text with every punctuation mark as a character reference: no later step sees markup."""
-    return _MARKUP.sub(lambda mark: f"&#{ord(mark[0])};", text.replace("\n", " "))
+def _without_slips(text: str) -> str:
+    """`<nowiki>` text without quote marks and tags that the visual editor escaped because they were typed into it."""
+    if 'id="mw' in text:
+        text = _TAG.sub("", text)
+    return _QUOTES.sub("", text)

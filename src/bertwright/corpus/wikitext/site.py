@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-MEDIA, FILE, CATEGORY = -2, 6, 14
+MEDIA, FILE, TEMPLATE, CATEGORY = -2, 6, 10, 14
 
 # MediaWiki understands these in every wiki; an export names only the wiki's own.
 _CANONICAL = {
     "media": MEDIA, "special": -1, "talk": 1, "user": 2, "user talk": 3, "project": 4, "project talk": 5,
     "file": FILE, "file talk": 7, "image": FILE, "image talk": 7, "mediawiki": 8, "mediawiki talk": 9,
-    "template": 10, "template talk": 11, "help": 12, "help talk": 13, "category": CATEGORY, "category talk": 15,
+    "template": TEMPLATE, "template talk": 11, "help": 12, "help talk": 13, "category": CATEGORY, "category talk": 15,
 }  # fmt: skip
 
 

@@ -3,52 +3,69 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertwright.corpus.dedup.exact import buckets, dropped_rows, find_duplicates
-from bertwright.corpus.part import ROW
+from bertwright.corpus.dedup.exact import buckets, find_copies
+from bertwright.corpus.dedup.fates import FATES, Fate
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.part import DOCUMENT, DOCUMENTS, PARAGRAPH, PARAGRAPHS
+
+Hash = tuple[int, int]
 
 
-def write_parts(
-    folder: Path, seed: int, sizes: list[int], distinct: int
-) -> tuple[list[Path], list[list[tuple[int, int]]]]:
+def write_parts(folder: Path, seed: int, sizes: list[int], distinct: int) -> tuple[tuple[Path, ...], list[list[Hash]]]:
     draw = np.random.default_rng(seed)
     pool = draw.integers(0, 2**64, (distinct, 2), np.uint64)
     pool[::3, 0] = pool[0, 0]  # many hashes that differ in their second half only
     paths, hashes = [], []
     for number, size in enumerate(sizes):
-        rows = np.zeros(size, ROW)
+        rows = np.zeros(size, DOCUMENT)
         chosen = pool[draw.integers(0, distinct, size)]
         rows["high"], rows["low"] = chosen[:, 0], chosen[:, 1]
-        np.save(folder / f"{number}.npy", rows)
         paths.append(folder / str(number))
+        np.save(paths[-1].with_suffix(DOCUMENTS), rows)
         hashes.append([tuple(pair) for pair in chosen.tolist()])
-    return paths, hashes
+    return tuple(paths), hashes
 
 
 @pytest.mark.parametrize("bucket", [2**20, 50, 7])
 def test_all_but_the_first_of_each_hash_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.dedup.exact.BUCKET", bucket)
+    monkeypatch.setattr("bertwright.corpus.dedup.ids.BUCKET", bucket)
     paths, hashes = write_parts(tmp_path, 3, [40, 0, 25, 60], 70)
-    tasks = buckets(paths, 125, tmp_path)
+    tasks = buckets(paths, DOCUMENTS, tmp_path)
     assert len(tasks) >= 125 // bucket
     for task in tasks:
-        find_duplicates(task)
-    seen: set[tuple[int, int]] = set()
+        find_copies(task)
+    dropped = Dropped(tuple(task.out for task in tasks))
+    seen: set[Hash] = set()
     for part, keys in enumerate(hashes):
         expected = [row for row, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-        assert dropped_rows(tasks, part).tolist() == expected
+        assert dropped.rows(part).tolist() == expected
 
 
 def test_a_finished_drop_list_is_not_made_again(tmp_path: Path) -> None:
     paths, _ = write_parts(tmp_path, 4, [10], 5)
-    (task,) = buckets(paths, 10, tmp_path)
-    find_duplicates(task)
+    (task,) = buckets(paths, DOCUMENTS, tmp_path)
+    find_copies(task)
     before = task.out.stat().st_mtime_ns
-    paths[0].with_suffix(".npy").unlink()
-    find_duplicates(task)
+    paths[0].with_suffix(DOCUMENTS).unlink()
+    find_copies(task)
     assert task.out.stat().st_mtime_ns == before
 
 
 def test_nothing_is_dropped_without_drop_lists() -> None:
-    assert dropped_rows([], 0).tolist() == []
+    assert Dropped().rows(0).tolist() == []
+
+
+def test_short_paragraphs_and_those_of_dropped_documents_are_not_looked_at(tmp_path: Path) -> None:
+    """Four documents of two paragraphs each; the first, which has the first copy of everything, is dropped."""
+    documents, paragraphs = np.zeros(4, DOCUMENT), np.zeros(8, PARAGRAPH)
+    documents["paragraphs"] = 2
+    paragraphs["high"] = [1, 2, 1, 2, 1, 2, 3, 1]
+    paragraphs["words"] = [30, 5, 30, 5, 30, 5, 30, 30]
+    fates = np.array([Fate.NEAR_DUPLICATE, Fate.KEPT, Fate.KEPT, Fate.KEPT], np.uint8)
+    for suffix, array in ((DOCUMENTS, documents), (PARAGRAPHS, paragraphs), (FATES, fates)):
+        np.save((tmp_path / "0").with_suffix(suffix), array)
+    (task,) = buckets((tmp_path / "0",), PARAGRAPHS, tmp_path, least=20)
+    find_copies(task)
+    assert Dropped((task.out,)).rows(0).tolist() == [4, 7]

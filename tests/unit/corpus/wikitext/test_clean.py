@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.corpus.wikitext.clean import (
-    Paragraph,
-    is_disambiguation,
-    paragraphs,
-    redirect_target,
-)
+from bertwright.corpus.article import Paragraph
+from bertwright.corpus.config import WikitextConfig
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
+from bertwright.corpus.wikitext.redirect import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"
@@ -59,18 +57,28 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("H<sub>2</sub>O <small>(wet)</small>", "H2O (wet)", id="inline tags"),
         pytest.param("x &lt; y &amp;&#32;z&nbsp;&#x41; &unknown;", "x < y & z A &unknown;", id="character references"),
         pytest.param("&lt;ref&gt; &#91;&#91;a&#93;&#93;", "<ref> [[a]]", id="escaped markup is text"),
-        pytest.param("<nowiki>''[[a|b]] {{c}} &amp;</nowiki>", "''[[a|b]] {{c}} &amp;", id="nowiki"),
+        pytest.param("<nowiki>[[a|b]] {{c}} = '|' &amp;</nowiki>", "[[a|b]] {{c}} = '|' &", id="nowiki"),
+        pytest.param("<nowiki>''a''</nowiki> <nowiki>'''</nowiki>b", "a b", id="escaped quote marks"),
+        pytest.param('<nowiki><i id="mwAQ">a</i></nowiki> <nowiki><p></nowiki>', "a <p>", id="escaped by the editor"),
+        pytest.param("a <nowiki>( )</nowiki> b", "a ( ) b", id="nowiki is not tidied"),
         pytest.param("* <nowiki>*</nowiki> starred", "* starred", id="nowiki in a list"),
         pytest.param("soft\u00adhyphen \u200eleft\u202a \ufeffmark", "softhyphen left mark", id="invisible"),
         pytest.param("a\u00a0b\u2009c\u3000d\te", "a b c d e", id="spaces"),
         pytest.param("cafe\u0301", "café", id="NFC"),
         pytest.param("ক\u200dখ", "ক\u200dখ", id="joiner is spelling"),
         pytest.param("A -{zh-hans:first; zh-hant:second}- b -{c}-", "A first b c", id="variants"),
+        pytest.param("A [[b|-{zh-hans:c|d;zh-hant:e}-]] [[f-{g]]", "A c|d f-{g", id="variants in links"),
+        pytest.param("-{zh-hans:a-{zh-hans:b;zh-hant:c}-;zh-hant:d}-e-{H|f}-", "abe", id="variants in variants"),
+        pytest.param("-{zh-hans:[[a|b]] {{nowrap|c}};zh-hant:d}-", "b c", id="markup in variants"),
+        pytest.param("the set -{a, b}x}- {y}- and -{{nowrap|z}}-", "the set a, b}x {y}- and -z-", id="braces"),
         pytest.param("__NOTOC__ a __ НЕ __ __БЕЗ_ЗМІСТУ__ __init__", "a __ НЕ __ __init__", id="behaviour words"),
         pytest.param("A ({{x}}) b ( , {{y}}; c) d (e, {{z}}).", "A b (c) d (e).", id="brackets"),
         pytest.param("A {{x}} , {{y}}, b {{z}} . C {{w}}: .", "A, b. C.", id="stops"),
         pytest.param("Wait ... .5 of .NET", "Wait ... .5 of .NET", id="points that are not stops"),
         pytest.param("a {{{parameter|default}}} b", "a b", id="parameter"),
+        pytest.param("a [[b.png|thumb|9px|c]]d [[e|f|g]]", "a d f|g", id="file without its namespace"),
+        pytest.param("See [[:File:a.png|File:a.png]]. [[:File:a.png|The map]].", "See. The map.", id="link to a file"),
+        pytest.param("An etc. {{x}}. And ... . B", "An etc. And ... B", id="two stops"),
         pytest.param("a {{x|{{y|[[z|w]]}}}} b", "a b", id="nested templates"),
     ],
 )  # fmt: skip
@@ -91,6 +99,9 @@ def test_construct_in_a_sentence(wikitext: str, text: str) -> None:
         pytest.param("a <TABLE x=y><tr><td>b</table> c", ["a", "c"], id="HTML table"),
         pytest.param("a\n{|\n! h1 !! h2\n|-\n| b\n\nc", ["a", "c"], id="table without end"),
         pytest.param("a\n|}\nb", ["a", "b"], id="end of no table"),
+        pytest.param("a\n{|style=x\n|b\n* c", ["a", "c"], id="attributes of a table without end"),
+        pytest.param("a [[b\n\nc|d]] e", ["a b", "c|d e"], id="link that ends in another paragraph"),
+        pytest.param("he said: {{quote|a b}} and", ["he said:", "a b", "and"], id="a quotation stands alone"),
         pytest.param("a\n{{x|\n{|\n|}}\nb", ["a", "b"], id="table open in a template"),
         pytest.param("{{Infobox\n| a = b\n| c = [[d]]\n\nText.", ["Text."], id="template without end"),
         pytest.param("a {{x|b [[c]]\nd", ["a d"], id="template without end in a line"),
@@ -118,6 +129,25 @@ def test_headings_go_to_the_paragraph_that_opens_their_section() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("wikitext", "tex"),
+    [
+        ("of <math>\n  \\frac{a}{b}\\, ,\\;)\n</math> , it", "of \\frac{a}{b}\\, ,\\;), it"),
+        ("is <chem>H2O</chem> or <ce>CO3^2-</ce>.", "is H2O or CO3^2-."),
+        ("<math>f''(x) &lt; [[1]]|{{2}} = -{3}-</math> q", "f''(x) < [[1]]|{{2}} = -{3}- q"),
+        ("{{quote|so <math>a=b|c</math>}}", "so a=b|c"),
+    ],
+)
+def test_maths_as_its_tex_is_safe_from_every_step(wikitext: str, tex: str) -> None:
+    assert [p.text for p in paragraphs(wikitext, ENGLISH, WikitextConfig(maths="tex"))] == [tex]
+    assert tex not in texts(wikitext)
+
+
+def test_the_title_stands_for_magic_words() -> None:
+    page = "{{PAGENAME}} has {{plural:2|page|pages}}, {{formatnum:1200}} {{CURRENTYEAR}}, {{NUMBEROFARTICLES}}."
+    assert [p.text for p in paragraphs(page, ENGLISH, title="Cats")] == ["Cats has pages, 1200."]
+
+
 def test_namespaces_come_from_the_site() -> None:
     page = "a [[Fájl:kép|x]][[Kategória:y]]b"
     assert texts(page, HUNGARIAN) == ["a b"]
@@ -132,6 +162,14 @@ def test_namespaces_come_from_the_site() -> None:
         ("#ÁTIRÁNYÍTÁS [[:hu:Macska]]", "Macska"),
         ("#ПЕРЕНАПРАВЛЕННЯ[[Кіт]]\n{{R}}", "Кіт"),
         ("#WEITERLEITUNG [[Katze]]", "Katze"),
+        ("#đổi [[Mèo]]", "Mèo"),
+        ("#পুনর্নির্দেশ [[বিড়াল]]", "বিড়াল"),
+        ("#पुनर्निर्देशन [[मांजर]]", "मांजर"),
+        ("#ΑΝΑΚΑΤΕΥΘΥΝΣΗ [[Γάτα]]", "Γάτα"),
+        ("#ՎԵՐԱՀՂՈՒՄ [[Կատու]]", "Կատու"),
+        ("#重定向 [[猫]]", "猫"),
+        ("#転送[[ネコ]]", "ネコ"),
+        ("#تحويل [[قط]]", "قط"),
         ("# [[Cat]]", None),
         ("Text #REDIRECT [[Cat]]", None),
         ("", None),
@@ -147,6 +185,23 @@ def test_disambiguation_templates_are_the_wikis_own_and_the_english() -> None:
     assert is_disambiguation("__DISAMBIG__", ENGLISH)
     assert not is_disambiguation("{{egyért}}", ENGLISH)
     assert not is_disambiguation("The word disambiguation. {{x|disambig}}", ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("language", "call"),
+    [
+        ("ar", "توضيح"), ("bn", "দ্ব্যর্থতা নিরসন"), ("cs", "Rozcestník"), ("de", "Begriffsklärung"),
+        ("el", "Αποσαφήνιση"), ("en", "Hndis|Smith"), ("es", "Desambiguación"), ("fi", "Täsmennyssivu"),
+        ("fr", "Homonymie"), ("hu", "Egyért"), ("hy", "Բազմիմաստություն"), ("it", "Disambigua"),
+        ("ja", "Aimai"), ("ltg", "Zeimeibu škiršona"), ("mr", "निःसंदिग्धीकरण"), ("nl", "Dp"),
+        ("pl", "Ujednoznacznienie"), ("pt", "Desambiguação"), ("ru", "Неоднозначность"), ("sv", "Förgrening"),
+        ("tr", "Anlam ayrımı"), ("uk", "Неоднозначність"), ("vi", "Định hướng"), ("zh", "消歧义"),
+    ],
+)  # fmt: skip
+def test_disambiguation_pages_of_every_wiki_in_the_table(language: str, call: str) -> None:
+    site = Site(language, {})
+    assert is_disambiguation(f"a\n{{{{{call}}}}}", site)
+    assert not is_disambiguation(f"a {call}", site)
 
 
 @pytest.mark.parametrize("name", ["Fájl", "fájl", "File", "file", "Image", "FILE", " File "])

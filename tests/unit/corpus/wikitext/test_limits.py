@@ -3,15 +3,22 @@
 import sys
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
+from bertwright.corpus.config import WikitextConfig
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
+from bertwright.corpus.wikitext.definitions import Definitions
+from bertwright.corpus.wikitext.redirect import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
+GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"
 SITE = Site("en", {6: ("File",), 14: ("Category",)})
+CONFIG = WikitextConfig(maths="tex", expand_templates=True)
+DEFINITIONS = Definitions({"a": "{{{1}}}", "b": "#a"})
 
 MARKUP = [
     "{{", "}}", "[[", "]]", "{|", "|}", "{{{", "}}}", "|", "!", "=", "==", "''", "'''", "'''''",
@@ -19,6 +26,8 @@ MARKUP = [
     "<ref>", "</ref>", "<ref/>", "<!--", "-->", "<nowiki>", "</nowiki>", "<br>", "<table>",
     "</table>", "<math>", "</math>", "<", ">", "[http://a", "]", "__TOC__", "-{", "}-",
     "nowrap|", "convert|", "lang|", "val|", "File:", "Category:", "[[File:a.jpg|", "[[:",
+    "{{sup|", "{{a|", "{{b}}", "zh-hans:", "{{{1}}}", 'id="mw', "<chem>", "</chem>", "{{PAGENAME}}", "{{quote|",
+    "\U0010002d", "\U0010000a",
     "#redirect", "a", "é", "ক", " ", "\u0301", "\u200d", "\x85", "\u2028"
 ]  # fmt: skip
 soup = st.lists(st.sampled_from(MARKUP), max_size=60).map("".join)
@@ -27,7 +36,7 @@ soup = st.lists(st.sampled_from(MARKUP), max_size=60).map("".join)
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(soup | st.text(max_size=200))
 def test_any_text_gives_clean_lines_no_longer_than_itself(wikitext: str) -> None:
-    result = paragraphs(wikitext, SITE)
+    result = paragraphs(wikitext, SITE, CONFIG, "T", DEFINITIONS)
     redirect_target(wikitext, SITE)
     is_disambiguation(wikitext, SITE)
     for paragraph in result:
@@ -97,6 +106,13 @@ BAIT = {
     "commas": lambda n: ", " * n + ",;" * n,
     "brackets": lambda n: "( " * n + ") " * n,
     "headings": lambda n: "=a" * n + "\n==b" * n,
+    "open variants": lambda n: "-{" * n + "a}-" * n,
+    "variants across links": lambda n: "[[-{" * n + "]]}-" * n,
+    "variant rules": lambda n: "-{" + "zh-hans:a;" * n + "}-" + "-{" + ";" * n + "}-",
+    "defined templates": lambda n: "a {{a|b}} " * n,
+    "nested defined templates": lambda n: "{{a|" * n + "}}" * n,
+    "maths": lambda n: "<math>a</math><math>" * n,
+    "escaped tags": lambda n: '<nowiki><i id="mw' * n + "</nowiki>" * n,
     "combining marks": lambda n: "a" + "\u0301\u0323" * n,
 }
 
@@ -104,7 +120,7 @@ BAIT = {
 @pytest.mark.parametrize("bait", BAIT.values(), ids=BAIT.keys())
 def test_twice_the_bait_takes_twice_the_calls(bait: Callable[[int], str]) -> None:
     paragraphs("warm {{nowrap|up}}", SITE)
-    once, twice = (calls(lambda n=n: paragraphs(bait(n), SITE)) for n in (2_000, 4_000))
+    once, twice = (calls(lambda n=n: paragraphs(bait(n), SITE, CONFIG, "", DEFINITIONS)) for n in (2_000, 4_000))
     assert twice <= 2.1 * once + 100
 
 
@@ -112,4 +128,13 @@ def test_twice_the_bait_takes_twice_the_calls(bait: Callable[[int], str]) -> Non
 def test_a_hundred_thousand_of_anything_ends_without_growing(bait: Callable[[int], str]) -> None:
     """No recursion limit, no explosion; quadratic work on any of these would take many minutes."""
     wikitext = bait(100_000)
-    assert sum(len(p.text) for p in paragraphs(wikitext, SITE)) <= len(wikitext)
+    result = paragraphs(wikitext, SITE, CONFIG, "", DEFINITIONS)
+    assert sum(len(paragraph.text) for paragraph in result) <= len(wikitext)
+
+
+@pytest.mark.slow
+def test_a_page_of_ten_megabytes_is_as_clean_as_a_short_one() -> None:
+    page = (GOLDEN / "en.wiki").read_text("utf-8")
+    times = 10_000_000 // len(page)
+    once = [paragraph.text for paragraph in paragraphs(page, SITE)]
+    assert [paragraph.text for paragraph in paragraphs(page * times, SITE)] == once * times

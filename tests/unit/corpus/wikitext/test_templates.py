@@ -7,7 +7,8 @@ import pytest
 
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
-from bertwright.corpus.wikitext.templates import Pattern, templates_of
+from bertwright.corpus.wikitext.patterns import Field, Pattern
+from bertwright.corpus.wikitext.templates import templates_of
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,12 @@ from bertwright.corpus.wikitext.templates import Pattern, templates_of
         ("formatnum:1234", "1234"),
         ("key_press|Ctrl|C", "Ctrl+C"),
         ("=", "&#61;"),
+        ("IPAc-en|lang|ˈ|eɪ|_|b", "/ˈeɪ b/"),
+        ("IPAc-en|eɪ", "/eɪ/"),
+        ("circa|1450", "c. 1450"),
+        ("coord|13|19|N|169|9|W|type:event", "13°19′N 169°9′W"),
+        ("coord|13|19|N|169|9|W|display=title", ""),
+        ("quote|a|b", "\n\na\n\n"),
         ("lang|hu", ""),
         ("no such template|x", ""),
     ],
@@ -46,10 +53,58 @@ def test_calls_read_as_words(call: str, text: str) -> None:
     assert templates_of("en").text(call) == text
 
 
+@pytest.mark.parametrize(
+    ("language", "call", "text"),
+    [
+        ("bn", "রূপান্তর|5|km", "5 km"),
+        ("bn", "আনুমানিক|২৪০০", "আনু. ২৪০০"),
+        ("el", "μετατροπή|5|km|mi", "5 km"),
+        ("hu", "szám|1200", "1200"),
+        ("hy", "lang2|mo|ro|Republica", "Republica"),
+        ("ltg", "vol-ru|Двинск", "Двинск"),
+        ("mr", "रुपया", "₹"),
+        ("uk", "ДН|14|3|1854|2", "14.3.1854"),
+        ("vi", "hn|ch=吳權", "吳權"),
+    ],
+)
+def test_localised_names(language: str, call: str, text: str) -> None:
+    assert templates_of(language).text(call) == text
+
+
 def test_a_languages_own_names_hold_there_alone() -> None:
     assert templates_of("uk").text("нп|Лист|листі|en|Letter") == "листі"
     assert not templates_of("hu").know("нп")
     assert templates_of("hu").know(" Nowrap")
+
+
+def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text(
+        '[any]\nnowrap = "<{1}>"\nmine = ["{2*-}", "{1}"]\n[uk]\nmine = "{x}"\ndisambiguation = ["My Dab"]\n'
+    )
+    english, ukrainian = templates_of("en", table), templates_of("uk", table)
+    assert english.text("nowrap|a") == "<a>"
+    assert english.text("mine|a|b|c_d|e") == "b-c d-e"
+    assert english.text("mine|a") == "a"
+    assert ukrainian.text("mine|x=a") == "a"
+    assert "my dab" in ukrainian.disambiguation and "disambig" in ukrainian.disambiguation
+    assert "my dab" not in english.disambiguation
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[any]\nx = 5", "is 5; "),
+        ('x = "{1}"', "outside a table"),
+        ('[any]\nx = "{1"', "'x': .* brace"),
+        ("[any", "cannot read the template table"),
+    ],
+)
+def test_a_wrong_file_is_refused(content: str, message: str, tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text(content)
+    with pytest.raises(DataError, match=message):
+        templates_of("en", table)
 
 
 @pytest.mark.parametrize("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]"])
@@ -68,7 +123,7 @@ def test_every_pattern_of_the_table_reads_and_cannot_explode() -> None:
                 continue
             for way in [ways] if isinstance(ways, str) else ways:
                 fields = [item for _, items in Pattern.parse(way).groups for item in items]
-                shown = [item for item in fields if not isinstance(item, str) and item.shown]
+                shown = [item for item in fields if isinstance(item, Field) and item.shown]
                 names = [name for item in shown for name in item.names]
                 # Each argument once: a nest of calls grows no faster than its source.
                 assert len(set(names)) == len(names), f"[{language}] {name!r} repeats a field"

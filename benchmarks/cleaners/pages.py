@@ -1,0 +1,61 @@
+"""The articles of a shared dump, as the corpus stage reads them, and our text of them."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
+from bertwright.corpus.wikitext.site import CATEGORY, FILE, MEDIA, Site
+
+_TEMPLATE = 10
+
+
+@dataclass(frozen=True)
+class Wiki:
+    """A dump, or its first articles."""
+
+    name: str
+    """Such as "enwiki-p10p30302-shortened"."""
+    site: Site
+    articles: Sequence[Page]
+    """Pages of the article namespace that lead nowhere else, in order."""
+    xml: bytes
+    """An export that holds these articles and all templates."""
+
+    @property
+    def hidden(self) -> dict[str, list[str]]:
+        """The names of the namespaces a link to which shows no text, by what such a link is."""
+        own = self.site.namespaces
+        files = [*own.get(MEDIA, ()), *own.get(FILE, ()), "File", "Image", "Media"]
+        return {"caption": files, "category": [*own.get(CATEGORY, ()), "Category"]}
+
+
+def read_wiki(path: Path, limit: int | None) -> Wiki:
+    """The dump at `path`, with its first `limit` articles."""
+    decompress = bz2.decompress if path.suffix == ".bz2" else lzma.decompress
+    data = decompress(path.read_bytes())
+    head = data[: data.index(PAGE)]
+    header = parse_header(head, path)
+    site = Site(header.language, header.namespaces)
+    whole = list(PageSplitter(path, first=True).pages([data]))
+    pages = [(page, raw) for raw in whole for page in [parse_page(raw)]]
+    articles = list(islice(((page, raw) for page, raw in pages if _is_article(page, site)), limit))
+    kept = [raw for page, raw in pages if page.namespace == _TEMPLATE] + [raw for _, raw in articles]
+    xml = b"".join([head, *(b"  " + raw + b"\n" for raw in kept), b"</mediawiki>\n"])
+    return Wiki(path.name.partition(".")[0], site, [page for page, _ in articles], xml)
+
+
+def _is_article(page: Page, site: Site) -> bool:
+    redirect = page.redirect or redirect_target(page.text, site) is not None
+    return not page.namespace and page.model == "wikitext" and not redirect
+
+
+def our_text(page: Page, site: Site) -> str:
+    """The page's paragraphs, one a line, before any is split or filtered."""
+    return "\n".join(paragraph.text for paragraph in paragraphs(page.text, site, title=page.title))

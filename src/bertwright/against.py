@@ -1,0 +1,120 @@
+"""What differs between two things of one kind, for `bertwright inspect A --against B`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.config import differences
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.recipe import Recipe
+
+SHOWN = 20
+STRONGEST_FIRST = ((True, True), (True, False), (False, True), (False, False))
+
+
+class Vocabulary(NamedTuple):
+    """Entries and the text settings they belong to."""
+
+    entries: list[str]
+    lower_case: bool
+    strip_accents: bool
+
+
+def compare(a: Path, b: Path) -> dict[str, Any]:
+    """How `b` differs from `a`: two vocabularies, two artifacts of one stage, or two recipes (or run folders).
+
+    A vocabulary is a folder that the stage made or a vocab.txt; the text settings of a vocab.txt are the strongest that
+    leave its entries reachable. Two are measured on the same text, the corpus beside `a`, if that is the one `a` was
+    made from.
+    """
+    for path in (a, b):
+        if not path.exists():
+            raise RecipeError(f"{path} does not exist. Give two vocabularies, artifacts of one stage, or recipes.")
+    recipes = [path / "recipe.toml" if (path / "recipe.toml").is_file() else path for path in (a, b)]
+    if all(path.suffix == ".toml" for path in recipes):
+        first, second = (Recipe.load(path, given=False).model_dump(mode="json") for path in recipes)
+        return {"what": "two recipes", "settings": _lines(first, second)}
+    artifacts = [open_artifact(path) if (path / MANIFEST).is_file() else None for path in (a, b)]
+    stages = [artifact.manifest["stage"] if artifact else _stage_of_file(path)
+              for artifact, path in zip(artifacts, (a, b), strict=True)]  # fmt: skip
+    if stages[0] != stages[1]:
+        raise RecipeError(f"{a} is of the stage {stages[0]}, {b} of {stages[1]}: only things of one kind compare.")
+    facts: dict[str, Any] = {"what": f"two artifacts of stage {stages[0]}" if all(artifacts) else "two vocabularies"}
+    if artifacts[0] and artifacts[1]:
+        facts |= _manifests(artifacts[0], artifacts[1])
+    if stages[0] == "vocab":
+        facts |= _vocabularies(_vocabulary(a, artifacts[0]), _vocabulary(b, artifacts[1]), *_text(artifacts[0]))
+    return facts
+
+
+def _stage_of_file(path: Path) -> str:
+    if path.is_file() and path.suffix == ".txt":
+        return "vocab"
+    raise RecipeError(f"{path} is no artifact, recipe or vocab.txt, so there is nothing to compare in it.")
+
+
+def _manifests(a: Artifact, b: Artifact) -> dict[str, Any]:
+    """Differing settings, inputs, version and counts."""
+    names = {"settings": "config", "inputs": "inputs", "version": "version"}
+    same = {name: _lines(a.manifest[key], b.manifest[key]) for name, key in names.items()}
+    return {**same, "counts": _lines(_plain(a.counts), _plain(b.counts))}
+
+
+def _lines(a: Any, b: Any) -> str:
+    return "\n".join(line.removeprefix(": ") for line in differences(a, b)) or "the same"
+
+
+def _plain(counts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in counts.items() if not isinstance(value, list | dict)}
+
+
+def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
+    from bertwright.vocab.given import MOST_UNREACHABLE, read_vocabulary, unreachable
+
+    if artifact is not None:
+        entries = read_vocabulary(artifact.file("vocab.txt"))
+        return Vocabulary(entries, artifact.counts["lower_case"], artifact.counts["strip_accents"])
+    entries = read_vocabulary(path)
+    most = MOST_UNREACHABLE * len(entries)
+    return Vocabulary(entries, *next(pair for pair in STRONGEST_FIRST if len(unreachable(entries, *pair)) <= most))
+
+
+def _text(artifact: Artifact | None) -> tuple[list[str], str]:
+    """Sentences of the corpus that lies beside a vocabulary; or none, and why."""
+    from bertwright.vocab.sample import first_sentences
+
+    if artifact is None:
+        return [], "a vocab.txt has no corpus; give the vocab folder of a run first"
+    try:
+        corpus = open_artifact(artifact.path.absolute().parent / "corpus", "corpus")
+    except ArtifactError:
+        return [], f"no finished corpus lies beside {artifact.path}"
+    if corpus.fingerprint != artifact.manifest["inputs"]["corpus"]:
+        return [], f"{artifact.path} was made from another corpus than the one beside it"
+    return first_sentences(corpus), ""
+
+
+def _vocabularies(a: Vocabulary, b: Vocabulary, text: list[str], why_not: str) -> dict[str, Any]:
+    """Shared entries, those of one only, and where there is text the commonest of these and both measured."""
+    only = {"A": set(a.entries) - set(b.entries), "B": set(b.entries) - set(a.entries)}
+    facts: dict[str, Any] = {
+        "shared entries": len(a.entries) - len(only["A"]),
+        **{f"only in {name}": len(entries) for name, entries in only.items()},
+    }
+    if why_not:
+        return {**facts, "not measured": why_not}
+    measured = {name: _on(text, vocabulary, only[name]) for name, vocabulary in (("A", a), ("B", b))}
+    return {**facts, "on the corpus of A": measured}
+
+
+def _on(text: list[str], vocabulary: Vocabulary, only: set[str]) -> dict[str, Any]:
+    from bertwright.vocab.report import measure, usage
+
+    used = usage(*vocabulary, text)
+    commonest = sorted(only & used.keys(), key=lambda entry: (-used[entry], entry))[:SHOWN]
+    rates = {key: value for key, value in measure(*vocabulary, text).items() if key != "scripts"}
+    settings = {"lower_case": vocabulary.lower_case, "strip_accents": vocabulary.strip_accents}
+    return {**settings, **rates, "commonest of its own": [f"{entry} ({used[entry]:,})" for entry in commonest]}

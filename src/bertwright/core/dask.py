@@ -1,0 +1,98 @@
+"""Task lists on the workers of a Dask cluster (the extra `dask`).
+
+A thin map: the scheduler hands each task to a worker, and to another one when that is lost. Tasks and outputs are
+paths, so the workers see the run folder and the sources where this process sees them, on a shared file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
+from types import TracebackType
+from typing import Any, Self, cast
+
+from bertwright import __version__
+from bertwright.core.errors import DataError, MissingExtraError
+from bertwright.core.tasks import AHEAD, Result, Task, map_ahead
+
+RETRIES = 2
+"""How often a task that failed is done again, as a shared file system may fail for a moment."""
+_SECONDS = 30
+
+
+class Dask:
+    """An executor on the cluster whose scheduler is at `address`, such as "tcp://10.0.0.1:8786"."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._client: Any = None
+
+    def __enter__(self) -> Self:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise MissingExtraError(
+                "a Dask cluster needs the package distributed, which is not installed: pip install 'bertwright[dask]'."
+            ) from error
+        try:
+            self._client = cast(Any, Client)(self._address, timeout=_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"no Dask scheduler answers at {self._address!r}: {error}. Start one (dask scheduler) and give its "
+                "address, such as --dask tcp://10.0.0.1:8786."
+            ) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def map(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        stage: str,
+        on_done: Callable[[Result], None] | None = None,
+    ) -> list[Result]:
+        """As `Executor.map`; a task that was lost with several workers is a `DataError`."""
+        from distributed import KilledWorker
+
+        pool = self._client.get_executor(pure=False, retries=RETRIES)
+        try:
+            return map_ahead(pool, function, tasks, AHEAD * self._workers(), on_done)
+        except KilledWorker as error:
+            raise DataError(
+                f"{stage}: a task was lost with every worker that tried it (out of memory?): {error}. Give the workers "
+                "more memory and run the same command again: what is finished is kept."
+            ) from error
+        except CancelledError as error:
+            raise DataError(
+                f"{stage}: the Dask scheduler at {self._address} went away. Run the same command again: what is "
+                "finished is kept."
+            ) from error
+
+    def _workers(self) -> int:
+        """The number of workers, waiting for the first; what they are must not leave a trace in the output."""
+        try:
+            self._client.wait_for_workers(1, timeout=_SECONDS)
+        except TimeoutError:
+            raise DataError(
+                f"the Dask scheduler at {self._address} has no workers. Start some: dask worker {self._address} "
+                "--nthreads 1 --nworkers N."
+            ) from None
+        versions: dict[str, str] = self._client.run(_version)
+        for worker, version in versions.items():
+            if version != __version__:
+                raise DataError(f"the Dask worker {worker} has bertwright {version}; {__version__} is needed, as here.")
+        threads: dict[str, int] = self._client.nthreads()
+        if shared := [worker for worker, number in threads.items() if number > 1]:  # they would share its caches
+            raise DataError(
+                f"the Dask worker {shared[0]} has {threads[shared[0]]} threads; a task wants a process of its own. "
+                "Start the workers with --nthreads 1 (and --nworkers N for N of them)."
+            )
+        return len(threads)
+
+
+def _version() -> str:
+    return __version__

@@ -1,0 +1,62 @@
+"""The lock of a run folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import cannot_write
+from bertwright.core.log import SILENT, Log
+
+
+class FolderLock:
+    """Hold `folder` between entering and leaving; the system lets go of it however this process ends.
+
+    One process holds it alone: `ArtifactError` if it is not free. Or several hold it shared (the ranks of a stage),
+    and wait while it is held alone. On a shared file system its locks must reach across machines (NFS 4, CephFS,
+    Lustre mounted with `flock`).
+    """
+
+    def __init__(self, folder: Path, shared: bool = False, log: Log = SILENT) -> None:
+        self._folder, self._shared, self._log = folder, shared, log
+
+    def __enter__(self) -> Self:
+        path = self._folder / ".lock"
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        if self._shared:
+            if not self._take(fcntl.LOCK_SH):
+                self._log.say(f"waiting for another process that works in {self._folder}")
+                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+        elif not self.take_alone():
+            os.close(self._descriptor)
+            raise ArtifactError(
+                f"another process is working in {self._folder}. Wait for it to end, or choose another --out."
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def release(self) -> None:
+        """Let go of it before leaving."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def take_alone(self) -> bool:
+        """Hold it alone, having released it; False if any other process holds it."""
+        return self._take(fcntl.LOCK_EX)
+
+    def _take(self, kind: int) -> bool:
+        try:
+            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

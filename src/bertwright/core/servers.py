@@ -1,0 +1,128 @@
+"""How a file on another machine is asked for: web servers with the standard library, all others with fsspec.
+
+fsspec takes the credentials of object stores (`s3://`, `az://`, …) from the environment; they are never printed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bertwright.core.errors import DataError, MissingExtraError
+
+_BLOCK = 2**20
+_FINAL = range(400, 500)
+_LATER = (408, 429)
+_SECRETS = re.compile(
+    r"(?:(?<=http://)|(?<=https://))[^/\s@]+@"  # who asks
+    r"|(?<=://)[^/\s@:]*:[^/\s@]*@"  # name and password
+    r"|(?<=\w)\?[^\s'\"]*"  # a query: signatures are given there
+)
+_EXTRAS = {"s3": "s3", "s3a": "s3", "az": "azure", "abfs": "azure", "abfss": "azure"}
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a server says of a file: transfers of the same version can be joined."""
+
+    url: str
+    size: int | None
+    tag: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A file that a server has begun to send."""
+
+    version: Version
+    start: int
+    """Offset of the first byte: the one asked for, or 0 where the server cannot begin elsewhere."""
+    stream: Any
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes from `start` on; `OSError` when they break off."""
+        with self.stream:
+            try:
+                while block := self.stream.read(_BLOCK):
+                    yield block
+            except Exception as error:  # each storage has exceptions of its own
+                raise OSError(str(error)) from None
+
+
+def shown(text: str) -> str:
+    """`text` as it may be printed: addresses in it without names, passwords and query strings (signatures)."""
+    return _SECRETS.sub("", text)
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The fsspec file system of an address, and its path there; `MissingExtraError` names the package it needs."""
+    scheme = url.partition("://")[0]
+    try:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        needed = f"pip install 'bertwright[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else str(error)
+        raise MissingExtraError(f"{shown(url)}: reading {scheme}:// needs another package: {needed}.") from error
+    except Exception as error:  # credentials that are missing or malformed, of any vendor
+        raise _unusable(url, error) from None
+    system.invalidate_cache()
+    return system, path
+
+
+def ask(url: str, start: int) -> Answer:
+    """Begin to read the file at `url`, from the byte `start` on where the server can.
+
+    `DataError` where it never will be readable; `OSError` where it may be another time.
+    """
+    return _ask_web(url, start) if re.match(r"https?://", url) else _ask_storage(url, start)
+
+
+def _ask_web(url: str, start: int) -> Answer:
+    from bertwright import __version__
+
+    headers = {"User-Agent": f"bertwright/{__version__}", **({"Range": f"bytes={start}-"} if start else {})}
+    try:
+        answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416 and start:
+            return _ask_web(url, 0)
+        if error.code in _FINAL and error.code not in _LATER:
+            raise _unusable(url, error) from None
+        raise
+    except (ValueError, http.client.InvalidURL) as error:
+        raise _unusable(url, error) from None
+    except http.client.HTTPException as error:  # an answer that is no HTTP
+        raise OSError(repr(error)) from None
+    told = answer.headers
+    size = int(told["Content-Length"]) if "Content-Length" in told else None
+    if answer.status != 206:
+        start = 0
+    elif size is not None:
+        size += start
+    return Answer(Version(shown(url), size, told["ETag"] or told["Last-Modified"] or ""), start, answer)
+
+
+def _ask_storage(url: str, start: int) -> Answer:
+    system, path = file_system(url)
+    try:
+        facts = system.info(path)
+        tag = str(facts.get("ETag") or facts.get("etag") or system.ukey(path))
+        stream = system.open(path, "rb", cache_type="readahead")
+        stream.seek(start)
+    except Exception as error:  # each storage has exceptions of its own
+        raise _unusable(url, error) from None
+    return Answer(Version(shown(url), facts["size"], tag), start, stream)
+
+
+def _unusable(url: str, error: Exception) -> DataError:
+    return DataError(
+        f"cannot read {shown(url)}: {shown(str(error)) or type(error).__name__}. Check the address, and that the "
+        "credentials in the environment may read it."
+    )

@@ -1,0 +1,187 @@
+"""How much of texts for evaluation stands in the text for training.
+
+A sentence is found where any 13 words in a row of it stand in one training document (the n-gram rule of Brown et al.
+2020, "Language Models are Few-Shot Learners", appendix C), whatever the case, marks and numbers; a sentence of fewer
+words is found where it is a whole sentence of the training text, and counted apart. Memory grows with the evaluation
+texts alone: the corpus is read once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.errors import DataError
+from bertwright.core.files import sha256
+from bertwright.core.rng import bits
+from bertwright.core.tasks import Executor
+from bertwright.corpus.ngrams import Hashes, runs, words
+from bertwright.corpus.part import write_array
+from bertwright.corpus.text import documents_in
+
+RUN = 13
+_EXAMPLES = 5
+_TABLE_BITS = 22
+
+
+class Sought:
+    """A set of hashes that are looked for."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self.hashes = np.unique(hashes)
+        self._table = np.zeros(2**_TABLE_BITS, bool)  # most of what is not sought falls through here
+        self._table[self._places(self.hashes)] = True
+
+    def found(self, hashes: Hashes) -> Hashes:
+        """Those of the sought hashes that are among `hashes`, sorted."""
+        likely = hashes[self._table[self._places(hashes)]]
+        places = np.searchsorted(self.hashes, likely)
+        return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
+
+    @staticmethod
+    def _places(hashes: Hashes) -> Hashes:
+        return hashes >> np.uint64(64 - _TABLE_BITS)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a text for evaluation."""
+
+    text: str
+    hashes: Hashes
+    """One of them in the training text is enough."""
+    short: bool
+
+
+@dataclass(frozen=True)
+class SearchShard:
+    """One text shard to be searched."""
+
+    shard: Path
+    sought: Path
+    """An `.npy` file of hashes."""
+    spaced: bool
+
+
+def contamination(
+    train: Iterable[list[str]], test: Mapping[str, Iterable[str]], *, spaced: bool = True
+) -> dict[str, dict[str, Any]]:
+    """The `report` for each set of test sentences, after a search through the documents of `train`."""
+    sentences = {name: _sentences(lines, spaced) for name, lines in test.items()}
+    sought = _sought(sentences)
+    return report(sentences, _found(train, sought, spaced))
+
+
+def check_files(
+    files: Iterable[Path], shards: Iterable[Path], folder: Path, executor: Executor, *, spaced: bool = True
+) -> dict[str, dict[str, Any]]:
+    """The `report` for each file, by its path, after a search through the text shards; `folder` is for scratch."""
+    sentences = {str(path): _sentences(read_lines(path), spaced) for path in files}
+    if not sentences:
+        return {}
+    sought = folder / "sought.npy"
+    write_array(sought, _sought(sentences).hashes)
+    found = executor.map(search_shard, (SearchShard(shard, sought, spaced) for shard in shards), "corpus")
+    return report(sentences, np.concatenate(found))
+
+
+def search_shard(task: SearchShard) -> Hashes:
+    """The sought hashes that are in the shard."""
+    return _found(documents_in(task.shard), Sought(np.load(task.sought)), task.spaced)
+
+
+def report(test: Mapping[str, Iterable[Sentence]], found: Hashes) -> dict[str, dict[str, Any]]:
+    """By name: how many sentences of a run or more, how many of them were found, their share, the first five; and how
+    many shorter ones."""
+    known = set(found.tolist())
+    result = {}
+    for name, sentences in test.items():
+        hits = [(sentence, not known.isdisjoint(sentence.hashes.tolist())) for sentence in sentences]
+        long = [hit for sentence, hit in hits if not sentence.short]
+        result[name] = {
+            "sentences": len(long),
+            "found": sum(long),
+            "share": sum(long) / max(1, len(long)),
+            "short": len(hits) - len(long),
+            "short_found": sum(hit for sentence, hit in hits if sentence.short),
+            "examples": [sentence.text for sentence, hit in hits if hit and not sentence.short][:_EXAMPLES],
+        }
+    return result
+
+
+def text_hash(path: Path) -> str:
+    """The SHA-256 of a file of evaluation texts; `DataError` where it cannot be read."""
+    try:
+        return sha256(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {error.strerror or error}. corpus.contamination must name files you may read."
+        ) from error
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a text, or of every text in the values of JSON lines (`.jsonl`); `DataError` where it is neither."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 at byte {error.start:,}. Convert it with `iconv` first.") from error
+    for number, line in enumerate(lines, 1):
+        if path.suffix != ".jsonl":
+            yield line
+        elif line.strip():
+            try:
+                value = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(
+                    f"{path}, line {number}: not JSON ({error.msg}). A .jsonl file has one JSON value a line; rename "
+                    "it to .txt if it is plain text."
+                ) from error
+            yield from _texts(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from value.split("\n")
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _sentences(lines: Iterable[str], spaced: bool) -> list[Sentence]:
+    made = []
+    for line in lines:
+        whole, in_a_row = _hashes([line], spaced)
+        if len(in_a_row):
+            made.append(Sentence(line, in_a_row, short=False))
+        elif len(whole):
+            made.append(Sentence(line, whole, short=True))
+    return made
+
+
+def _sought(test: Mapping[str, list[Sentence]]) -> Sought:
+    every = [sentence.hashes for sentences in test.values() for sentence in sentences]
+    return Sought(np.concatenate([_NONE, *every]))
+
+
+def _found(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
+    found = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
+    return np.unique(np.concatenate([_NONE, *found]))
+
+
+def _hashes(sentences: list[str], spaced: bool) -> tuple[Hashes, Hashes]:
+    """Of a document: the hashes of its sentences shorter than a run, and of all its runs."""
+    run = RUN if spaced else 2 * RUN
+    found, owner = words("\n".join(sentences), spaced=spaced)
+    lengths = np.bincount(owner, minlength=len(sentences))
+    place = np.arange(len(found)) - (np.cumsum(lengths) - lengths)[owner]
+    whole = np.zeros(len(sentences), np.uint64)
+    np.add.at(whole, owner, bits(found, place))
+    return whole[(lengths > 0) & (lengths < run)], runs(found, run) if len(found) >= run else _NONE
+
+
+_NONE: Hashes = np.zeros(0, np.uint64)

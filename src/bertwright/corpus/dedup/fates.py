@@ -1,0 +1,55 @@
+"""What becomes of each document: it is kept, or there is one reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.part import DOCUMENTS, write_array
+
+FATES = ".fates.npy"
+
+
+class Fate(IntEnum):
+    """Why a document is not in the corpus; its name in small letters is the reason given where it is set aside."""
+
+    KEPT = 0
+    DUPLICATE = 1
+    """It has the text of an earlier one."""
+    NEAR_DUPLICATE = 2
+    """It is like an earlier one."""
+    EMPTIED = 3
+    """Too few sentences are left of it without its repeated paragraphs."""
+    NOT_DRAWN = 4
+    """Its source has a weight below 1, and the lot fell on others."""
+
+
+@dataclass(frozen=True)
+class MarkPart:
+    """A part whose documents have been compared with all others."""
+
+    part: Path
+    number: int
+    copies: Dropped
+    near: Dropped
+
+
+def mark_part(task: MarkPart) -> None:
+    """Write the fate of each document of a part so far, unless it was done before."""
+    out = task.part.with_suffix(FATES)
+    if not out.is_file():
+        fates = np.full(len(np.load(task.part.with_suffix(DOCUMENTS), mmap_mode="r")), Fate.KEPT, np.uint8)
+        fates[task.near.rows(task.number)] = Fate.NEAR_DUPLICATE
+        fates[task.copies.rows(task.number)] = Fate.DUPLICATE
+        write_array(out, fates)
+
+
+def of_kept_documents(part: Path) -> NDArray[np.bool_]:
+    """Which paragraphs of a part belong to documents that were kept so far."""
+    documents = np.load(part.with_suffix(DOCUMENTS))
+    return np.repeat(np.load(part.with_suffix(FATES)) == Fate.KEPT, documents["paragraphs"])

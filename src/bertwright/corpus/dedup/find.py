@@ -1,0 +1,45 @@
+"""What the corpus repeats, in one order: copies of documents, near-copies, then paragraphs of the documents left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertwright.core.tasks import Executor
+from bertwright.corpus.config import DeduplicateConfig
+from bertwright.corpus.dedup.exact import buckets, find_copies
+from bertwright.corpus.dedup.fates import MarkPart, mark_part
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.minhash import SignPart, sign_part
+from bertwright.corpus.dedup.near import bands, find_near
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS
+
+_BYTES = 6
+"""Bytes that count for a word where none are told apart by spaces: two characters of these scripts."""
+
+
+def find_repetitions(
+    config: DeduplicateConfig, parts: tuple[Path, ...], folder: Path, executor: Executor, *, spaced: bool
+) -> Dropped:
+    """Compare all documents of all parts; a task has a bucket of them in memory, nobody has all.
+
+    Leaves the fates of the documents beside each part, and returns the paragraphs to drop. With `spaced` the language
+    puts spaces between words. What is compared is the text as it was extracted, so no step depends on another's cuts;
+    a paragraph that stays because it was first may still go with a document that is left too short.
+    """
+    copies = near = paragraphs = Dropped()
+    if config.documents:
+        tasks = buckets(parts, DOCUMENTS, folder)
+        executor.map(find_copies, tasks, "corpus")
+        copies = Dropped(tuple(task.out for task in tasks))
+    if config.near_documents:
+        executor.map(sign_part, (SignPart(part, spaced) for part in parts), "corpus")
+        compared = bands(parts, config.similarity, folder)
+        executor.map(find_near, compared, "corpus")
+        near = Dropped(tuple(task.out for task in compared))
+    executor.map(mark_part, (MarkPart(part, n, copies, near) for n, part in enumerate(parts)), "corpus")
+    if config.paragraphs:
+        measure, least = ("words", config.min_words) if spaced else ("bytes", _BYTES * config.min_words)
+        tasks = buckets(parts, PARAGRAPHS, folder, measure, least)
+        executor.map(find_copies, tasks, "corpus")
+        paragraphs = Dropped(tuple(task.out for task in tasks))
+    return paragraphs

@@ -1,0 +1,51 @@
+"""MinHash signatures (Broder 1997): the share of equal numbers estimates how many runs of words two texts share.
+
+Runs of 5 words, as the published pipelines take them. The signatures are R-MinHash's (rensa, algorithm version 2): a
+function of the set of runs and a fixed seed, the same on every processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rensa import RMinHash
+
+from bertwright.corpus.ngrams import grams
+from bertwright.corpus.part import unpacked, write_array
+from bertwright.corpus.text import TEXT
+
+BANDS, WIDTH = 32, 4
+"""A signature is 32 bands of 4 numbers: two texts alike by 0.6 share a band with probability 0.988, by 0.7 0.9999."""
+SIGNATURES = ".minhash.npy"
+_RUN = 5
+_SEED = 42
+
+
+@dataclass(frozen=True)
+class SignPart:
+    """A part whose documents need signatures."""
+
+    part: Path
+    spaced: bool
+    """Whether its language puts spaces between words."""
+
+
+def sign_part(task: SignPart) -> None:
+    """Write the signatures of a part as [bands, documents, width], unless they are there."""
+    out = task.part.with_suffix(SIGNATURES)
+    if not out.is_file():
+        texts = unpacked(task.part.with_suffix(TEXT)).decode().split("\n\n")[:-1]
+        write_array(out, signatures(texts, spaced=task.spaced).transpose(1, 0, 2))
+
+
+def signatures(texts: Iterable[str], *, spaced: bool = True) -> NDArray[np.uint32]:
+    """The signature of each text: [texts, bands, width]."""
+    runs = [grams(text, _RUN, spaced=spaced) for text in texts]
+    bounds = np.cumsum([0, *map(len, runs)]).astype(np.uint64)
+    flat = np.concatenate([np.zeros(0, np.uint64), *runs])
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(flat, bounds, BANDS * WIDTH, _SEED)
+    return np.array(matrix.to_rows(), np.uint32).reshape(len(runs), BANDS, WIDTH)

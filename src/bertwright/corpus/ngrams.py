@@ -1,0 +1,82 @@
+"""Runs of words as numbers: what near-copies and leaks are found by.
+
+A word is what stands between spaces, without case, without punctuation and symbols, and with 0 for every number, as
+datatrove compares texts: those of one template that differ in numbers alone are the same here. In languages that are
+written without spaces every character is taken for half a word.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import bits
+
+Hashes = NDArray[np.uint64]
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_INVERSE = np.uint64(pow(int(_FACTOR), -1, 2**64))
+_LETTER, _DIGIT, _SPACE, _MARK = range(4)
+_TABLED = 0x20000
+"""Code points whose kind is looked up; above there are ideographs."""
+
+
+def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
+    """The hash of every `n` words in a row; of all words where there are fewer, of none where there are none."""
+    return runs(words(text, spaced=spaced)[0], n if spaced else 2 * n)
+
+
+def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]:
+    """A hash of each word of the text (of each character where it is not `spaced`), and the line it stands in."""
+    points = np.frombuffer(text.casefold().encode("utf-32-le", "surrogatepass"), "<u4")
+    kinds = _kinds()[np.minimum(points, _TABLED)]
+    points, kinds = points[kinds != _MARK], kinds[kinds != _MARK]
+    digits = kinds == _DIGIT
+    number = np.ones(len(points), bool)
+    number[1:] = ~(digits[1:] & digits[:-1])
+    points = np.where(digits, ord("0"), points)[number]
+    inside = (kinds != _SPACE)[number]
+    begins = inside.copy()
+    if spaced:
+        begins[1:] &= ~inside[:-1]
+    lines = np.cumsum(points == ord("\n"))
+    letters = points[inside].astype(np.uint64)
+    firsts = np.flatnonzero(begins[inside])
+    if not len(firsts):
+        return _NONE, np.zeros(0, np.int64)
+    lengths = np.diff(firsts, append=len(letters))
+    place = np.arange(len(letters)) - np.repeat(firsts, lengths)
+    powers = np.cumprod(np.full(lengths.max(), _FACTOR))
+    return np.add.reduceat(letters * powers[place], firsts), lines[begins]
+
+
+def runs(hashes: Hashes, n: int) -> Hashes:
+    """A hash of every `n` numbers in a row; of all of them where there are fewer, of none where there are none."""
+    width = min(n, len(hashes))
+    if width == 0:
+        return _NONE
+    sums = np.concatenate([_ZERO, np.cumsum(hashes * np.cumprod(np.full(len(hashes), _FACTOR)))])
+    total = (sums[width:] - sums[:-width]) * np.cumprod(np.full(len(sums) - width, _INVERSE))
+    mixed: Hashes = bits(width, total)
+    return mixed
+
+
+_NONE: Hashes = np.zeros(0, np.uint64)
+_ZERO: Hashes = np.zeros(1, np.uint64)
+
+
+@cache
+def _kinds() -> NDArray[np.uint8]:
+    """What every character is."""
+    kinds = np.full(_TABLED + 1, _LETTER, np.uint8)
+    for point, character in enumerate(map(chr, range(_TABLED))):
+        category = unicodedata.category(character)
+        if character.isspace():
+            kinds[point] = _SPACE
+        elif category == "Nd":
+            kinds[point] = _DIGIT
+        elif category[0] in "PSC":
+            kinds[point] = _MARK
+    return kinds

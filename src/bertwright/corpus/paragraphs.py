@@ -1,0 +1,80 @@
+"""Rules about single paragraphs of web text: boilerplate is removed, personal data masked or removed.
+
+Boilerplate is what the C4 data set drops (Raffel et al. 2020 §2.2: lines with "javascript" or a phrase of cookie and
+privacy notices, pages with "lorem ipsum" or a curly bracket); we differ in removing the paragraph in every case.
+E-mail addresses and telephone numbers are told by their form: an international prefix, a bracketed or leading zero area
+code, North American groups of 3-3-4 digits, or a word such as "Tel." before the number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from bertwright.corpus.config import FilterConfig
+
+_BOILERPLATE = (
+    r"javascript|lorem ipsum|[{}]|terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
+)
+_LOCAL = r"[\w.%+-]"
+_EMAIL = re.compile(rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}[^\W\d_]{{2,24}}(?![\w-])")
+_DIGITS = re.compile(r"(?<![\w.,+(–-])(?:\+|\(\+?)?\d(?:[ \u00a0]?[(./–-]?[ \u00a0)]?\d){6,14}(?![\w–-])")
+"""Seven to fifteen digits in groups: a candidate for a telephone number."""
+_CALLED = re.compile(r"(?:\b(?:tel|phone|telefon\w*|fax|mobil\w*|call|handy)|\b(?:тел|моб|факс)|τηλ)\W{0,3}\Z", re.I)
+_AREA = re.compile(r"\(0?\d{2,4}\)\s?\d{2,4}[ -]?\d{3,4}\Z|0\d{1,4}[ /-]\d{2,4}[ -]?\d{2,4}(?:[ -]?\d{2,4})?\Z")
+_AMERICAN = re.compile(r"(?:1[ -])?(?:\d{3}-\d{3}-|\(\d{3}\) ?\d{3}-|\d{3}\.\d{3}\.)\d{4}\Z")
+
+
+class ParagraphRules:
+    """The rules of one corpus."""
+
+    def __init__(self, config: FilterConfig) -> None:
+        patterns = [*([_BOILERPLATE] if config.boilerplate else []), *config.patterns]
+        self._unwanted = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
+        self._personal: list[tuple[str, str, Callable[[str], tuple[str, int]]]] = [
+            (name, rule, mask)
+            for name, rule, mask in (("email", config.emails, _mask_emails), ("phone", config.phones, _mask_phones))
+            if rule != "keep"
+        ]
+
+    def apply(self, paragraph: str, counts: Counter[str]) -> str:
+        """The paragraph as the rules leave it, "" where they remove it.
+
+        Adds to `counts`: `removed.boilerplate`, `removed.email`, `removed.phone` paragraphs, and `masked.email`,
+        `masked.phone` addresses and numbers.
+        """
+        if any(pattern.search(paragraph) for pattern in self._unwanted):
+            counts["removed.boilerplate"] += 1
+            return ""
+        for name, rule, mask in self._personal:
+            paragraph, found = mask(paragraph)
+            if found and rule == "drop":
+                counts[f"removed.{name}"] += 1
+                return ""
+            if found:
+                counts[f"masked.{name}"] += found
+        return paragraph
+
+
+def _mask_emails(text: str) -> tuple[str, int]:
+    return _EMAIL.subn("name@example.com", text) if "@" in text else (text, 0)
+
+
+def _mask_phones(text: str) -> tuple[str, int]:
+    """The text with telephone numbers masked, and how many there were."""
+    pieces, end = list[str](), 0
+    for found in _DIGITS.finditer(text):
+        if _is_phone(found.group(), text[max(0, found.start() - 16) : found.start()]):
+            pieces += text[end : found.start()], "000 000 000"
+            end = found.end()
+    return "".join([*pieces, text[end:]]), len(pieces) // 2
+
+
+def _is_phone(number: str, before: str) -> bool:
+    digits = sum(map(str.isdigit, number))
+    if _CALLED.search(before):
+        return True
+    if number.startswith(("+", "(+", "00")):
+        return digits >= 9
+    return bool(_AMERICAN.match(number) or (digits >= 9 and _AREA.match(number)))

@@ -1,0 +1,118 @@
+"""Sentences from a program of the user's choice, e.g. quntoken or UDPipe: `corpus.split.command`.
+
+The program is run once per batch of paragraphs, without a shell. It reads them as UTF-8 on its standard input, one
+paragraph a line and a blank line after each, until the input ends; it writes one sentence a line to its standard output
+and exits with 0. Blank lines and spaces in the answer do not matter (so a tokeniser's output serves as well), for only
+the ends of sentences are taken from it: its characters are counted off against the paragraphs, whose own text is kept.
+Where the answer has other characters than the question nothing can be counted and the run ends, except that U+FFFD
+may stand for any one character (quntoken writes it for those it does not know). No sentence may cross two paragraphs,
+and how one is split must not depend on its neighbours: the corpus would depend on the batches.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from bertwright.core.errors import DataError
+from bertwright.corpus.config import SplitConfig
+
+_UNKNOWN = "\ufffd"
+
+
+def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[list[str]]:
+    """The sentences of each paragraph: none empty, single spaces, no newline. Raises `DataError` where that fails."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in paragraphs]
+    answer = _answer(config, "".join(f"{paragraph}\n\n" for paragraph in paragraphs))
+    found = (compact for line in answer.split("\n") if (compact := "".join(line.split())))
+    sentences = [list(_cut(config.command, paragraph, found)) for paragraph in paragraphs]
+    if more := next(found, ""):
+        raise _differs(config.command, "nothing more", more)
+    return sentences
+
+
+def _cut(command: Sequence[str], paragraph: str, found: Iterator[str]) -> Iterator[str]:
+    """The paragraph cut where the answered sentences end, which come without spaces."""
+    places = [i for i, character in enumerate(paragraph) if character != " "]
+    done = start = 0
+    while done < len(places):
+        sentence = next(found, "")
+        wanted = "".join(paragraph[i] for i in places[done : done + len(sentence)])
+        if not sentence or not _same(wanted, sentence):
+            raise _differs(command, paragraph[places[done] :], sentence)
+        done += len(sentence)
+        stop = places[done - 1] + 1
+        yield paragraph[start:stop].strip()
+        start = stop
+
+
+def _same(wanted: str, found: str) -> bool:
+    return wanted == found or (
+        len(wanted) == len(found) and all(a == b or b == _UNKNOWN for a, b in zip(wanted, found, strict=True))
+    )
+
+
+def _answer(config: SplitConfig, question: str) -> str:
+    """What the program writes; it and its children are gone when this returns or raises."""
+    name = config.command[0]
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            child = subprocess.Popen(
+                config.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
+            )
+        except OSError as error:
+            raise DataError(
+                f"corpus.split.command: cannot run {name!r}: {error.strerror or error}. Install it, or give its path."
+            ) from error
+        seconds = config.timeout * max(1.0, len(question) / 1e6)
+        try:
+            output, _ = child.communicate(question.encode(), timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            raise DataError(
+                f"corpus.split.command: {name!r} had not split {len(question):,} characters after {seconds:g} seconds. "
+                "Raise corpus.split.timeout, or try the program by hand."
+            ) from error
+        finally:
+            _end(child)
+        if child.returncode:
+            size = complaints.seek(0, os.SEEK_END)
+            complaints.seek(max(0, size - 500))
+            last = complaints.read().decode(errors="replace").strip() or "it said nothing"
+            raise DataError(
+                f"corpus.split.command: {name!r} ended with exit code {child.returncode}: {last}. "
+                "Try it by hand with a paragraph on its standard input."
+            )
+    try:
+        return output.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"corpus.split.command: the answer of {name!r} is not UTF-8 at byte {error.start:,}. "
+            "Make it write UTF-8, e.g. by an argument of the program."
+        ) from error
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill the program and all it started, if it has not ended by itself."""
+    if child.returncode is None:  # not yet waited for, so its number is still its own
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe:
+            pipe.close()
+
+
+def _differs(command: Sequence[str], wanted: str, found: str) -> DataError:
+    compact = "".join(wanted.split())
+    place = next(
+        (i for i, (a, b) in enumerate(zip(compact, found, strict=False)) if a != b and b != _UNKNOWN),
+        min(len(compact), len(found)),
+    )
+    around = slice(max(0, place - 20), place + 20)
+    return DataError(
+        f"corpus.split.command: {command[0]!r} wrote {found[around] or 'nothing'!r} for {compact[around]!r} (spaces left "
+        f"out). A splitter must not change the text (here from character {place + 1} of a sentence) nor join paragraphs: "
+        "choose its output of one sentence a line, or wrap it in a script that repairs it."
+    )

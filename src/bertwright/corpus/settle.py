@@ -1,0 +1,106 @@
+"""What each document is in the corpus: how often it stands there, and which of its paragraphs are left."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import key, uniform
+from bertwright.corpus.dedup.fates import FATES, Fate, of_kept_documents
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dropped import dropped_line
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, unpacked, write_array
+from bertwright.corpus.text import FACTS, TEXT
+
+SETTLED, LEFT = ".settled.npy", ".left.npy"
+ROW = np.dtype([("fate", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
+"""Per document: its fate, how often it stands in the corpus, and the size of one copy with the blank line after it."""
+
+_COUNTED = {
+    Fate.KEPT: "kept",
+    Fate.DUPLICATE: "duplicates",
+    Fate.NEAR_DUPLICATE: "near_duplicates",
+    Fate.EMPTIED: "emptied",
+    Fate.NOT_DRAWN: "not_drawn",
+}
+"""How many documents met which fate is counted under these names."""
+
+
+@dataclass(frozen=True)
+class SettlePart:
+    """A part of which it is known what is to be dropped."""
+
+    part: Path
+    number: int
+    paragraphs: Dropped
+    """Repeated paragraphs."""
+    min_sentences: int
+    """Fewest sentences of a document that lost paragraphs."""
+    weight: float
+    """Of its source."""
+    seed: int
+
+
+def settle_part(task: SettlePart) -> None:
+    """Write a `ROW` per document, and whether each paragraph is left (`LEFT`), unless both are there."""
+    settled, kept = (task.part.with_suffix(suffix) for suffix in (SETTLED, LEFT))
+    if settled.is_file():
+        return
+    documents = np.load(task.part.with_suffix(DOCUMENTS))
+    paragraphs = np.load(task.part.with_suffix(PARAGRAPHS))
+    repeated = task.paragraphs.rows(task.number)
+    left = of_kept_documents(task.part)
+    left[repeated] = False
+    rows = np.zeros(len(documents), ROW)
+    owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
+    for name in ("sentences", "words", "bytes"):
+        rows[name] = np.bincount(owner, paragraphs[name] * left, len(documents))
+    rows["bytes"] += 1
+    lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
+    fates = np.load(task.part.with_suffix(FATES))
+    fates[lost & (rows["sentences"] < max(1, task.min_sentences))] = Fate.EMPTIED
+    rows["copies"] = _copies(documents["high"], task.weight, task.seed)
+    fates[(fates == Fate.KEPT) & (rows["copies"] == 0)] = Fate.NOT_DRAWN
+    rows["fate"] = fates
+    rows["copies"][fates != Fate.KEPT] = 0
+    write_array(kept, left)
+    write_array(settled, rows)
+
+
+def tally(parts: Iterable[Path]) -> Counter[str]:
+    """How many documents of these parts met which fate, and what the corpus has of them, copies included."""
+    counts = Counter[str]()
+    for part in parts:
+        rows = np.load(part.with_suffix(SETTLED))
+        left = np.load(part.with_suffix(LEFT))
+        stands = np.repeat(rows["fate"] == Fate.KEPT, np.load(part.with_suffix(DOCUMENTS))["paragraphs"])
+        for fate, count in _COUNTED.items():
+            counts[count] += int((rows["fate"] == fate).sum())
+        counts["duplicate_paragraphs"] += int((stands & ~left).sum())
+        counts["copies"] += int(rows["copies"].sum(dtype=np.int64))
+        for count, name in (("sentences", "sentences"), ("words", "words"), ("text_bytes", "bytes")):
+            counts[count] += int((rows["copies"] * rows[name]).sum())
+    return counts
+
+
+def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
+    """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
+    fates = np.load(part.with_suffix(SETTLED))["fate"]
+    if not fates.any():
+        return
+    texts = unpacked(part.with_suffix(TEXT)).decode().split("\n\n")
+    facts = unpacked(part.with_suffix(FACTS)).splitlines()
+    for row in np.flatnonzero(fates).tolist():
+        yield row, dropped_line(Fate(fates[row]).name.lower(), json.loads(facts[row]), texts[row])
+
+
+def _copies(hashes: NDArray[np.uint64], weight: float, seed: int) -> NDArray[np.int64]:
+    """The whole part of the weight, and one more with the probability of the rest, by the hash of the text."""
+    whole, rest = divmod(weight, 1)
+    return int(whole) + (uniform(key("weight of the source", seed), hashes) < rest).astype(np.int64)

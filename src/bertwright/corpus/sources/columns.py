@@ -1,0 +1,80 @@
+"""What the formats that hold text in a column (Parquet, Arrow) have in common; pyarrow is imported where it is used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.errors import MissingExtraError
+from bertwright.corpus.article import Article
+from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.records import document
+
+FACTS = ("id", "title", "url", "revision", "revid")
+PIECE_BYTES = 8 * 2**20
+
+
+def arrow(path: Path) -> Any:
+    """The pyarrow module; `MissingExtraError` says how to install it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path} is read with pyarrow, which is not installed: pip install 'bertwright[formats]'."
+        ) from error
+    return pyarrow
+
+
+def wanted(job: Job, schema: Any) -> list[str]:
+    """The columns to read; a `SourceError` where the one that should hold the text is missing or holds no text."""
+    types, name = arrow(job.file.path).types, job.source.text
+    if name not in schema.names:
+        raise SourceError(
+            f"{job.file.path} has no column {name!r}; its columns are {', '.join(map(repr, schema.names))}. "
+            "Name the one that holds the text in corpus.source.text."
+        )
+    kind = schema.field(name).type
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    if not (types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)):
+        raise SourceError(
+            f"{job.file.path}: the column {name!r} holds {kind}, not text. Name a column of strings in "
+            "corpus.source.text."
+        )
+    return [name, *(fact for fact in FACTS if fact in schema.names and fact != name)]
+
+
+def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+    """A document per row of the record batches, of which the first begins with row `first` of the file."""
+    number = first
+    for table in tables:
+        columns = {name: table.column(name).to_pylist() for name in wanted(job, table.schema)}
+        for i, text in enumerate(columns[job.source.text]):
+            size = len((text or "").encode(errors="replace"))
+            if size > MAX_DOCUMENT:
+                raise too_long(job.file.path, number)
+            counts["source_bytes"] += size
+            yield document(job, text or "", {name: column[i] for name, column in columns.items()}, number)
+            state["last"] = f"the document in row {number:,}"
+            number += 1
+    state["ended"], state["lost_bytes"] = True, 0
+
+
+def damaged_table(path: Path, error: Exception) -> SourceError:
+    """The error for a file that pyarrow refuses."""
+    reason = " ".join(str(error).split())[:200]
+    return SourceError(f"{path} is damaged or was cut off ({reason}). Download it, or write it, again.")
+
+
+def groups(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+    """(start, stop, bytes) of runs of neighbours that have `PIECE_BYTES` together."""
+    start = stop = total = 0
+    for size in sizes:
+        stop, total = stop + 1, total + size
+        if total >= PIECE_BYTES:
+            yield start, stop, total
+            start, total = stop, 0
+    if stop > start:
+        yield start, stop, total

@@ -1,0 +1,78 @@
+"""Decoding bz2, gz, xz and zstd as a stream, in blocks of bounded size, all streams of a file one after another."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import zstandard
+
+from bertwright.corpus.errors import SourceError
+
+Compression = Literal["plain", "bz2", "gz", "xz", "zst"]
+MAGIC: dict[Compression, bytes] = {
+    "bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90|$)",
+    "gz": rb"\x1f\x8b\x08",
+    "xz": rb"\xfd7zXZ\x00",
+    "zst": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
+}
+"""How the first 16 bytes of a file look, as regular expressions."""
+_MEMORY = 512 * 2**20
+_WINDOW = 128 * 2**20
+_SIP = 4096
+"""Compressed bytes given to decoders that cannot be told how much to put out: at most 128 MiB comes of them."""
+
+
+class Decoder:
+    """Turns compressed blocks into blocks of at most `size` bytes (bz2, xz) or of what a sip gives (gz, zst)."""
+
+    def __init__(self, path: Path, compression: Compression, size: int) -> None:
+        self.cut = False
+        """After the iteration: whether the data ended too early."""
+        self._path, self._compression, self._size = path, compression, size
+
+    def blocks(self, compressed: Iterator[bytes]) -> Iterator[bytes]:
+        """The decoded bytes; a `SourceError` where the data are damaged."""
+        decoder, done = self._new(), 0
+        for block in compressed:
+            done += len(block)
+            while block:
+                if decoder.eof:
+                    decoder = self._new()
+                try:
+                    yield from self._decoded(decoder, block)
+                except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
+                    raise SourceError(
+                        f"{self._path} is damaged before byte {done:,} ({error}). Download it again and "
+                        "compare its checksum with the one published beside it."
+                    ) from error
+                block = self._rest.lstrip(b"\0") if decoder.eof else b""
+        self.cut = not decoder.eof
+
+    def _decoded(self, decoder: Any, block: bytes) -> Iterator[bytes]:
+        if self._compression in ("bz2", "xz"):
+            yield decoder.decompress(block, self._size)
+            while not decoder.eof and not decoder.needs_input:
+                yield decoder.decompress(b"", self._size)
+            self._rest = decoder.unused_data
+            return
+        for start in range(0, len(block), _SIP):
+            yield decoder.decompress(block[start : start + _SIP])
+            if decoder.eof:
+                self._rest = decoder.unused_data + block[start + _SIP :]
+                return
+
+    def _new(self) -> Any:
+        self._rest = b""
+        match self._compression:
+            case "bz2":
+                return bz2.BZ2Decompressor()
+            case "gz":
+                return zlib.decompressobj(wbits=31)
+            case "xz":
+                return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)
+        return zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()

@@ -1,0 +1,70 @@
+"""Arrow files of a Hugging Face `datasets` folder saved on disk (`Dataset.save_to_disk`), read with pyarrow alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json
+from bertwright.corpus.article import Article
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.columns import arrow, damaged_table, groups, rows, wanted
+from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.job import Job, Piece
+
+_STATE, _SPLITS = "state.json", "dataset_dict.json"
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether `datasets` saved a data set, or several splits of one, in this folder."""
+    return (folder / _STATE).is_file() or (folder / _SPLITS).is_file()
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The files of the data set in order; of several splits one has to be named."""
+    try:
+        if (folder / _SPLITS).is_file():
+            splits = list(read_json(folder / _SPLITS)["splits"])
+            if len(splits) != 1:
+                raise SourceError(
+                    f"{folder} holds the splits {', '.join(splits)}. Give one of them, e.g. {folder / splits[0]}."
+                )
+            return data_files(folder / splits[0])
+        return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
+    except (ArtifactError, KeyError, TypeError, IndexError) as error:
+        raise SourceError(
+            f"{folder} is no data set that save_to_disk wrote: {error!r}. Save it again, or give its files."
+        ) from error
+
+
+def pieces(file: File, source: int, first: int) -> Iterator[Piece]:
+    """The pieces of the file, numbered from `first`: runs of record batches."""
+    with _batches(file.path) as (_, stream):
+        found = list(groups(batch.nbytes for batch in stream))
+    total = sum(size for _, _, size in found) or 1
+    for i, (start, stop, size) in enumerate(found):
+        yield Piece(source, first + i, start, stop, file.size * size // total, last=i == len(found) - 1)
+
+
+def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+    """The documents of the record batches of the piece; those before it are passed over without being read."""
+    with _batches(job.file.path) as (schema, stream):
+        wanted(job, schema)
+        before = sum(batch.num_rows for batch in islice(stream, job.piece.start))
+        yield from rows(job, islice(stream, job.piece.stop - job.piece.start), before, counts, state)
+
+
+@contextmanager
+def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """The schema of an Arrow stream, and its record batches as parts of the file in memory."""
+    pyarrow = arrow(path)
+    try:
+        with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
+            yield stream.schema, iter(stream)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise damaged_table(path, error) from error

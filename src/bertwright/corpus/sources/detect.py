@@ -1,0 +1,113 @@
+"""What a file is, told by its content, not its name."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.compression import MAGIC, Compression
+from bertwright.corpus.sources.file import File, Format, Reader
+
+_FOREIGN = {b"7z\xbc\xaf\x27\x1c": "7z", b"PK\x03\x04": "zip", b"ARROW1": "Arrow (random access)"}
+_TABLES: dict[bytes, Format] = {b"PAR1": "parquet", b"\xff\xff\xff\xff": "datasets"}
+_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
+# Possessive throughout: a file made to look almost like XML must not cost more than its length.
+_ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
+_HEAD = 4096
+
+
+def examine(path: Path, format: Format | Literal["auto"] = "auto") -> File:
+    """What the file at `path` is; `SourceError` where it is missing, unreadable, or nothing of the `format`."""
+    try:
+        with path.open("rb") as handle:
+            magic = handle.read(16)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SourceError(
+            f"cannot read {path}: {reason}. Give corpus.source the path of a file you may read."
+        ) from error
+    if not magic:
+        raise SourceError(f"{path} is empty (0 bytes). Download it again.")
+    for start, table in _TABLES.items():
+        if magic.startswith(start) and format in ("auto", table):
+            return File(path, table)
+    file = _text_file(path, magic)
+    head = _head(file).removeprefix(codecs.BOM_UTF8)
+    found = format if format in ("text", "jsonl") else _format(path, head)
+    if format not in ("auto", found) and (format, found) != ("wikiextractor", "jsonl"):
+        raise SourceError(
+            f"{path} is no {format} file: it looks like {found}. Leave corpus.source.format out to have it told."
+        )
+    if (offset := head.find(b"\0")) >= 0:
+        raise SourceError(
+            f"{path} is no text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet, as it was made."
+        )
+    return replace(file, format=found)
+
+
+def _text_file(path: Path, magic: bytes) -> File:
+    compression = _compression(path, magic)
+    head = _head(File(path, "text", compression))
+    if not head:
+        raise SourceError(f"{path} is an empty {compression} file, or cut in its first block. Download it again.")
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise SourceError(f"{path} is UTF-32 (its byte-order mark says so at byte 0). Convert it to UTF-8 first.")
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return File(path, "text", compression, "utf-16" if wide else "utf-8")
+
+
+def _compression(path: Path, magic: bytes) -> Compression:
+    for prefix, name in _FOREIGN.items():
+        if magic.startswith(prefix):
+            raise SourceError(f"{path} is a {name} file; plain, bz2, gz, xz and zstd can be read. Unpack it first.")
+    for compression, pattern in MAGIC.items():
+        if re.match(pattern, magic):
+            return compression
+    if path.suffix[1:] in MAGIC:
+        looks = "an HTML page" if _HTML.search(magic) else f"something that begins with {magic[:12]!r}"
+        raise SourceError(f"{path} is no {path.suffix[1:]} file but {looks}: the download failed. Download it again.")
+    return "plain"
+
+
+def _head(file: File) -> bytes:
+    head = b""
+    for block in Reader(file):
+        head += block
+        if len(head) >= _HEAD:
+            break
+    return head
+
+
+def _format(path: Path, head: bytes) -> Format:
+    if _HTML.match(head.lstrip()):
+        raise SourceError(f"{path} is an HTML page, not a dump: the download failed. Download it again.")
+    root = _ROOT.match(head)
+    name = root.group(1).decode(errors="replace") if root else ""
+    if name == "mediawiki":
+        return "dump"
+    if name == "doc" and head.lstrip().startswith(b"<doc id="):
+        return "wikiextractor"
+    if name.startswith("!"):
+        raise SourceError(f"{path} declares a document type (<{name}>). No MediaWiki export does; none is accepted.")
+    if head.lstrip().startswith(b"<?xml") or ".xml" in path.suffixes:
+        found = f"its root element is <{name}>" if name else "it does not begin with an element"
+        raise SourceError(f"{path} is not a MediaWiki export: {found}, not <mediawiki>. Use a pages-articles dump.")
+    if re.match(rb'\s*\[\s*\{\s*"', head):
+        raise SourceError(f"{path} is one JSON array. Write an object a line instead, e.g. with `jq -c '.[]'`.")
+    return "jsonl" if _is_json(head) else "text"
+
+
+def _is_json(head: bytes) -> bool:
+    """Whether the first line is a JSON object, as far as it is in the head."""
+    line, newline, _ = head.lstrip().partition(b"\n")
+    if not newline:
+        return re.match(rb'\{\s*"', line) is not None
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

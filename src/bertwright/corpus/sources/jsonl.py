@@ -1,0 +1,47 @@
+"""JSONL: an object a line, whose text is under one key, and whose title, url, id and revision may be under theirs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from bertwright.corpus.article import Article
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.records import LINE, document, line_number, records
+
+BOUNDARY = LINE
+
+
+def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+    """A document per line; a last line without end that is no JSON was cut off and is left out."""
+    torn = 0
+    for offset, line in records(job, BOUNDARY, counts, state):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if line.endswith("\n"):
+                raise _wrong(job, offset, f"is no JSON ({error})") from error
+            torn = len(line.encode())
+            continue
+        yield document(job, _text(job, offset, found), found, offset)
+    if torn:
+        state["ended"], state["lost_bytes"] = False, torn
+
+
+def _text(job: Job, offset: int, found: Any) -> str:
+    key = job.source.text
+    if not isinstance(found, dict):
+        raise _wrong(job, offset, f"is no JSON object but {str(found)[:40]!r}")
+    if key not in found:
+        raise _wrong(job, offset, f"has no key {key!r}; its keys are {', '.join(map(repr, found))}", job.source.text)
+    if not isinstance(found[key], str | None):
+        raise _wrong(job, offset, f"has no text under {key!r} but {str(found[key])[:40]!r}", job.source.text)
+    return found[key] or ""
+
+
+def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:
+    remedy = "Name the key that holds the text in corpus.source.text" if key else "Mend the line, or take it out"
+    return SourceError(f"{job.file.path}: line {line_number(job.file, offset):,} {what}. {remedy}.")

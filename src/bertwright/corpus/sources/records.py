@@ -1,0 +1,106 @@
+"""Text files as records: documents, lines, or whatever a boundary ends."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bertwright.corpus.article import Article, Paragraph
+from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
+from bertwright.corpus.sources.file import File, Reader
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.pieces import read
+
+LINE = re.compile(rb"\n")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
+
+
+class RecordSplitter:
+    """Cuts UTF-8 bytes into records; `bytes` is the length of what was read, `rest` what is left out at a cut end."""
+
+    def __init__(self, path: Path, start: int, boundary: re.Pattern[bytes], *, cut: bool) -> None:
+        self.bytes, self.rest = 0, b""
+        self._path, self._start, self._boundary, self._cut = path, start, boundary, cut
+
+    def records(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+        """Each record that is not blank as (its byte offset in the text, the text with its boundary).
+
+        `start` is the offset of the first block. With `cut` the text breaks off in the last record, which is then
+        left out: its last line may be half a line. Bytes that are not UTF-8 are a `SourceError` with their offset.
+        """
+        buffer = bytearray()
+        for block in blocks:
+            self.bytes += len(block)
+            searched = max(0, len(buffer) - 4096)
+            buffer += block
+            done = 0
+            for match in self._boundary.finditer(buffer, searched):
+                if match.end() < len(buffer):  # else the boundary may go on in the next block
+                    yield from self._record(bytes(buffer[done : match.end()]), len(buffer) - done)
+                    done = match.end()
+            del buffer[:done]
+            if len(buffer) > MAX_DOCUMENT:
+                raise too_long(self._path, self._start + self.bytes - len(buffer))
+        if self._cut:
+            self.rest = bytes(buffer)
+        else:
+            yield from self._record(bytes(buffer), len(buffer))
+
+    def _record(self, data: bytes, before_end: int) -> Iterator[tuple[int, str]]:
+        offset = self._start + self.bytes - before_end
+        if stripped := data.lstrip():
+            try:
+                yield offset + len(data) - len(stripped), stripped.decode().removeprefix("\ufeff")
+            except UnicodeDecodeError as error:
+                raise bad_encoding(self._path, offset + len(data) - len(stripped) + error.start) from error
+
+
+def records(
+    job: Job, boundary: re.Pattern[bytes], counts: Counter[str], state: dict[str, Any]
+) -> Iterator[tuple[int, str]]:
+    """The records of a piece; afterwards `counts` and `state` say what was read and how it ended."""
+    splitter = RecordSplitter(job.file.path, job.piece.start, boundary, cut=job.piece.cut)
+    for offset, text in splitter.records(read(job.file, job.piece)):
+        yield offset, text
+        state["last"] = f"the document at byte {offset:,}"
+    counts["source_bytes"] = splitter.bytes
+    state["ended"], state["lost_bytes"] = not job.piece.cut, len(splitter.rest)
+
+
+def plain_lines(text: str) -> list[str]:
+    """The lines that are not blank, in NFC, without control characters and byte-order marks."""
+    plain = unicodedata.normalize("NFC", _CONTROLS.sub("", text))
+    return [line for line in plain.split("\n") if line.strip()]
+
+
+def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
+    """The article of a record that has facts of its own; what is not `given` as text or number is left out.
+
+    A first line that only repeats the title is no sentence and is left out.
+    """
+    known = {key: value for key, value in given.items() if isinstance(value, str | int)}
+    facts = {
+        "id": known.get("id", place),
+        "title": str(known.get("title", "")),
+        "revision": known.get("revision", known.get("revid", 0)),
+        "url": str(known.get("url", "")),
+    }
+    lines = plain_lines(text)
+    if lines and lines[0].strip() == facts["title"]:
+        lines = lines[1:]
+    return Article(facts | job.origin, [Paragraph(line) for line in lines])
+
+
+def line_number(file: File, offset: int) -> int:
+    """The line, from 1, of the byte at `offset` of the decoded text; reads up to there, so it is for errors."""
+    lines = 1
+    for block in Reader(file):
+        lines += block[:offset].count(b"\n")
+        offset -= len(block)
+        if offset <= 0:
+            break
+    return lines

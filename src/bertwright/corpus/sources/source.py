@@ -1,0 +1,136 @@
+"""A source: what a recipe names, turned into files of one format."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import sha256, sha256_of
+from bertwright.core.log import Log
+from bertwright.core.remote import is_url
+from bertwright.corpus.config import SourceConfig
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.copies import copied
+from bertwright.corpus.sources.datasets import data_files, is_dataset
+from bertwright.corpus.sources.detect import examine
+from bertwright.corpus.sources.file import File, sampled_hash
+
+_HIDDEN = (".", "_")
+"""How names begin that other programs, too, take for marks and not for data."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files that a source of the recipe names, in order, all of one format."""
+
+    config: SourceConfig
+    name: str
+    """What it is called where nothing better is known: the name of its file or folder."""
+    files: tuple[File, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files as they lie on disk."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def sampled_hash(self) -> str:
+        """The quick identity of its content; of many files fewer blocks each are read."""
+        blocks = max(4, 64 // len(self.files))
+        hashes = [sampled_hash(file.path, blocks) for file in self.files]
+        return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of its file; of many files, of the list of theirs."""
+        hashes = [sha256(file.path) for file in self.files]
+        return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
+
+    def __str__(self) -> str:
+        first = self.files[0]
+        packing = "" if first.compression == "plain" else f", {first.compression}"
+        number = f"{len(self.files):,} files" if len(self.files) > 1 else "1 file"
+        return f"{self.name} ({first.format}{packing}, {number}, {self.size / 1e6:,.1f} MB)"
+
+
+def open_source(config: SourceConfig, downloads: Path, log: Log) -> Source:
+    """The files of a source; what lies on another machine is copied to `downloads` first, unless it is there.
+
+    Raises `SourceError` where there are none, one cannot be read, or they differ in format; `RecipeError` where a key
+    is set that has no meaning for the format.
+    """
+    path = config.path
+    if path in ("sample", "sample-small"):
+        from bertwright.sample import SAMPLE, SMALL
+
+        paths = [SAMPLE if path == "sample" else SMALL]
+    else:
+        paths = [found for each in _local(path, downloads, log) for found in _files(each)]
+    if not paths:
+        raise SourceError(f"there is no file in {path}. Give corpus.source the path of a file, or of a folder of them.")
+    files = tuple(examine(found, config.format) for found in paths)
+    if odd := next((file for file in files if file.format != files[0].format), None):
+        raise SourceError(
+            f"{path} holds files of several formats: {files[0].path.name} is {files[0].format}, {odd.path.name} is "
+            f"{odd.format}. Name those of one format with a pattern such as {Path(path).name}/*{odd.path.suffix}."
+        )
+    _check_keys(config, files[0])
+    return Source(config, _name(path), files)
+
+
+def _local(path: str, downloads: Path, log: Log) -> list[Path]:
+    """The files and folders on this machine that `path` names."""
+    if is_url(path):
+        return copied(path, downloads, log)
+    if Path(path).exists() or not glob.has_magic(path):
+        return [Path(path)]
+    if not (found := sorted(map(Path, glob.glob(path, recursive=True)))):
+        raise SourceError(f"no file matches {path}. Correct the pattern in corpus.source.")
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return data_files(path) if is_dataset(path) else sorted(_below(path, ()))
+
+
+def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
+    """The files in a folder and its folders; `above` are those it lies in."""
+    try:
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in above:
+            raise SourceError(f"{folder} is a link to a folder it lies in. Remove the link, or name the files.")
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise SourceError(f"cannot read {folder}: {error.strerror}. Give a folder you may read.") from error
+    for name in names:
+        if name.startswith(_HIDDEN):
+            continue
+        if (path := folder / name).is_dir():
+            yield from _below(path, (*above, (status.st_dev, status.st_ino)))
+        else:
+            yield path
+
+
+def _check_keys(config: SourceConfig, file: File) -> None:
+    if config.lines != "paragraphs" and file.format != "text":
+        raise RecipeError(
+            f"corpus.source: lines = {config.lines!r} is for plain text, but {file.path} is {file.format}. Leave it "
+            "out."
+        )
+    if config.text != "text" and file.format not in ("jsonl", "parquet", "datasets"):
+        raise RecipeError(
+            f"corpus.source: text = {config.text!r} names a key or column, but {file.path} is {file.format}, which has "
+            "none. Leave it out."
+        )
+
+
+def _name(path: str) -> str:
+    """The last name in a path or address that is no pattern, without suffixes."""
+    names = [part for part in path.partition("?")[0].split("/") if part and not glob.has_magic(part)]
+    return names[-1].partition(".")[0] or names[-1] if names else path

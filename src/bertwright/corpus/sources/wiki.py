@@ -1,0 +1,82 @@
+"""The articles of a Wikipedia dump: pages of the main namespace, cleaned of their markup."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from bertwright.corpus.article import Article
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
+from bertwright.corpus.sources.dump import END, PAGE, Header, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.sources.file import File, Reader
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.pieces import read
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
+from bertwright.corpus.wikitext.definitions import read_definitions
+from bertwright.corpus.wikitext.site import Site
+
+BOUNDARY = re.compile(b"(?=%b)" % PAGE)
+
+
+def read_header(file: File) -> Header:
+    """What the head of a dump says of its wiki; a `SourceError` where no page follows."""
+    head = bytearray()
+    for block in Reader(file):
+        head += block
+        if (end := head.find(PAGE)) >= 0:
+            return parse_header(bytes(head[:end]), file.path)
+        if len(head) > MAX_DOCUMENT:
+            break
+    parse_header(bytes(head), file.path)
+    raise SourceError(f"{file.path} has not one whole page. Download it again.")
+
+
+def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+    """The articles among the pages of the piece; the other pages are counted by their kind."""
+    site = Site(job.header.language or job.config.language, job.header.namespaces)
+    definitions = read_definitions(job.definitions) if job.definitions else None
+    for page in _pages(job, counts, state):
+        counts["pages"] += 1
+        kind = _kind(page, site, job.config)
+        if kind != "article":
+            counts[kind] += 1
+            continue
+        facts = {"id": page.id, "title": page.title, "revision": page.revision, "url": job.header.url(page.title)}
+        yield Article(facts | job.origin, paragraphs(page.text, site, job.config.wikitext, page.title, definitions))
+
+
+def _kind(page: Page, site: Site, config: CorpusConfig) -> str:
+    namespace = page.namespace
+    if namespace is None:
+        prefix, colon, _ = page.title.partition(":")
+        namespace = (site.namespace(prefix) or 0) if colon else 0
+    if namespace != 0 or page.model != "wikitext":
+        return "other_namespaces"
+    if page.redirect or redirect_target(page.text, site) is not None:
+        return "redirects"
+    if not config.keep_disambiguation and is_disambiguation(page.text, site, config.wikitext):
+        return "disambiguations"
+    return "article"
+
+
+def _pages(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Page]:
+    """The pages of the piece; `state` then names the last one and says whether the export ends after it."""
+    path, piece = job.file.path, job.piece
+    splitting = PageSplitter(path, first=piece.start == 0)
+    for data in splitting.pages(read(job.file, piece)):
+        try:
+            page = parse_page(data)
+        except ValueError as error:
+            streams = job.file.compression == "bz2" and piece.spool is None
+            offset, after = (0, f" after byte {piece.start:,} of the file") if streams else (piece.start, "")
+            raise damaged(path, data, offset + splitting.offset, error, after) from error
+        yield page
+        state["last"] = f"the page {page.title!r} (id {page.id})"
+    counts["source_bytes"] = splitting.bytes
+    if not piece.last and splitting.rest:
+        raise SourceError(f"{path} is damaged: a page has no end before byte {piece.stop:,}. Download it again.")
+    state["ended"] = splitting.rest.rstrip() == END
+    state["lost_bytes"] = 0 if state["ended"] else len(splitting.rest)

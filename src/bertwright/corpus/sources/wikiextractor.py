@@ -1,0 +1,47 @@
+"""The output of WikiExtractor: `<doc id="" url="" title="">`, the title, the paragraphs one a line, `</doc>`.
+
+With --json WikiExtractor writes JSONL, which `jsonl` reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from bertwright.corpus.article import Article
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.records import document, line_number, records
+
+BOUNDARY = re.compile(rb"\n</doc>[ \t\r]*\n")
+_DOCUMENT = re.compile(
+    r'<doc id="(?P<id>[^"\n]*)"(?: revid="(?P<revision>[^"\n]*)")? url="(?P<url>[^"\n]*)" title="(?P<title>.*)">\r?\n'
+    r"(?P<text>[\s\S]*?)(?P<end>(?<=\n)</doc>\s*)?\Z"
+)
+
+
+def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+    """A document per `<doc>`; one without its end was cut off and is left out."""
+    torn = 0
+    for offset, record in records(job, BOUNDARY, counts, state):
+        found = _DOCUMENT.match(record)
+        if found is None:
+            line = line_number(job.file, offset)
+            raise SourceError(
+                f'{job.file.path}: line {line:,} should begin a document with <doc id="…" url="…" title="…">, but is '
+                f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or name another corpus.source.format."
+            )
+        if found["end"] is None:
+            torn = len(record.encode())
+            continue
+        facts = {key: _unescaped(value) for key, value in found.groupdict().items() if key != "end" and value}
+        yield document(job, facts.pop("text", ""), facts, offset)
+    if torn:
+        state["ended"], state["lost_bytes"] = False, torn
+
+
+def _unescaped(text: str) -> str:
+    """WikiExtractor escapes these three unless told otherwise."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

@@ -1,0 +1,162 @@
+"""From one format of examples to another, file by file, as far as the information goes."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.draft import publish
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import make_folder, write_json
+from bertwright.core.log import SILENT, Log
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.format import Kind, Shape
+from bertwright.examples.formats.names import nvidia_file
+from bertwright.examples.formats.recognise import FORMATS, Found, recognise
+
+NOTE = "conversion.json"
+_PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
+_WITHOUT_DYNAMIC: tuple[Kind, ...] = ("hdf5", "hdf5-varlen", "tfrecord")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be written."""
+
+    kind: Kind
+    length: int | None = None
+    """Room for tokens in padded formats; None: that of the source."""
+    predictions: int | None = None
+    """Room for predictions in padded formats; None: that of the source."""
+    compress: bool = False
+    """gzip TFRecord files."""
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    target: Target,
+    vocabulary: Sequence[str] | None = None,
+    quarantine: bool = False,
+    log: Log = SILENT,
+) -> dict[str, Any]:
+    """Write every file of `source` as `target` into the new folder `destination`; the note that is kept there.
+
+    Sets of files (such as two phases) become folders of the same names. The destination appears when all of it is
+    written. A damaged file is an error that names it; with `quarantine` it is left out, said to the log and listed in
+    the note (`conversion.json`); the source is not touched. `DataError` when the source lacks what the target needs.
+    """
+    sets = recognise(source)
+    tasks = [task for found in sets for task in _tasks(found, source, destination, target, vocabulary)]
+    left_out = [error for found in sets for error in found.damaged]
+    if left_out and not quarantine:
+        raise left_out[0]
+    if len({task.name for task in tasks}) < len(tasks):
+        raise DataError(
+            f"{source} has files of several formats in one folder. Move one of them to a folder of its own."
+        )
+    if destination.exists():
+        raise RecipeError(f"{destination} is there already. Move it away, or give another destination.")
+    draft = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.draft")
+    try:
+        written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
+        note = _note(source, target, written, left_out, log)
+        write_json(draft / NOTE, note)
+        publish(draft, destination, None)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return note
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One file to convert."""
+
+    file: Path
+    kind: Kind
+    name: str
+    """Path inside the destination."""
+    shape: Shape
+
+
+def _tasks(
+    found: Found, source: Path, destination: Path, target: Target, vocabulary: Sequence[str] | None
+) -> list[_Task]:
+    shape = _shape(found, target, vocabulary)
+    folder = Path() if source.is_file() else found.folder.relative_to(source)
+    names = [_name(target, destination.name, found.split, n, len(found.files)) for n in range(len(found.files))]
+    return [_Task(file, found.kind, str(folder / name), shape) for file, name in zip(found.files, names, strict=True)]
+
+
+def _write(
+    tasks: list[_Task],
+    draft: Path,
+    target: Target,
+    vocabulary: Sequence[str] | None,
+    left_out: list[ShardError] | None,
+    log: Log,
+) -> dict[str, Any]:
+    """The files written, by name; damaged ones are added to `left_out`, or raised where that is None."""
+    written: dict[str, Any] = {}
+    for done, task in enumerate(tasks, start=1):
+        make_folder((draft / task.name).parent)
+        blocks = FORMATS[task.kind].read(task.file, vocabulary)
+        try:
+            examples = FORMATS[target.kind].write(draft / task.name, blocks, task.shape, vocabulary)
+            written[task.name] = {"source": str(task.file), "examples": examples}
+        except ShardError as error:
+            if left_out is None:
+                raise
+            left_out.append(error)
+        log.progress("convert", done, len(tasks), "files")
+    return written
+
+
+def _name(target: Target, name: str, split: str, number: int, files: int) -> str:
+    if target.kind in ("hdf5", "hdf5-varlen"):
+        return nvidia_file(name, split, number)
+    if split == "test":
+        return "test/" + _name(target, name, "training", number, files)
+    if target.kind == "tfrecord":
+        return f"part-{number:05}-of-{files:05}" + (".gz" if target.compress else "")
+    return f"shard-{number}.parquet" if target.kind == "lddl" else f"data-{number:05}-of-{files:05}.arrow"
+
+
+def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Shape:
+    """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
+    from_to = f"{found.folder} cannot become {target.kind}"
+    if "megatron" in (found.kind, target.kind):
+        raise DataError(f"{from_to}: Megatron's files hold token documents. Examples (pairs, masks) are made of them.")
+    if not found.shape.static and target.kind in _WITHOUT_DYNAMIC:
+        raise DataError(
+            f"{from_to}: its examples have no masks. Export examples with masks from the token store instead."
+        )
+    if vocabulary is None and "lddl" in (found.kind, target.kind):
+        raise DataError(f"{from_to} without a vocabulary: LDDL holds word pieces, the others ids. Give the vocab.txt.")
+    length = target.length or found.shape.length
+    predictions = target.predictions or found.shape.predictions
+    if target.kind in _PADDED and not (length and predictions):
+        raise DataError(
+            f"{from_to} without length and predictions: its files do not say them. Give both, e.g. 128 and 20."
+        )
+    return Shape(length, predictions, found.shape.static)
+
+
+def _note(
+    source: Path, target: Target, written: dict[str, Any], left_out: list[ShardError], log: Log
+) -> dict[str, Any]:
+    if not written:
+        raise left_out[0]
+    for error in left_out:
+        log.say(f"convert: left out {error}")
+    return {
+        "source": str(source),
+        "kind": target.kind,
+        "examples": sum(entry["examples"] for entry in written.values()),
+        "files": written,
+        "quarantined": [{"file": str(error.file), "fault": error.fault} for error in left_out],
+    }

@@ -1,0 +1,132 @@
+"""What lies in a folder of training data: the sets of files in it, their format, and what is missing or damaged.
+
+Formats are recognised by content, never by name. Files in one folder form one set (NVIDIA's `…_test_<i>` files one of
+their own), so `seq_128/` and `seq_512/` of Intel's data are two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertwright.core.errors import DataError
+from bertwright.examples.formats import datasets, hdf5, hdf5_varlen, lddl, megatron, tfrecord
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.format import Facts, Format, Kind, Shape
+
+FORMATS: dict[Kind, Format] = {
+    "hdf5": hdf5,
+    "hdf5-varlen": hdf5_varlen,
+    "tfrecord": tfrecord,
+    "lddl": lddl,
+    "datasets": datasets,
+}
+"""The formats of examples; `megatron` holds token documents."""
+
+_TEST = re.compile(r"_test_\d+\.")
+_PARTS = re.compile(r"-of-(\d+)")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One set of files of one format: what a training phase can read."""
+
+    folder: Path
+    split: Literal["training", "test"]
+    kind: Kind
+    shape: Shape
+    """Of its first file."""
+    files: tuple[Path, ...]
+    """Whole files, in natural order."""
+    damaged: tuple[ShardError, ...]
+    """Files that belong to it but cannot be read, as far as their beginning tells."""
+    examples: int | None
+    """Examples in the whole files; None when only reading tells."""
+    parts: int | None
+    """Parts there should be, where names end in `-of-<parts>`."""
+
+    @property
+    def incomplete(self) -> str | None:
+        """Such as "12 of 500 parts"; None when nothing is known to be missing."""
+        whole = len(self.files)
+        return f"{whole:,} of {self.parts:,} parts" if self.parts and whole < self.parts else None
+
+
+def recognise(path: Path) -> tuple[Found, ...]:
+    """The sets of files in `path` (a folder or one file), shortest examples first.
+
+    `DataError` when there is none; a single damaged file is its `ShardError`.
+    """
+    files = [path] if path.is_file() else sorted(filter(_counts, path.rglob("*")), key=_natural)
+    facts: dict[Path, Facts] = {}
+    faults: dict[Path, ShardError] = {}
+    for file in files:
+        try:
+            if found := facts_of(file):
+                facts[file] = found
+        except ShardError as error:
+            faults[file] = error
+    families = {_family(file) for file in facts}
+    for file in files:
+        if file not in facts and file not in faults and _family(file) in families:
+            faults[file] = ShardError(file, "it is empty" if not file.stat().st_size else "its beginning is damaged")
+    if not facts:
+        for fault in faults.values():
+            raise fault
+        kinds = ", ".join([*FORMATS, "megatron"])
+        raise DataError(f"{path} holds no training data in a known format. Known are {kinds}.")
+    return _sets(facts, faults)
+
+
+def facts_of(file: Path) -> Facts | None:
+    """What `file` says of itself by the format that knows it; None when none does."""
+    for module in FORMATS.values():
+        if found := module.facts(file):
+            return found
+    return megatron.facts(file)
+
+
+def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Found, ...]:
+    members: dict[tuple[Path, str, Kind], list[Path]] = defaultdict(list)
+    for file, found in facts.items():
+        members[file.parent, _split(file), found.kind].append(file)
+    sets = []
+    for (folder, split, kind), files in members.items():
+        damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
+        counts = [facts[file].examples for file in files]
+        parts = [int(named[1]) for file in files if (named := _PARTS.search(file.name))]
+        sets.append(
+            Found(
+                folder=folder,
+                split="test" if split == "test" else "training",
+                kind=kind,
+                shape=facts[files[0]].shape,
+                files=tuple(files),
+                damaged=tuple(damaged),
+                examples=None if None in counts else sum(count or 0 for count in counts),
+                parts=max(parts, default=None),
+            )
+        )
+    return tuple(sorted(sets, key=lambda found: (found.shape.length or 0, _natural(found.folder), found.split)))
+
+
+def _split(file: Path) -> str:
+    return "test" if _TEST.search(file.name) else "training"
+
+
+def _counts(path: Path) -> bool:
+    """Whether `path` may be data: hidden files and Dask's `_metadata` are not."""
+    return path.is_file() and not path.name.startswith((".", "_"))
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """Sorts numbers in names by their value."""
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", str(path))]
+
+
+def _family(file: Path) -> tuple[Path, str]:
+    """Files whose names differ in numbers alone belong together."""
+    return file.parent, re.sub(r"\d+", "0", file.name)

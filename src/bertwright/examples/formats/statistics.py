@@ -1,0 +1,184 @@
+"""What a folder of examples holds, in numbers, and the faults that can be seen in it.
+
+The faults are those that public pipelines have produced: shards written twice (MLPerf training results, one shuffle
+script never advanced its index), one random stream for all shards (create_pretraining_data.py gives every shard the
+same seed), ids beyond the vocabulary, empty shards, missing parts, fewer files than ranks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.errors import DataError
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.instances import MAX_LENGTH, Instances
+from bertwright.examples.formats.recognise import FORMATS, Found, recognise
+from bertwright.examples.formats.sketch import Sketch, row_hashes
+
+_BINS = 8
+_TELLING = 8
+"""Predictions from which equal positions of two examples are no coincidence."""
+_SHARED = 0.001
+"""Share of repeated examples or masks across shards that is called a fault."""
+
+
+def statistics(
+    path: Path, vocabulary: Sequence[str] | None = None, limit: int | None = None, world: int = 1
+) -> dict[str, Any]:
+    """`{"path", "sets": [...]}`: numbers and `faults` (sentences) of each set of files in `path`.
+
+    `limit`: most examples read of each file. `world`: ranks that will share the files. `vocabulary` adds the unknown
+    rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
+    """
+    return {"path": str(path), "sets": [_of_set(found, vocabulary, limit, world) for found in recognise(path)]}
+
+
+def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
+    if found.kind == "megatron":
+        raise DataError(f"{found.folder} holds token documents, not examples; make examples of them first.")
+    tally = _Tally(found, vocabulary)
+    for file in found.files:
+        tally.begin(file)
+        try:
+            # Ids are to be counted, not refused; only LDDL cannot be read without the vocabulary.
+            blocks = FORMATS[found.kind].read(file, vocabulary if found.kind == "lddl" else None)
+            for block in _first(blocks, limit):
+                tally.add(block)
+        except ShardError as error:
+            tally.leave_out(file, error)
+    return tally.numbers() | {"faults": tally.faults(world)}
+
+
+def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances]:
+    left = sys.maxsize if limit is None else limit
+    while left > 0 and (block := next(blocks, None)) is not None:
+        yield block.take(slice(0, left))
+        left -= len(block)
+
+
+class _Tally:
+    """Counts of one set of files."""
+
+    def __init__(self, found: Found, vocabulary: Sequence[str] | None) -> None:
+        self.found = found
+        self.vocabulary = vocabulary
+        self.unk = None if vocabulary is None else vocabulary.index("[UNK]")
+        self.mask = None if vocabulary is None else vocabulary.index("[MASK]")
+        self.damaged = [str(error) for error in found.damaged]
+        self.lengths = np.zeros(MAX_LENGTH + 1, np.int64)
+        self.labels: Counter[int] = Counter()
+        self.shown: Counter[int] = Counter()
+        self.kept = self.predictions = self.unknown = self.beyond = self.largest = 0
+        self.files: dict[Path, tuple[int, int]] = {}
+        """Examples of each file, and a hash of them that does not depend on their order."""
+        self.texts, self.masks = Sketch(len(found.files)), Sketch(len(found.files))
+
+    def begin(self, file: Path) -> None:
+        self.files[file] = 0, 0
+        self.texts.begin_file()
+        self.masks.begin_file()
+
+    def leave_out(self, file: Path, error: ShardError) -> None:
+        """The file turned out to be damaged; what was counted of it stays counted."""
+        del self.files[file]
+        self.damaged.append(str(error))
+
+    def add(self, block: Instances) -> None:
+        originals = block.originals()
+        self.lengths += np.bincount(block.lengths, minlength=MAX_LENGTH + 1)
+        self.labels.update(block.next_sentence_labels.tolist())
+        self.predictions += len(block.labels)
+        shown = block.token_ids[block.predicted]
+        self.kept += int((shown == block.labels).sum())
+        ids, counts = np.unique(shown, return_counts=True)
+        self.shown.update(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
+        self.largest = max(self.largest, int(block.token_ids.max(initial=0)), int(originals.max(initial=0)))
+        if self.vocabulary is not None:
+            self.unknown += int((originals == self.unk).sum())
+            self.beyond += sum(int((ids >= len(self.vocabulary)).sum()) for ids in (block.token_ids, block.labels))
+        contents = row_hashes(originals, block.cu_seqlens)
+        telling = np.diff(block.cu_predictions) >= _TELLING
+        self.texts.add(contents, contents)
+        masks = row_hashes(block.positions, block.cu_predictions)
+        self.masks.add(masks[telling], contents[telling])
+        whole = int((contents ^ masks).sum(dtype=np.uint64))
+        file, (examples, content) = self.files.popitem()
+        self.files[file] = examples + len(block), (content + whole) % 2**64
+
+    def numbers(self) -> dict[str, Any]:
+        found, examples = self.found, int(self.lengths.sum())
+        sizes = np.arange(len(self.lengths))
+        tokens, longest = int(self.lengths @ sizes), int(sizes[self.lengths > 0].max(initial=0))
+        room = max(found.shape.length or 0, longest)
+        labelled = self.labels[0] + self.labels[1]
+        return {
+            "folder": str(found.folder),
+            "split": found.split,
+            "kind": found.kind,
+            "files": len(found.files),
+            "incomplete": found.incomplete,
+            "examples": examples,
+            "tokens": tokens,
+            "length": room,
+            "fill": _share(tokens, examples * room),
+            "lengths": self._histogram(room),
+            "random_next": _share(self.labels[1], labelled),
+            "mask_rate": _share(self.predictions, tokens) if found.shape.static else None,
+            "masks": self._masks() if found.shape.static else None,
+            "largest_id": self.largest,
+            "unknown_rate": None if self.vocabulary is None else _share(self.unknown, tokens),
+        }
+
+    def _histogram(self, room: int) -> list[dict[str, int]]:
+        """Examples up to each eighth of the room."""
+        edges = sorted({-(-room * (number + 1) // _BINS) for number in range(_BINS)})
+        sums = np.cumsum(self.lengths)
+        counts = np.diff([0, *(int(sums[edge]) for edge in edges)]).tolist()
+        return [{"to": edge, "examples": count} for edge, count in zip(edges, counts, strict=True)]
+
+    def _masks(self) -> dict[str, Any]:
+        """What stands at predicted positions; without a vocabulary the commonest id there is taken for [MASK]."""
+        commonest = max(self.shown, key=lambda number: self.shown[number], default=None)
+        mask = commonest if self.mask is None else self.mask
+        masked = self.shown[mask] if mask is not None else 0
+        replaced = self.predictions - masked - self.kept
+        shares = {"mask": masked, "kept": self.kept, "replaced": replaced}
+        return {"mask_id": mask} | {name: _share(count, self.predictions) for name, count in shares.items()}
+
+    def faults(self, world: int) -> list[str]:
+        found = [f"damaged: {message}" for message in self.damaged]
+        if self.found.incomplete:
+            found.append(f"only {self.found.incomplete} are there")
+        found += [f"{file.name} is empty" for file, (count, _) in self.files.items() if not count]
+        if len(self.files) < world:
+            found.append(f"{len(self.files):,} files for {world:,} ranks: some ranks would read the same file")
+        if self.beyond and self.vocabulary is not None:
+            size = len(self.vocabulary)
+            found.append(f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})")
+        return found + self._repetitions()
+
+    def _repetitions(self) -> list[str]:
+        found, first = [], dict[tuple[int, int], Path]()
+        for file, content in self.files.items():
+            same = first.setdefault(content, file)
+            if same != file and content[0]:
+                found.append(f"{file.name} holds the same examples as {same.name}")
+        texts, masks = self.texts.repeated(), self.masks.repeated()
+        if texts.several > max(1, _SHARED * texts.sampled):
+            found.append(f"{_share(texts.several, texts.sampled):.1%} of the texts occur in several shards")
+        if masks.differing > max(1, _SHARED * masks.sampled):
+            share = _share(masks.differing, masks.sampled)
+            found.append(
+                f"{share:.1%} of the masks occur in several shards on different texts: one random stream for all"
+            )
+        return found
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

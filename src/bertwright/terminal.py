@@ -1,0 +1,80 @@
+"""What a run shows its user. The only file that imports rich."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from bertwright.lines import HEADER, row_line
+from bertwright.pace import Pace
+
+if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
+    from rich.progress import TaskID
+
+
+class Terminal:
+    """What a run says, on standard error: sentences, an aligned row per held-out score, and progress.
+
+    Progress is a live bar on a terminal, and elsewhere (files, job logs) a plain line now and then.
+    """
+
+    def __init__(self, seconds: float = 10.0) -> None:
+        """`seconds` lie between two plain lines of progress."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self._console = Console(stderr=True, highlight=False)
+        self._bars = Progress(
+            TextColumn("{task.description:>9}"),
+            BarColumn(),
+            TextColumn("{task.fields[words]}"),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._paces: dict[str, Pace] = {}
+        self._seconds, self._last = seconds, time.monotonic()
+        self._header = False
+
+    def __enter__(self) -> Terminal:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
+
+    def say(self, message: str) -> None:
+        """Print a sentence above the bars."""
+        self._console.print(message, markup=False, soft_wrap=True)
+
+    def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
+        """Move the stage's bar, with its rates and the time that is left; a finished bar goes away."""
+        pace = self._paces.setdefault(stage, Pace())
+        rates = pace.words(time.monotonic(), done, total, unit, counts)
+        self._show(stage, done, total, ", ".join(filter(None, [unit, rates])))
+
+    def _show(self, stage: str, done: float, total: float, words: str) -> None:
+        of = f"{done:,.0f} of {total:,.0f}" if total else f"{done:,.0f}"
+        if not self._console.is_terminal:
+            if time.monotonic() - self._last > self._seconds:
+                self._last = time.monotonic()
+                self.say(f"{stage}: {of} {words}")
+            return
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(stage, words="")
+        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=f"{of} {words}")
+        if total and done >= total:
+            self._bars.remove_task(self._tasks.pop(stage))
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Move the training bar; a row with held-out scores becomes a line of the table."""
+        rates = f"{row['tokens_per_second']:,.0f} tokens/s, {timedelta(seconds=round(row['remaining_seconds']))} left"
+        self._show(f"phase {row['phase']}", row["step"], row["steps"], f"steps, loss {row['mlm_loss']:.3f}, {rates}")
+        if "heldout_mlm_loss" not in row:
+            return
+        if not self._header:
+            self._header = True
+            self.say(HEADER)
+        self.say(row_line(row))

@@ -1,0 +1,83 @@
+"""What every executor keeps to: order, look-ahead, failures, and nothing left of one list in the next."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.unit.cluster import cluster
+
+from bertwright.core.dask import Dask
+from bertwright.core.errors import DataError
+from bertwright.core.tasks import AHEAD, Executor, Pool
+
+
+@contextmanager
+def one_process() -> Iterator[Executor]:
+    with Pool(1) as pool:
+        yield pool
+
+
+@contextmanager
+def two_processes() -> Iterator[Executor]:
+    with Pool(2) as pool:
+        yield pool
+
+
+@contextmanager
+def two_dask_workers() -> Iterator[Executor]:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'bertwright[dask]'")
+    with cluster(1, 1) as address, Dask(address) as dask:
+        yield dask
+
+
+@pytest.fixture(scope="module", params=[one_process, two_processes, two_dask_workers], ids=lambda make: make.__name__)
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    with request.param() as made:
+        yield made
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def fail_at_three(n: int) -> int:
+    if n == 3:
+        raise DataError("task 3 cannot be read")
+    return n
+
+
+def test_results_come_in_task_order_and_each_is_told_of(executor: Executor) -> None:
+    seen: list[int] = []
+    assert executor.map(square, range(6), "corpus", seen.append) == [0, 1, 4, 9, 16, 25]
+    assert sorted(seen) == [0, 1, 4, 9, 16, 25]
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_lists_may_be_short(executor: Executor, length: int) -> None:
+    assert executor.map(square, range(length), "corpus") == [0] * length
+
+
+def test_tasks_are_taken_from_the_list_a_few_ahead_of_the_work(executor: Executor) -> None:
+    taken = done = most = 0
+
+    def tasks() -> Iterator[int]:
+        nonlocal taken, most
+        for n in range(60):
+            taken += 1
+            most = max(most, taken - done)
+            yield n
+
+    def on_done(_: int) -> None:
+        nonlocal done
+        done += 1
+
+    assert executor.map(square, tasks(), "corpus", on_done) == [n * n for n in range(60)]
+    assert done == 60 and 1 <= most <= AHEAD * 2
+
+
+def test_the_first_failure_is_raised_unchanged_and_no_more_tasks_are_taken(executor: Executor) -> None:
+    taken: list[int] = []
+    with pytest.raises(DataError, match="task 3 cannot be read"):
+        executor.map(fail_at_three, (taken.append(n) or n for n in range(100)), "corpus")
+    assert len(taken) < 40
+    assert executor.map(square, range(3), "corpus") == [0, 1, 4], "another list can follow"

@@ -1,0 +1,40 @@
+"""Reading a source from end to end, in this process."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.log import SILENT
+from bertwright.corpus.article import Article
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.sources.formats import articles, pieces
+from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.source import open_source
+
+
+class Read:
+    """The articles of a source, its pieces, and how they ended."""
+
+    def __init__(self, path: Path | str, folder: Path, **settings: Any) -> None:
+        config = CorpusConfig(source={"path": str(path), **settings}, language="hu", downloads=folder / "downloads")
+        self.source = open_source(config.source[0], config.downloads, SILENT)
+        self.articles: list[Article] = []
+        self.names: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.states: list[dict[str, Any]] = []
+        for file in self.source.files:
+            for piece in pieces(file, config.source[0], 0, len(self.names), folder):
+                self.names.append(piece.name)
+                self.states.append({})
+                counts: Counter[str] = Counter()
+                job = Job(piece, file, Header(), config, config.source[0], folder)
+                self.articles += articles(job, counts, self.states[-1])
+                self.counts += counts
+
+    @property
+    def texts(self) -> list[list[str]]:
+        return [[paragraph.text for paragraph in article.paragraphs] for article in self.articles]
+
+    def facts(self, name: str) -> list[Any]:
+        return [article.facts[name] for article in self.articles]

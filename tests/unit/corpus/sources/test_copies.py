@@ -1,0 +1,187 @@
+"""Sources on other machines: a web server, S3 as moto plays it, and fsspec's own file system in memory."""
+
+import io
+import json
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.server import Server, serving
+from tests.unit.corpus.sources.reading import Read
+
+from bertwright.core.errors import DataError
+from bertwright.core.log import SILENT
+from bertwright.core.remote import fetch
+from bertwright.corpus.config import CorpusConfig, FilterConfig
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.run import identity, run
+
+LINES = {name: json.dumps({"text": f"{name}. szöveg."}) + "\n" for name in "abc"}
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr("bertwright.core.remote._PAUSES", ())
+    with serving() as server:
+        yield server
+
+
+def test_a_file_of_the_web_is_fetched_once(tmp_path: Path, web: Server) -> None:
+    web.files["texts/a.jsonl"] = LINES["a"].encode()
+    url = f"{web.address}/texts/a.jsonl"
+    for _ in range(2):
+        read = Read(url, tmp_path)
+        assert read.texts == [["a. szöveg."]]
+    assert len(web.asked) == 1
+    copy = tmp_path / "downloads" / "http" / web.address.removeprefix("http://") / "texts" / "a.jsonl"
+    assert read.source.files[0].path == copy
+    assert read.source.name == "a"
+
+
+def test_a_query_makes_another_file_and_is_not_shown(tmp_path: Path, web: Server) -> None:
+    web.files["get"] = LINES["a"].encode()
+    first, second = (Read(f"{web.address}/get?id={i}", tmp_path).source.files[0].path for i in (1, 2))
+    assert first != second and len(web.asked) == 2
+    with pytest.raises(DataError, match="/none: HTTP Error 404") as caught:
+        Read(f"{web.address}/none?sig=secret", tmp_path)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_corpus_of_a_remote_source_is_that_of_a_local_one(tmp_path: Path, web: Server) -> None:
+    data = "".join(f"A {i}. sor áll itt.\n\n" for i in range(50)).encode()
+    web.files["a.txt"] = data
+    (tmp_path / "b.txt").write_bytes(data)
+
+    def config(path: str) -> CorpusConfig:
+        off = FilterConfig(enabled=False)
+        return CorpusConfig(source=path, language="hu", downloads=tmp_path / "downloads", filter=off, workers=1)
+
+    remote, local = config(f"{web.address}/a.txt?sig=secret"), config(str(tmp_path / "b.txt"))
+    made = run(remote, tmp_path / "remote")
+    assert made.fingerprint == identity(local).fingerprint == identity(remote).fingerprint
+    assert len(web.asked) == 1
+    assert made.counts["sources"][0]["name"] == "a"
+    assert "secret" not in (tmp_path / "remote" / "manifest.json").read_text()
+
+
+def test_names_cannot_lead_out_of_the_folder(tmp_path: Path, web: Server) -> None:
+    web.files["../../x.jsonl"] = LINES["a"].encode()
+    path = Read(f"{web.address}/../../x.jsonl", tmp_path).source.files[0].path
+    assert path.resolve().is_relative_to((tmp_path / "downloads").resolve())
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    """The address of a folder with three files in fsspec's memory."""
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    name = uuid.uuid4().hex
+    system = fsspec.filesystem("memory")
+    for letter, line in LINES.items():
+        system.pipe_file(f"/{name}/{'deep/' * (letter == 'c')}{letter}.jsonl", line.encode())
+    yield f"memory://{name}"
+    system.rm(f"/{name}", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"), [("/a.jsonl", "a"), ("/*.jsonl", "ab"), ("", "abc"), ("/deep", "c"), ("/**/*.jsonl", "abc")]
+)
+def test_files_folders_and_patterns_of_a_storage(tmp_path: Path, memory: str, pattern: str, found: str) -> None:
+    import fsspec
+
+    read = Read(memory + pattern, tmp_path)
+    assert sorted(read.texts) == [[f"{letter}. szöveg."] for letter in found]
+    fsspec.filesystem("memory").pipe_file(f"/{memory.partition('://')[2]}/late.jsonl", LINES["a"].encode())
+    assert Read(memory + pattern, tmp_path).articles == read.articles, "what was fetched stays as it is"
+
+
+@pytest.mark.parametrize("pattern", ["/none.jsonl", "/*.xml"])
+def test_nothing_in_the_storage(tmp_path: Path, memory: str, pattern: str) -> None:
+    with pytest.raises(SourceError, match=r"there is no file at memory://.* Correct the address|cannot list"):
+        Read(memory + pattern, tmp_path)
+
+
+def test_an_unknown_kind_of_address(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read teapot://a/b: .*Check the address"):
+        Read("teapot://a/b", tmp_path)
+
+
+def goes_on(folder: Path, url: str, tag: str) -> None:
+    """Assert that of a file begun before, in the version that the storage calls `tag`, only the rest is asked for."""
+    (folder / ".b.part").write_bytes(b"#####")
+    (folder / ".b.part.json").write_text(json.dumps({"url": url, "size": len(LINES["a"].encode()), "tag": tag}))
+    assert fetch(url, folder / "b", SILENT).read_bytes() == b"#####" + LINES["a"].encode()[5:]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[server]'")
+    pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'bertwright[s3]'")
+    import boto3
+
+    moto = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto.start()
+    try:
+        address = "http://{}:{}".format(*moto.get_host_and_port())
+        for key, value in {
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(key, value)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="corpus")
+        for letter, line in LINES.items():
+            client.upload_fileobj(io.BytesIO(line.encode()), "corpus", f"texts/{letter}.jsonl")
+        assert Read("s3://corpus/texts", tmp_path).texts == [[f"{letter}. szöveg."] for letter in "abc"]
+        assert Read("s3://corpus/texts/[ab].jsonl", tmp_path).texts == [["a. szöveg."], ["b. szöveg."]]
+        goes_on(tmp_path, "s3://corpus/texts/a.jsonl", client.head_object(Bucket="corpus", Key="texts/a.jsonl")["ETag"])
+        with pytest.raises(DataError, match="s3://corpus/none"):
+            Read("s3://corpus/none.jsonl", tmp_path)
+    finally:
+        moto.stop()
+
+
+@pytest.fixture
+def azurite() -> Iterator[str]:
+    """The connection string of a running Azurite, Microsoft's emulator of Azure's storage."""
+    command = shutil.which("azurite-blob")
+    if command is None:
+        pytest.skip("azurite-blob is not on PATH: npm install azurite")
+    options = ["--blobPort", "0", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]
+    process = subprocess.Popen([command, *options], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = iter(process.stdout.readline, "")
+    address = next(line.split()[-1] for line in said if "listens on" in line)
+    # The account and the key of every emulator, as Microsoft publishes them.
+    account = "devstoreaccount1"
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    try:
+        yield (
+            f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};BlobEndpoint={address}/{account};"
+        )
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_azure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, azurite: str) -> None:
+    pytest.importorskip("adlfs", reason="adlfs is not installed: pip install 'bertwright[azure]'")
+    from azure.storage.blob import BlobServiceClient
+
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite)
+    client = BlobServiceClient.from_connection_string(azurite).create_container("corpus")
+    for letter, line in LINES.items():
+        client.upload_blob(f"texts/{letter}.jsonl", line.encode())
+    assert Read("az://corpus/texts", tmp_path).texts == [[f"{letter}. szöveg."] for letter in "abc"]
+    assert Read("abfs://corpus/texts/[ab].jsonl", tmp_path).texts == [["a. szöveg."], ["b. szöveg."]]
+    tag = client.get_blob_client("texts/a.jsonl").get_blob_properties().etag
+    goes_on(tmp_path, "az://corpus/texts/a.jsonl", tag)
+    with pytest.raises(DataError, match="az://corpus/none"):
+        Read("az://corpus/none.jsonl", tmp_path)

@@ -1,0 +1,65 @@
+import lzma
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.records import LINE, RecordSplitter, line_number, plain_lines
+from bertwright.corpus.sources.text import BLANK_LINES, NEVER
+
+PATH = Path("x.txt")
+
+
+def records(
+    data: bytes, size: int, start: int = 0, *, cut: bool = False, boundary: re.Pattern[bytes] = BLANK_LINES
+) -> list[tuple[int, str]]:
+    splitter = RecordSplitter(PATH, start, boundary, cut=cut)
+    return list(splitter.records(data[i : i + size] for i in range(0, len(data), size)))
+
+
+def test_blank_lines_part_documents() -> None:
+    data = "\ufeffElső sor.\nMásodik sor.\n\n \t\r\n\nÚj irat.\r\n".encode()
+    assert records(data, 1000) == [(0, "Első sor.\nMásodik sor.\n\n \t\r\n\n"), (34, "Új irat.\r\n")]
+    assert data[34:].decode().startswith("Új")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("aé\n \r", max_size=60), st.integers(1, 70), st.sampled_from([BLANK_LINES, LINE, NEVER]))
+@example("a\n\n\n\nb", 3, BLANK_LINES)
+def test_records_do_not_depend_on_blocks(text: str, size: int, boundary: re.Pattern[bytes]) -> None:
+    data = text.encode()
+    found = records(data, size, boundary=boundary)
+    assert found == records(data, 1000, boundary=boundary)
+    lines = [line for _, record in found for line in plain_lines(record)]
+    assert [line.strip() for line in lines] == [line.strip() for line in text.split("\n") if line.strip()]
+    assert all(data[offset:].decode().startswith(record) for offset, record in found)
+
+
+def test_a_cut_text_loses_its_last_document() -> None:
+    assert records(b"one\n\ntwo and a ha\xc3", 4, cut=True) == [(0, "one\n\n")]
+
+
+def test_lines_are_plain() -> None:
+    assert plain_lines("a\x07b\u009fc\0\n\n\x08\n\ufeffe\u0301") == ["abc", "é"]
+
+
+def test_the_line_of_an_offset(tmp_path: Path) -> None:
+    text = b"one\n\nthree\nfour"
+    (tmp_path / "a.xz").write_bytes(lzma.compress(text))
+    file = File(tmp_path / "a.xz", "text", "xz")
+    assert [line_number(file, text.index(word)) for word in (b"one", b"three", b"ree", b"four")] == [1, 3, 3, 4]
+
+
+def test_other_encodings_are_an_error_with_a_place() -> None:
+    with pytest.raises(SourceError, match="byte 106 of its text"):
+        records(b"abc\n\nd\xe1", 3, start=100)
+
+
+def test_text_without_blank_lines_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertwright.corpus.sources.records.MAX_DOCUMENT", 1000)
+    with pytest.raises(SourceError, match="separated by blank lines"):
+        list(RecordSplitter(PATH, 0, BLANK_LINES, cut=False).records(b"line\n" * 30 for _ in range(10**9)))

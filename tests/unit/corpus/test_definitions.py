@@ -1,0 +1,93 @@
+"""The first pass over a dump: the same definitions from every packaging, and a corpus that uses them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright.core.errors import DataError
+from bertwright.core.tasks import Pool
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
+from bertwright.corpus.definitions import gather_definitions
+from bertwright.corpus.run import run
+from bertwright.corpus.sources.detect import examine
+from bertwright.corpus.text import sentences
+
+NewPage = Callable[..., str]
+
+
+def pages(new_page: NewPage) -> list[str]:
+    """Articles that call templates, and templates among them."""
+    text = "A {n}. híd {{{{hossz|{n}0}}}} hosszú. Szerintünk {{{{táv|{n}}}}} széles, és nagyon {{{{jelző}}}} építmény."
+    articles = [new_page(n, f"{n}. híd", text.format(n=n)) for n in range(1, 30)]
+    templates = {
+        "Hossz": "{{{1}}} méter[[Kategória:Hossz]]<noinclude>{{leírás}}</noinclude>",
+        "Táv": "#ÁTIRÁNYÍTÁS [[Template:Hossz]]",
+        "Jelző": "{{#if:x|szép}}",
+        "hossz": "a second page of the same name",
+    }
+    made = [new_page(50 + i, f"Sablon:{k}", body, namespace=10) for i, (k, body) in enumerate(templates.items())]
+    return [*articles[:15], *made, new_page(90, "Hossz", "not a template"), *articles[15:]]
+
+
+FOUND = {"hossz": "{{{1}}} méter[[Kategória:Hossz]]", "táv": "#hossz"}
+
+
+def test_definitions_are_those_of_the_dump_in_every_packaging(
+    packagings: Callable[..., dict[str, bytes]], new_page: NewPage, tmp_path: Path
+) -> None:
+    for number, (name, data) in enumerate(packagings(pages(new_page)).items()):
+        (tmp_path / name).write_bytes(data)
+        with Pool(1) as pool:
+            path = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool)
+        assert json.loads(path.read_text("utf-8")) == FOUND, name
+
+
+def test_definitions_that_are_there_are_not_gathered_again(
+    export: Callable[..., bytes], new_page: NewPage, tmp_path: Path
+) -> None:
+    (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
+    kept = tmp_path / "0000.definitions.json"
+    kept.write_text("{}")
+    assert gather_definitions([examine(tmp_path / "a.xml")], "hu", 0, tmp_path, Pool(1)) == kept
+    assert kept.read_text() == "{}"
+
+
+def built(path: Path, out: Path, wikitext: WikitextConfig, workers: int = 1) -> list[str]:
+    config = CorpusConfig.model_validate({
+        "source": str(path),
+        "language": "hu",
+        "filter": FilterConfig(enabled=False),
+        "deduplicate": DeduplicateConfig(documents=False, near_documents=False, paragraphs=False),
+        "wikitext": wikitext,
+        "workers": workers,
+    })  # fmt: skip
+    return list(sentences(run(config, out)))
+
+
+def test_a_corpus_with_and_without_the_templates_of_its_dump(
+    multistream: Callable[..., bytes], new_page: NewPage, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.xml.bz2"
+    path.write_bytes(multistream(pages(new_page)))
+    without = built(path, tmp_path / "without", WikitextConfig())
+    expanded = built(path, tmp_path / "expanded", WikitextConfig(expand_templates=True))
+    assert "A 7. híd hosszú." in without and "Szerintünk széles, és nagyon építmény." in without
+    assert "A 7. híd 70 méter hosszú." in expanded and "Szerintünk 7 méter széles, és nagyon építmény." in expanded
+    assert built(path, tmp_path / "two", WikitextConfig(expand_templates=True), workers=2) == expanded
+
+
+def test_templates_of_the_users_own_file(export: Callable[..., bytes], new_page: NewPage, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
+    table = tmp_path / "mine.toml"
+    table.write_text('[hu]\n"hossz" = "{1} rőf"\n"jelző" = "nagy"\n"táv" = "{1} láb"\n', "utf-8")
+    config = WikitextConfig(templates=table)
+    found = built(tmp_path / "a.xml", tmp_path / "corpus", config)
+    assert "A 7. híd 70 rőf hosszú." in found and "Szerintünk 7 láb széles, és nagyon nagy építmény." in found
+
+
+def test_a_missing_table_is_an_error(export: Callable[..., bytes], new_page: NewPage, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
+    with pytest.raises(DataError, match=r"none\.toml"):
+        built(tmp_path / "a.xml", tmp_path / "corpus", WikitextConfig(templates=tmp_path / "none.toml"))

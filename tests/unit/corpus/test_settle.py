@@ -1,0 +1,143 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertwright.core.tasks import Pool
+from bertwright.corpus.config import DeduplicateConfig
+from bertwright.corpus.dedup.fates import Fate
+from bertwright.corpus.dedup.find import find_repetitions
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.settle import LEFT, SETTLED, SettlePart, set_aside, settle_part, tally
+
+WritePart = Callable[..., Path]
+Documents = list[list[list[str]]]
+
+
+def settled(
+    parts: tuple[Path, ...], folder: Path, *, weight: float = 1, seed: int = 1, spaced: bool = True, **config: object
+) -> list[np.ndarray]:
+    repeated = find_repetitions(DeduplicateConfig(**config), parts, folder, Pool(1), spaced=spaced)
+    for number, part in enumerate(parts):
+        settle_part(SettlePart(part, number, repeated, 2, weight, seed))
+    return [np.load(part.with_suffix(SETTLED)) for part in parts]
+
+
+def paragraph(name: str, words: int = 24) -> list[str]:
+    """Two sentences of made-up words, which no other name has."""
+    half = words // 2
+    return [" ".join(f"{name}{chr(97 + i)}" for i in range(start, start + half)) for start in (0, half)]
+
+
+def test_every_document_meets_one_fate(tmp_path: Path, write_part: WritePart) -> None:
+    a, b, c, d, e, f = (paragraph(name) for name in "abcdef")
+    documents: Documents = [
+        [a, b],
+        [a, b],  # the same text
+        [a, c],  # loses a
+        [c, [f"{d[0]}.", d[1]]],  # loses c
+        [b, ["Egy mondat."]],  # only one sentence is left
+        [["Egy mondat."]],  # never had more
+        [[e[0], f"{e[1]} x"], f],
+        [[f"{e[0]}!", e[1].upper()], f],  # the same but for a mark, a word and letter case
+    ]
+    part = write_part(tmp_path / "0", documents)
+    (rows,) = settled((part,), tmp_path)
+    expected = [
+        Fate.KEPT,
+        Fate.DUPLICATE,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.EMPTIED,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.NEAR_DUPLICATE,
+    ]
+    assert [Fate(fate) for fate in rows["fate"]] == expected
+    assert rows["copies"].tolist() == [1, 0, 1, 1, 0, 1, 1, 0]
+    assert rows["sentences"][[0, 2, 3, 5]].tolist() == [4, 2, 2, 1]
+    assert rows["words"][[0, 2, 5]].tolist() == [48, 24, 2]
+    assert rows["bytes"][2] == len("\n".join(c).encode()) + 2
+    assert dict(tally([part])) == {
+        "kept": 5, "duplicates": 1, "near_duplicates": 1, "emptied": 1, "not_drawn": 0, "duplicate_paragraphs": 2,
+        "copies": 5, "sentences": 13, "words": 48 + 24 + 24 + 2 + 49,
+        "text_bytes": rows["bytes"][rows["fate"] == 0].sum(),
+    }  # fmt: skip
+
+
+def test_repetitions_are_found_across_parts_and_steps_can_be_left_out(tmp_path: Path, write_part: WritePart) -> None:
+    a, b, c = (paragraph(name) for name in "abc")
+
+    def fates(**config: object) -> list[list[int]]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        parts = (write_part(folder / "0", [[a, b]]), write_part(folder / "1", [[a, b], [c, a]]))
+        return [rows["sentences"].tolist() + rows["fate"].tolist() for rows in settled(parts, folder, **config)]
+
+    assert fates() == [[4, 0], [0, 2, Fate.DUPLICATE, Fate.KEPT]]
+    assert fates(documents=False) == [[4, 0], [0, 2, Fate.NEAR_DUPLICATE, Fate.KEPT]]
+    assert fates(documents=False, near_documents=False)[1] == [0, 2, Fate.EMPTIED, Fate.KEPT]
+    assert fates(min_words=25) == [[4, 0], [0, 4, Fate.DUPLICATE, Fate.KEPT]]
+    off = {"documents": False, "near_documents": False, "paragraphs": False}
+    assert fates(**off) == [[4, 0], [4, 4, Fate.KEPT, Fate.KEPT]]
+
+
+def test_paragraphs_are_the_same_but_for_letter_case(tmp_path: Path, write_part: WritePart) -> None:
+    a = [*paragraph("a"), "1912-ben."]
+    others = [[line.upper() for line in a], [*a[:2], "1913-ban."], [f"{a[0]} {a[1]}", a[2]]]
+    part = write_part(tmp_path / "0", [[a], *([["Első."], other, ["Utolsó."]] for other in others)])
+    (rows,) = settled((part,), tmp_path, near_documents=False)
+    assert rows["sentences"].tolist() == [3, 2, 5, 2]
+
+
+def test_without_spaces_two_characters_count_for_a_word(tmp_path: Path, write_part: WritePart) -> None:
+    long, short = (
+        "これは四十文字より長い段落であるから、二度目に現れるときには文書から取り除かれるはずである。",
+        "短い段落は残る。",
+    )
+    ends = ["最初の文書はここで終わる。まったく別の話題が続く。", "二番目の文書には橋と川についての説明がある。"]
+    part = write_part(tmp_path / "0", [[[long], [short], [end], ["終"]] for end in ends])
+    (rows,) = settled((part,), tmp_path, spaced=False)
+    assert rows["sentences"].tolist() == [4, 3]
+
+
+@pytest.mark.parametrize("weight", [0.3, 1.0, 2.0, 2.25, 100])
+def test_a_weight_is_the_mean_number_of_copies(tmp_path: Path, write_part: WritePart, weight: float) -> None:
+    part = write_part(tmp_path / "0", [[[f"Az {i}. irat.", "Vége."]] for i in range(2000)])
+    off = {"documents": False, "near_documents": False, "paragraphs": False}
+    (rows,) = settled((part,), tmp_path, weight=weight, **off)
+    assert set(rows["copies"]) <= {int(weight), int(weight) + 1}
+    rest = weight % 1
+    assert abs(rows["copies"].mean() - weight) <= 4 * (rest * (1 - rest) / 2000) ** 0.5
+    assert ((rows["fate"] == Fate.NOT_DRAWN) == (rows["copies"] == 0)).all()
+    assert tally([part])["copies"] == rows["copies"].sum()
+
+
+def test_the_lot_follows_the_text_and_the_seed(tmp_path: Path, write_part: WritePart) -> None:
+    documents = [[[f"Az {i}. irat.", "Vége."]] for i in range(100)]
+    drawn = {}
+    for name, order, seed in (("a", documents, 1), ("b", documents[::-1], 1), ("c", documents, 2)):
+        part = write_part(tmp_path / name, order)
+        np.save(part.with_suffix(".fates.npy"), np.zeros(100, np.uint8))
+        settle_part(SettlePart(part, 0, Dropped(), 1, 0.5, seed))
+        drawn[name] = np.load(part.with_suffix(SETTLED))["copies"].tolist()
+    assert drawn["a"] == drawn["b"][::-1] != drawn["c"]
+
+
+def test_what_is_not_kept_can_be_set_aside(tmp_path: Path, write_part: WritePart) -> None:
+    a, b = paragraph("a"), paragraph("b")
+    part = write_part(tmp_path / "0", [[a], [a], [b, a]])
+    settled((part,), tmp_path)
+    ((row, line),) = set_aside(part)
+    assert row == 1
+    assert json.loads(line) == {"reason": "duplicate", "id": 1, "headings": [], "paragraphs": [0], "text": "\n".join(a)}
+
+
+def test_a_settled_part_is_not_settled_again(tmp_path: Path, write_part: WritePart) -> None:
+    part = write_part(tmp_path / "0", [[["Egy.", "Kettő."]]])
+    settled((part,), tmp_path)
+    before = part.with_suffix(LEFT).stat().st_mtime_ns
+    settled((part,), tmp_path, weight=7)
+    assert part.with_suffix(LEFT).stat().st_mtime_ns == before

@@ -1,0 +1,98 @@
+"""Templates defined in the dump: which are plain, what they print, and that they cannot explode."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from bertwright.corpus.config import WikitextConfig
+from bertwright.corpus.wikitext.clean import paragraphs
+from bertwright.corpus.wikitext.definitions import LONGEST, Definitions, plain_definition
+from bertwright.corpus.wikitext.site import Site
+
+SITE = Site("ltg", {4: ("Vikipedeja",), 6: ("Fails",), 10: ("Taiss",), 14: ("Kategoreja",)})
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "body"),
+    [
+        ("Thursday", "Thursday"),
+        ("{{{1}}} km<noinclude>\n{{documentation}}</noinclude>", "{{{1}}} km"),
+        ("<!-- a\nb --><includeonly>x</includeonly>\n<noinclude>y", "x"),
+        ("a <onlyinclude>b</onlyinclude> c <onlyinclude>d</onlyinclude>", "bd"),
+        ("<b x=y>[[a|{{{1|b}}}]]</b>[[Kategoreja:c]]", "<b x=y>[[a|{{{1|b}}}]]</b>[[Kategoreja:c]]"),
+        ("{{other|{{{1}}}}}<nowiki/>", "{{other|{{{1}}}}}"),
+        ("#REDIRECT [[Template:Big Name]]", "#big name"),
+        ("#redirect [[Taiss:big_name]]", "#big name"),
+        ("#redirect [[Page]]", None),
+        ("{{#if:{{{1|}}}|a}}", None),
+        ("{{#invoke:a|b}}", None),
+        ("{{lc:{{{1}}}}}", None),
+        ("{{{{{1}}}}}", None),
+        ("{| a |}", None),
+        ("two\nlines", None),
+        ("* item", None),
+        ("<div>a</div>", None),
+        ("a<ref>b</ref>", None),
+        ("<sup>[''[[a|which?]]'']</sup>", None),
+        ("see [[Vikipedeja:rules|rules]]", None),
+        ("[[Kategoreja:a]]", None),
+        ("[[Fails:a.png]]", None),
+        ("[[a|b", None),
+        ("<noinclude>a</noinclude>", None),
+        ("x" * (LONGEST + 1), None),
+    ],
+)
+def test_plain_definitions(wikitext: str, body: str | None) -> None:
+    assert plain_definition("Taiss:My_Name", wikitext, SITE) == (body and ("my name", body))
+
+
+BODIES: Mapping[str, str] = {
+    "km": "{{{1}}} km[[Kategoreja:x]]",
+    "both": "{{km|{{{1}}}}} and {{km|{{{b|two}}}}}",
+    "nested default": "{{{2|{{{1}}}}}}",
+    "kms": "#km",
+    "small words": "#small",
+    "half": "a {{nothing known}} b",
+    "loop": "x {{loop}}",
+    "twice": "{{{1}}}{{{1}}}",
+    "title": "''{{PAGENAME}}''",
+}
+
+
+def text(wikitext: str, bodies: Mapping[str, str] = BODIES) -> str:
+    found = paragraphs(wikitext, SITE, WikitextConfig(), "Daugava", Definitions(bodies))
+    return " | ".join(paragraph.text for paragraph in found)
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("It is {{km|5}} long.", "It is 5 km long."),
+        ("It is {{Kms|5}} long.", "It is 5 km long."),
+        ("It is {{small words|5 km}} long.", "It is 5 km long."),
+        ("{{both|1}}, {{both|[[one]]|b={{km|3}}}}.", "1 km and two km, one km and 3 km km."),
+        ("a {{nested default|b}} {{nested default|b|c}}", "a b c"),
+        ("The {{title}} flows.", "The Daugava flows."),
+        ("a {{half}} b", "a b"),
+        ("a {{loop}} b", "a b"),
+        ("a {{unknown}} b", "a b"),
+        ("{{km|5}}\n\na\n{{km|6}}", "a"),
+        ("{{km|5}} is far.", "5 km is far."),
+        ("{{nowrap|{{km|5}}}}.", "5 km."),
+    ],
+)
+def test_calls_are_written_out(wikitext: str, expected: str) -> None:
+    assert text(wikitext) == expected
+
+
+def test_without_definitions_they_print_nothing() -> None:
+    assert [p.text for p in paragraphs("It is {{km|5}} long.", SITE)] == ["It is long."]
+
+
+def test_expansion_is_bounded() -> None:
+    doubling = {f"d{i}": f"{{{{d{i + 1}}}}}{{{{d{i + 1}}}}}" for i in range(7)} | {"d7": "word " * 50}
+    assert len(text("a {{d0}} b" * 100, doubling)) < 2**16
+    assert len(text("a " + "{{twice|" * 60 + "word" + "}}" * 60 + " b")) < 2**17
+    many = {"m": "{{{1}}}" * 250}
+    assert len(text("a {{m|" + "word " * 20_000 + "}} b", many)) < 10
+    assert text("a {{m|word }} b", many).startswith("a wordword")

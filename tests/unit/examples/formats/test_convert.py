@@ -1,0 +1,150 @@
+import json
+
+import numpy as np
+import pytest
+from tests.unit.examples.formats.references import rows_of, write_nvidia
+from tests.unit.examples.formats.samples import VOCABULARY, everything_of, same, sample
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.examples.formats import datasets, hdf5, lddl, megatron, tfrecord
+from bertwright.examples.formats.convert import Target, convert
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.format import Shape
+from bertwright.examples.formats.instances import concatenate
+from bertwright.examples.formats.recognise import FORMATS, recognise
+
+KINDS = list(FORMATS)
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Two training shards and one for tests, as NVIDIA's builder leaves them."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for number in range(2):
+        write_nvidia(folder / f"w_training_{number}.hdf5", rows_of(sample(40, seed=number)), 32, 5)
+    write_nvidia(folder / "w_test_0.hdf5", rows_of(sample(15, seed=9)), 32, 5)
+    return folder
+
+
+def examples_of(folder):
+    sets = {found.split if found.folder.name != "test" else "test": found for found in recognise(folder)}
+    return {
+        split: concatenate([block for file in found.files for block in FORMATS[found.kind].read(file, VOCABULARY)])
+        for split, found in sets.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_and_back_is_byte_equal(tmp_path, source, kind):
+    """From HDF5 to every format and back: the same examples there, the same bytes here."""
+    convert(source, tmp_path / "w", Target("hdf5"))
+    note = convert(tmp_path / "w", tmp_path / "there", Target(kind), VOCABULARY)
+    assert note["examples"] == 95
+    assert note == json.loads((tmp_path / "there" / "conversion.json").read_bytes())
+    before, after = examples_of(source), examples_of(tmp_path / "there")
+    assert set(before) == set(after)
+    assert all(same(before[split], after[split]) for split in before)
+    if kind not in ("hdf5", "hdf5-varlen"):
+        convert(tmp_path / "there" / "test", tmp_path / "back", Target("hdf5", 32, 5), VOCABULARY)
+        assert (tmp_path / "back" / "back_training_0.hdf5").read_bytes() == (
+            tmp_path / "w" / "w_test_0.hdf5"
+        ).read_bytes()
+    else:
+        convert(tmp_path / "there", tmp_path / "b" / "w", Target("hdf5", 32, 5), VOCABULARY)
+        back = everything_of(tmp_path / "b" / "w")
+        assert {name: data for name, data in back.items() if name.endswith("5")} == {
+            name: data for name, data in everything_of(tmp_path / "w").items() if name.endswith("5")
+        }
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_every_pair_of_formats_keeps_the_examples(tmp_path, first, second):
+    found = sample(20)
+    (tmp_path / "a").mkdir()
+    FORMATS[first].write(tmp_path / "a" / "x", iter([found]), Shape(32, 5, static=True), VOCABULARY)
+    convert(tmp_path / "a", tmp_path / "b", Target(second, 32, 5), VOCABULARY)
+    assert same(examples_of(tmp_path / "b")["training"], found)
+
+
+def test_phases_keep_their_folders_and_gzip_is_a_choice(tmp_path):
+    for name, length, room in (("seq_128", 32, 5), ("seq_512", 64, 9)):
+        (tmp_path / "a" / name).mkdir(parents=True)
+        hdf5.write(tmp_path / "a" / name / "x_training_0.hdf5", iter([sample(9)]), Shape(length, room, static=True))
+    convert(tmp_path / "a", tmp_path / "b", Target("tfrecord", compress=True))
+    names = {name for name in everything_of(tmp_path / "b") if name != "conversion.json"}
+    assert names == {"seq_128/part-00000-of-00001.gz", "seq_512/part-00000-of-00001.gz"}
+    assert [found.shape.length for found in recognise(tmp_path / "b")] == [32, 64]
+
+
+def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
+    damaged = source / "w_training_1.hdf5"
+    with open(damaged, "r+b") as handle:
+        handle.seek(damaged.stat().st_size - 3000)
+        handle.write(bytes(2000))
+    before = everything_of(source)
+    with pytest.raises(ShardError, match="w_training_1.hdf5"):
+        convert(source, tmp_path / "out", Target("tfrecord"))
+    assert not (tmp_path / "out").exists()
+    said = []
+
+    class Heard:
+        def say(self, message):
+            said.append(message)
+
+        def progress(self, *_):
+            pass
+
+        def record(self, row):
+            pass
+
+    note = convert(source, tmp_path / "out", Target("tfrecord"), quarantine=True, log=Heard())
+    assert [entry["file"] for entry in note["quarantined"]] == [str(damaged)]
+    assert note["examples"] == 55
+    assert any("w_training_1.hdf5" in message for message in said)
+    assert recognise(tmp_path / "out")[0].incomplete == "1 of 2 parts"
+    assert everything_of(source) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
+
+
+def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
+    (tmp_path / "a").mkdir()
+    lddl.write(tmp_path / "a" / "x", iter([sample(9)]), Shape(None, None, static=True), VOCABULARY)
+    with pytest.raises(ShardError, match="no piece"):
+        convert(tmp_path / "a", tmp_path / "b", Target("hdf5", 32, 5), VOCABULARY[:30], quarantine=True)
+    assert not (tmp_path / "b").exists()
+
+
+def test_what_the_source_cannot_give_is_said(tmp_path, source):
+    dynamic, tokens = tmp_path / "dynamic", tmp_path / "tokens"
+    for folder in (dynamic, tokens):
+        folder.mkdir()
+    plain = sample(9, masks=False)
+    lddl.write(dynamic / "x", iter([plain]), Shape(None, None, static=False), VOCABULARY)
+    megatron.write_documents(tokens / "x.idx", [[np.array([1])]], 500)
+    out = tmp_path / "out"
+    for kind in ("hdf5", "hdf5-varlen", "tfrecord"):
+        with pytest.raises(DataError, match="no masks. Export examples with masks"):
+            convert(dynamic, out, Target(kind, 32, 5), VOCABULARY)
+    with pytest.raises(DataError, match="token documents"):
+        convert(tokens, out, Target("hdf5"))
+    with pytest.raises(DataError, match="token documents"):
+        convert(source, out, Target("megatron"))
+    with pytest.raises(DataError, match=r"Give the vocab\.txt"):
+        convert(source, out, Target("lddl"))
+    convert(source, tmp_path / "varlen", Target("hdf5-varlen"))
+    with pytest.raises(DataError, match="Give both"):
+        convert(tmp_path / "varlen", out, Target("tfrecord"))
+    with pytest.raises(RecipeError, match="is there already"):
+        convert(source, source, Target("tfrecord"))
+    convert(dynamic, out, Target("datasets"), VOCABULARY)
+    assert same(examples_of(out)["training"], plain)
+
+
+def test_two_formats_in_one_folder_are_not_mixed_up(tmp_path):
+    found = sample(5)
+    tfrecord.write(tmp_path / "a", iter([found]), Shape(32, 5, static=True))
+    datasets.write(tmp_path / "b", iter([found]), Shape(None, None, static=True))
+    with pytest.raises(DataError, match="several formats in one folder"):
+        convert(tmp_path, tmp_path / "out", Target("hdf5", 32, 5))

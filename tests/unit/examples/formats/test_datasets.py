@@ -1,0 +1,112 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.unit.examples.formats.references import rows_of
+from tests.unit.examples.formats.samples import VOCABULARY, same, sample
+
+from bertwright.examples.formats import datasets
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.format import Shape
+from bertwright.examples.formats.instances import concatenate
+
+library = pytest.importorskip("datasets", reason="the library whose folders are read")
+
+
+def columns(found, padded=False):
+    """What a tokenising script hands to `datasets`."""
+    table = {"input_ids": [], "token_type_ids": [], "labels": [], "attention_mask": [], "next_sentence_label": []}
+    for row in rows_of(found):
+        pad = 32 - len(row["ids"]) if padded else 0
+        labels = dict(zip(row["positions"], row["labels"], strict=True))
+        table["input_ids"].append(row["ids"] + [0] * pad)
+        table["token_type_ids"].append(row["segments"] + [0] * pad)
+        table["labels"].append([labels.get(i, -100) for i in range(len(row["ids"]))] + [-100] * pad)
+        table["attention_mask"].append([1] * len(row["ids"]) + [0] * pad)
+        table["next_sentence_label"].append(row["next"])
+    return table
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_saved_data_set_is_read(tmp_path, padded):
+    found = sample(3000)
+    made = library.Dataset.from_dict(columns(found, padded) | {"text": ["x"] * 3000})
+    made.save_to_disk(str(tmp_path / "saved"), num_shards=2)
+    files = sorted((tmp_path / "saved").glob("*.arrow"))
+    assert sum(datasets.facts(file).examples for file in files) == 3000
+    assert datasets.facts(files[0]).shape == Shape(None, None, static=True)
+    assert same(concatenate([block for file in files for block in datasets.read(file, VOCABULARY)]), found)
+
+
+def test_ids_alone_are_one_segment_without_masks_or_label(tmp_path):
+    found = sample(100, masks=False)
+    library.Dataset.from_dict({"input_ids": columns(found)["input_ids"]}).save_to_disk(str(tmp_path))
+    (file,) = tmp_path.glob("*.arrow")
+    (read,) = datasets.read(file)
+    assert not datasets.facts(file).shape.static
+    assert np.array_equal(read.token_ids, found.token_ids)
+    assert read.second.tolist() == read.lengths.tolist() == found.lengths.tolist()
+    assert set(read.next_sentence_labels) == {-1}
+    assert not len(read.labels)
+
+
+@pytest.mark.parametrize("masks", [True, False])
+def test_the_library_reads_what_is_written(tmp_path, masks):
+    found = sample(200, masks=masks)
+    file = tmp_path / "data-00000-of-00001.arrow"
+    parts = iter([found.take(slice(0, 30)), found.take(slice(30, None))])
+    assert datasets.write(file, parts, Shape(None, None, masks)) == 200
+    table = columns(found)
+    read = library.Dataset.from_file(str(file))
+    for key in ("input_ids", "token_type_ids", "next_sentence_label", *(["labels"] if masks else [])):
+        assert read[key][:] == table[key]
+    assert ("labels" in read.column_names) == masks
+    assert same(concatenate(list(datasets.read(file, VOCABULARY))), found)
+
+
+def test_rows_are_documents_without_padding_and_special_tokens(tmp_path):
+    rows = [[2, 7, 8, 3, 0], [2, 9, 3, 0, 0], [2, 3, 0, 0, 0]]
+    columns = {"input_ids": rows, "attention_mask": [[int(i > 0) for i in row] for row in rows]}
+    with_specials = [[[2, 7, 8, 3]], [[2, 9, 3]], [[2, 3]]]
+    for special, expected in ((False, with_specials), (True, [[[7, 8]], [[9]], [[]]])):
+        if special:
+            columns["special_tokens_mask"] = [[int(i in (0, 2, 3)) for i in row] for row in rows]
+        folder = tmp_path / str(special)
+        library.Dataset.from_dict(columns).save_to_disk(str(folder))
+        (file,) = folder.glob("*.arrow")
+        documents = datasets.read_documents(file, 10)
+        assert [[sentence.tolist() for sentence in document] for document in documents] == expected
+    with pytest.raises(ShardError, match="outside the vocabulary"):
+        list(datasets.read_documents(file, 9))
+
+
+def stream(file, **columns):
+    table = pa.table(columns)
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ({"input_ids": [[1, 2]], "labels": [[-100]]}, "labels is not as long"),
+        ({"input_ids": [[1, None]]}, "gaps"),
+        ({"input_ids": [None]}, "gaps|integers"),
+        ({"input_ids": [["a"]]}, "not lists of integers"),
+        ({"input_ids": [[1, 2]], "attention_mask": [[0, 1]]}, "not ones before zeros"),
+        ({"input_ids": [[1, 2, 3]], "token_type_ids": [[0, 1, 0]]}, "segment ids"),
+        ({"input_ids": [[5], []]}, "example 1: its length"),
+        ({"input_ids": [[1, 2]], "labels": [[4, -100]]}, "not between"),
+        ({"input_ids": [[1, 500]]}, "outside the vocabulary"),
+        ({"input_ids": [[1, 2]], "next_sentence_label": [None]}, "gaps"),
+    ],
+)
+def test_rows_that_are_no_examples_are_named(tmp_path, columns, fault):
+    stream(tmp_path / "f.arrow", **columns)
+    with pytest.raises(ShardError, match=fault):
+        list(datasets.read(tmp_path / "f.arrow", VOCABULARY))
+
+
+def test_text_is_not_tokenised(tmp_path):
+    stream(tmp_path / "f.arrow", text=["a"])
+    with pytest.raises(ShardError, match="not tokenised"):
+        datasets.facts(tmp_path / "f.arrow")

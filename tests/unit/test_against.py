@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+from tests.unit.examples import made
+
+from bertwright.against import compare
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import RecipeError
+from bertwright.vocab import run as stage
+from bertwright.vocab.config import VocabConfig
+
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus, a vocabulary beside it, and one of other settings elsewhere."""
+    path = tmp_path_factory.mktemp("against")
+    corpus = made.corpus(path / "corpus", [made.text(60, seed=1)])
+    stage.run(VocabConfig(size=300), corpus, path / "vocab")
+    stage.run(VocabConfig(size=200, lower_case=True), corpus, path / "other" / "vocab")
+    return path
+
+
+def entries(vocab: Path) -> list[str]:
+    return (vocab / "vocab.txt").read_text("utf-8").splitlines()
+
+
+def test_two_vocabularies(folder: Path) -> None:
+    facts = compare(folder / "vocab", folder / "other" / "vocab")
+    first, second = (set(entries(folder / name)) for name in ("vocab", "other/vocab"))
+    assert facts["shared entries"] == len(first & second)
+    assert (facts["only in A"], facts["only in B"]) == (len(first - second), len(second - first))
+    assert "vocab.size: 300 -> 200" in facts["settings"] and "vocab.lower_case: False -> True" in facts["settings"]
+    assert facts["inputs"] == facts["version"] == "the same"
+    a, b = facts["on the corpus of A"].values()
+    assert a["sample_words"] == b["sample_words"] and a["fertility"] < b["fertility"]
+    assert {entry.split(" ")[0] for entry in a["commonest of its own"]} <= first - second
+    assert (a["lower_case"], b["lower_case"]) == (False, True)
+
+
+def test_a_vocabulary_and_a_file(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "vocab.txt"
+    lower = list("abcdefghijklmnopqrstuvwxyz.")
+    file.write_text("".join(f"{entry}\n" for entry in [*SPECIALS, *lower, *(f"##{c}" for c in lower)]), "utf-8")
+    facts = compare(folder / "vocab", file)
+    b = facts["on the corpus of A"]["B"]
+    assert b["lower_case"] and b["strip_accents"], "the strongest settings that its entries allow"
+    assert b["unknown_rate"] == 0 and b["single_character_rate"] == 1
+    assert "settings" not in facts
+    assert "vocab folder of a run first" in compare(file, folder / "vocab")["not measured"]
+    assert "no finished corpus lies beside" in compare(folder / "other" / "vocab", file)["not measured"]
+
+
+def test_other_artifacts_and_recipes(folder: Path, small_recipe: Path, tmp_path: Path) -> None:
+    corpus = made.corpus(tmp_path / "corpus", [made.text(50, seed=2)])
+    facts = compare(folder / "corpus", corpus.path)
+    assert facts["what"] == "two artifacts of stage corpus" and "documents: 60 -> 50" in facts["counts"]
+    assert compare(small_recipe, small_recipe)["settings"] == "the same"
+    changed = tmp_path / "changed.toml"
+    changed.write_text(small_recipe.read_text().replace("alphabet = 60", "alphabet = 61"))
+    assert compare(small_recipe, changed)["settings"] == "vocab.alphabet: 60 -> 61"
+
+
+def test_things_of_two_kinds_do_not_compare(folder: Path) -> None:
+    with pytest.raises(RecipeError, match="is of the stage corpus, .* of vocab"):
+        compare(folder / "corpus", folder / "vocab")
+    with pytest.raises(RecipeError, match="does not exist"):
+        compare(folder / "vocab", folder / "nowhere")
+    with pytest.raises(RecipeError, match="nothing to compare"):
+        compare(folder / "vocab", folder)
+
+
+def test_another_corpus_beside_is_not_taken_for_the_one_it_was_made_from(folder: Path, tmp_path: Path) -> None:
+    other: Artifact = made.corpus(tmp_path / "elsewhere", [made.text(40, seed=5)])
+    stage.run(VocabConfig(size=200), other, tmp_path / "vocab")
+    made.corpus(tmp_path / "corpus", [made.text(40, seed=6)])
+    assert "another corpus" in compare(tmp_path / "vocab", folder / "vocab")["not measured"]

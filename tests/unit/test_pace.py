@@ -1,0 +1,34 @@
+"""Rates and remaining time."""
+
+from bertwright.pace import Pace
+
+
+def test_rates_are_those_of_the_last_half_minute() -> None:
+    pace = Pace()
+    said = [pace.words(t, 2 * t if t < 100 else 200 + 8 * (t - 100), 1000, "MB", {}) for t in range(141)]
+    assert said[0] == ""
+    assert said[50] == "2.0 MB/s, 0:07:30 left"
+    assert said[140] == "8.0 MB/s, 0:01:00 left"
+
+
+def test_what_was_finished_before_does_not_count_as_fast() -> None:
+    pace = Pace()
+    pace.words(0, 900, 1000, "MB", {"documents": 0})
+    assert pace.words(10, 910, 1000, "MB", {"documents": 1500}) == "1.0 MB/s, 150 documents/s, 0:01:30 left"
+
+
+def test_a_second_list_of_the_stage_begins_anew() -> None:
+    pace = Pace()
+    pace.words(0, 0, 10, "shards", {})
+    pace.words(5, 10, 10, "shards", {})
+    assert pace.words(6, 1, 10, "shards", {}) == ""
+    assert pace.words(8, 3, 10, "shards", {}) == "1.0 shards/s, 0:00:07 left"
+
+
+def test_an_unknown_total_has_no_end_and_standstill_neither() -> None:
+    pace = Pace()
+    pace.words(0, 0, 0, "MB", {})
+    assert pace.words(4, 10, 0, "MB", {}) == "2.5 MB/s"
+    pace = Pace()
+    pace.words(0, 5, 10, "MB", {})
+    assert pace.words(4, 5, 10, "MB", {}) == "0.0 MB/s"
