@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.examples.config import MaskingConfig
 from bertwright.examples.draw import Draws, DrawSettings, open_draws
 
 GLOBAL_BATCH = 37  # divides neither the epochs nor the numbers of ranks
@@ -31,7 +32,9 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
 def draws(path: Path, micro_batch: int, phase: int) -> Draws:
     """A process's own view: opened afresh for every packing."""
     plan_set = made.SETS[phase]
-    chosen = DrawSettings(plan_set.length, 8, 0.15, GLOBAL_BATCH, micro_batch, seed=5, phase=f"phase {phase}")
+    chosen = DrawSettings(
+        plan_set.length, MaskingConfig(max_predictions=8), GLOBAL_BATCH, micro_batch, seed=5, phase=f"phase {phase}"
+    )
     return open_draws(open_artifact(path), plan_set, chosen)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.errors import DataError
@@ -23,7 +25,7 @@ from bertwright.examples.join import join
 from bertwright.examples.shard import ShardTask, prepare_shard
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 2
+VERSION = 3
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
@@ -83,7 +85,8 @@ def _vocabulary(vocab: Artifact) -> dict[str, Any]:
     entries = tokenizer.vocabulary
     ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
     unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]
-    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused}
+    continues = np.flatnonzero(tokenizer.continuation).tolist()
+    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused, "continues": continues}
 
 
 def _check(counts: dict[str, Any], config: ExamplesConfig) -> None:

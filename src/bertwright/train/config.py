@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, extendable, how
-from bertwright.examples.config import Length, Share
+from bertwright.examples.config import Length, MaskingConfig, Share
 from bertwright.optim.config import Schedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -38,12 +38,8 @@ class PhaseConfig(Section):
     """Length of the phase in sequences."""
     tokens: int | None = extendable(None, ge=1)
     """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
-    max_predictions: int = Field(0, ge=0)
-    """Most masked positions per sequence; 0 takes length x mask_rate x 25/24: the originals' 20 at 128, 80 at 512."""
-    mask_rate: float = Field(0.15, gt=0, lt=1)
-    """Share of the tokens (special tokens counted, as in the originals) that are masked."""
-    random_tokens: Literal["words", "all"] = "words"
-    """What one masked token in ten becomes: any entry but special and unused ones, or `all`, as in the originals."""
+    masking: MaskingConfig = MaskingConfig()
+    """Which tokens are predicted."""
     documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: Path | None = None
@@ -57,11 +53,6 @@ class PhaseConfig(Section):
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
         return self
-
-    @property
-    def predictions(self) -> int:
-        """The most masked positions per sequence."""
-        return self.max_predictions or max(1, round(self.length * self.mask_rate * 25 / 24))
 
 
 class TrainConfig(Section):

@@ -9,13 +9,13 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import PlanSet
+from bertwright.examples.config import MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
 
 SETTINGS = DrawSettings(
-    length=64, max_predictions=10, mask_rate=0.15, global_batch=50, micro_batch=8, seed=1, phase="one"
+    length=64, masking=MaskingConfig(max_predictions=10), global_batch=50, micro_batch=8, seed=1, phase="one"
 )
 
 
@@ -73,7 +73,7 @@ def test_epochs_follow_each_other_without_a_seam(examples: Artifact) -> None:
 def test_masks_are_fresh_when_a_pass_returns(examples: Artifact) -> None:
     """One epoch and the next one over the same pass: the same text without masks, not with them."""
     total = sum(Plans.open(examples, made.SETS[0]).sizes.tolist())
-    draws = open_draws(examples, made.SETS[0], changed(global_batch=total, mask_rate=0.15))
+    draws = open_draws(examples, made.SETS[0], changed(global_batch=total))
     shown: list[Counter[bytes]] = []
     for step in (0, 1):
         rows = [row for batch in draws.step(step) for row in made.rows_of(batch)]
@@ -86,9 +86,8 @@ def test_replacements_follow_the_switch(examples: Artifact) -> None:
     reserved = {vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, *vocabulary.unused}
     seen = {}
     for kind in ("words", "all"):
-        draws = open_draws(
-            examples, made.SETS[0], changed(random_tokens=kind, mask_rate=0.9, max_predictions=64, global_batch=600)
-        )
+        masking = MaskingConfig.model_validate({"random_tokens": kind, "rate": 0.9, "max_predictions": 64})
+        draws = open_draws(examples, made.SETS[0], changed(masking=masking, global_batch=600))
         tokens = np.concatenate([batch.token_ids[batch.prediction_positions] for batch in draws.step(0)])
         seen[kind] = reserved & set(tokens.tolist())
     assert not seen["words"] and seen["all"]

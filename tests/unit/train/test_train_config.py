@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.train.config import PhaseConfig
+from bertwright.examples.config import MaskingConfig
 
 
 @pytest.mark.parametrize(
@@ -10,10 +10,8 @@ from bertwright.train.config import PhaseConfig
 )
 def test_left_out_the_limit_never_undoes_the_mask_rate(length: int, rate: float, most: int) -> None:
     """It was 5/32 of the length whatever the rate, so a rate of 25 % masked 15.6 % without a word."""
-    phase = PhaseConfig(length=length, batch=1, learning_rate=1e-3, steps=1, mask_rate=rate)
-    assert phase.predictions == most >= round(length * rate)
+    assert MaskingConfig(rate=rate).most(length) == most >= round(length * rate)
 
 
 def test_a_given_limit_stands() -> None:
-    given = PhaseConfig(length=128, batch=1, learning_rate=1e-3, steps=1, mask_rate=0.25, max_predictions=20)
-    assert given.predictions == 20
+    assert MaskingConfig(rate=0.25, max_predictions=20).most(128) == 20
