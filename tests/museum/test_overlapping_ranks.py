@@ -19,6 +19,7 @@ import pytest
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import MaskingConfig
+from bertwright.examples.deal import Cut
 from bertwright.examples.draw import Draws, DrawSettings
 from bertwright.examples.plans import Plans
 from bertwright.examples.rows import ROW
@@ -76,7 +77,7 @@ def draws(micro_batch: int = 5) -> Draws:
     )
     empty = np.zeros(0, np.uint64)
     store = Store(tokens, np.zeros(0, np.uint16), empty, empty, empty, shard_tokens, vocabulary)
-    settings = DrawSettings(32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, micro_batch, seed=42, phase="0")
+    settings = DrawSettings(32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, Cut(micro_batch), seed=42, phase="0")
     return Draws(store, Plans([rows], np.full((1, SHARDS), per_shard)), settings)
 
 

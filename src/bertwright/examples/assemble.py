@@ -89,6 +89,7 @@ def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroB
         position_ids=flat - np.repeat(begins, lengths),
         segment_ids=np.repeat(is_second, sizes).astype(np.int64),
         cu_seqlens=np.concatenate([[0], ends]).astype(np.int32),
+        cu_rows=np.concatenate([[0], ends]).astype(np.int32),
         prediction_positions=chosen,
         labels=labels,
         weights=np.ones(len(labels), np.float32),
@@ -114,21 +115,23 @@ def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
     return owner, start, stop - start, is_second
 
 
-def split(batch: MicroBatch, sizes: list[int]) -> list[MicroBatch]:
-    """A packed batch cut into packed batches of the given numbers of sequences."""
-    sequence_cuts = np.cumsum([0, *sizes])
+def split(batch: MicroBatch, row_sizes: list[Ids]) -> list[MicroBatch]:
+    """A packed batch cut into packed batches, each given by the numbers of sequences in its rows."""
+    sequence_cuts = np.cumsum([0, *(int(sizes.sum()) for sizes in row_sizes)])
     token_cuts = batch.cu_seqlens[sequence_cuts]
     prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)
     cuts = [[slice(*pair) for pair in pairwise(ends)] for ends in (sequence_cuts, token_cuts, prediction_cuts)]
-    return [_cut(batch, *slices) for slices in zip(*cuts, strict=True)]
+    return [_cut(batch, *slices) for slices in zip(row_sizes, *cuts, strict=True)]
 
 
-def _cut(batch: MicroBatch, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
+def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
+    cu_seqlens = batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start
     return MicroBatch(
         token_ids=batch.token_ids[tokens],
         position_ids=batch.position_ids[tokens],
         segment_ids=batch.segment_ids[tokens],
-        cu_seqlens=batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start,
+        cu_seqlens=cu_seqlens,
+        cu_rows=cu_seqlens[np.concatenate([[0], np.cumsum(row_sizes)])],
         prediction_positions=batch.prediction_positions[predictions] - tokens.start,
         labels=batch.labels[predictions],
         weights=batch.weights[predictions],

@@ -16,7 +16,7 @@ from bertwright.core.rng import fold, key
 from bertwright.examples.assemble import Rows, assemble, concatenate, split
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import MaskingConfig, PlanSet
-from bertwright.examples.deal import deal
+from bertwright.examples.deal import Cut, Share, deal
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
@@ -38,8 +38,8 @@ class DrawSettings:
     """Which tokens are predicted."""
     global_batch: int
     """Examples of one step over all ranks."""
-    micro_batch: int
-    """Most examples of one micro-batch."""
+    cut: Cut
+    """How a rank's examples become micro-batches."""
     seed: int
     phase: str
     """Name of the phase: phases draw different orders and masks."""
@@ -78,7 +78,7 @@ class Draws:
         """(predicted tokens, sentence pairs, tokens) of `rank` in `step`; from the plan alone where that says it."""
         rows, masking = self._rows(step), self._masking(step)
         dealt = self._deal(rows, rank, world)
-        mine = rows[np.concatenate(dealt)]
+        mine = rows[np.concatenate([share.examples for share in dealt])]
         lengths = mine.lengths(self.settings.length)
         if masking.counted:
             predictions = int(masking.counts(lengths, mine.specials).sum())
@@ -101,17 +101,27 @@ class Draws:
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
         return concatenate(parts)
 
-    def _deal(self, rows: Rows, rank: int, world: int) -> list[Ids]:
-        return deal(rows.lengths(self.settings.length), rank, world, self.settings.micro_batch)
+    def _deal(self, rows: Rows, rank: int, world: int) -> list[Share]:
+        return deal(rows.lengths(self.settings.length), rank, world, self.settings.cut)
 
-    def _assembled(self, rows: Rows, micro_batches: list[Ids], masking: Masking) -> list[MicroBatch]:
-        together = max(1, AT_ONCE // self.settings.micro_batch)
+    def _assembled(self, rows: Rows, shares: list[Share], masking: Masking) -> list[MicroBatch]:
         found: list[MicroBatch] = []
-        for first in range(0, len(micro_batches), together):
-            group = micro_batches[first : first + together]
-            batch = assemble(rows[np.concatenate(group)], self.settings.length, self._store, masking)
-            found += split(batch, [len(part) for part in group])
+        for group in _groups(shares):
+            examples = np.concatenate([share.examples for share in group])
+            batch = assemble(rows[examples], self.settings.length, self._store, masking)
+            found += split(batch, [share.row_sizes for share in group])
         return found
+
+
+def _groups(shares: list[Share]) -> Iterator[list[Share]]:
+    """Micro-batches to assemble together: at most `AT_ONCE` examples, but at least one micro-batch."""
+    group: list[Share] = []
+    for share in shares:
+        if group and sum(len(s.examples) for s in group) + len(share.examples) > AT_ONCE:
+            yield group
+            group = []
+        group.append(share)
+    yield group
 
 
 def open_draws(examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vocab: Artifact | None = None) -> Draws:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, extendable, how
 from bertwright.examples.config import Length, MaskingConfig, Share
+from bertwright.examples.deal import Cut
 from bertwright.optim.config import Schedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -22,8 +23,13 @@ class PhaseConfig(Section):
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
     micro_batch: int = how(0, ge=0)
-    """Sequences per forward pass on a rank; 0 takes its whole share. Changes the order of summation, and which elements
-    dropout drops."""
+    """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share. Changes the order of
+    summation, and which elements dropout drops, as the two keys below do."""
+    micro_tokens: int = how(0, ge=0)
+    """Tokens per forward pass on a rank, in place of `micro_batch`: as many sequences as fit; 0: that counts."""
+    packing: bool = how(False)
+    """Whether sequences are packed into rows of `length` tokens, each seeing itself alone; otherwise sequences of
+    similar length meet."""
     learning_rate: float = Field(gt=0)
     """Peak learning rate."""
     warmup: float = Field(0.1, ge=0, lt=1)
@@ -52,7 +58,16 @@ class PhaseConfig(Section):
             raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
+        if self.micro_tokens and (self.micro_batch or self.packing):
+            raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
+        if 0 < self.micro_tokens < self.length:
+            raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
         return self
+
+    @property
+    def cut(self) -> Cut:
+        """How a rank's sequences become forward passes."""
+        return Cut(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
 
 
 class TrainConfig(Section):

@@ -34,7 +34,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         length=phase.length,
         masking=phase.masking,
         global_batch=phase.batch,
-        micro_batch=phase.micro_batch or phase.batch,
+        cut=phase.cut,
         seed=config.seed,
         phase=str(index),
     )

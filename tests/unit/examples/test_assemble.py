@@ -51,7 +51,7 @@ B = [1, 300, 1, 65, 64, 64, 63, 2, 290, 600, 64, 61, 34]
 @pytest.mark.parametrize("longest", [128, 127, 9])
 def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
     chosen, ids = rows(A, B), store()
-    for one, batch in enumerate(split(assemble(chosen, longest, ids, MASKING), [1] * len(A))):
+    for one, batch in enumerate(split(assemble(chosen, longest, ids, MASKING), [np.array([1])] * len(A))):
         tokens, positions, labels, segments = plain(chosen, one, longest, ids.tokens)
         assert batch.token_ids.tolist() == tokens
         assert batch.prediction_positions.tolist() == positions
@@ -65,7 +65,7 @@ def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
 
 def test_single_segments_have_one_separator_and_no_pair() -> None:
     chosen = rows([5, 20, 62], [0, 0, 0])
-    for one, batch in enumerate(split(assemble(chosen, 64, store(), MASKING), [1] * 3)):
+    for one, batch in enumerate(split(assemble(chosen, 64, store(), MASKING), [np.array([1])] * 3)):
         tokens, positions, labels, segments = plain(chosen, one, 64, store().tokens)
         assert (batch.token_ids.tolist(), batch.prediction_positions.tolist()) == (tokens, positions)
         assert (batch.labels.tolist(), batch.segment_ids.tolist()) == (labels, segments)
@@ -100,14 +100,14 @@ def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> 
 def test_types_are_what_torch_takes_as_they_are() -> None:
     batch = assemble(rows(A, B), 128, store(), MASKING)
     kinds = {name: array.dtype.name for name, array in vars(batch).items()}
-    assert kinds.pop("cu_seqlens") == "int32"
+    assert kinds.pop("cu_seqlens") == kinds.pop("cu_rows") == "int32"
     assert kinds.pop("weights") == kinds.pop("sequence_weights") == "float32"
     assert set(kinds.values()) == {"int64"}
 
 
 def test_cutting_and_joining_agree() -> None:
     chosen = rows(A, B)
-    parts = split(assemble(chosen, 128, store(), MASKING), [4, 0, 5, 4])
+    parts = split(assemble(chosen, 128, store(), MASKING), [np.ones(n, int) for n in (4, 0, 5, 4)])
     assert [part.counts.sequences for part in parts] == [4, 0, 5, 4]
     assert batch_hash(parts[2]) == batch_hash(assemble(chosen[slice(4, 9)], 128, store(), MASKING))
     assert parts[1].counts == (0, 0, 0) and parts[1].cu_seqlens.tolist() == [0]
