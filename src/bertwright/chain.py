@@ -72,7 +72,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
                 f"{different}. Set these back, or train elsewhere (--out DIR), or move {folder / 'train'} away."
             )
         return
-    sections = recipe.train, recipe.model, recipe.optim, recipe.examples.next_sentence
+    sections = recipe.train, recipe.model, recipe.optim, recipe.examples.pairs
     try:
         refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
     except ArtifactError as error:
@@ -161,7 +161,7 @@ def _training(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identi
     from bertwright.train.claim import identity
 
     ours = {name: inputs[name] for name in INPUTS["train"]}
-    return identity(recipe.train, recipe.model, recipe.optim, recipe.examples.next_sentence, ours, folder / "train")
+    return identity(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs, ours, folder / "train")
 
 
 def _train(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:

@@ -19,7 +19,7 @@ from bertwright.core.toml import members
 # how its value is converted where it does not carry over as it is.
 ORIGINALS: dict[str, tuple[str, str]] = {
     "max_seq_length": ("train.phases.0.length", ""),
-    "max_predictions_per_seq": ("train.phases.0.max_predictions", ""),
+    "max_predictions_per_seq": ("train.phases.0.masking.max_predictions", ""),
     "train_batch_size": (
         "train.phases.0.batch",
         "In NVIDIA's run_pretraining.py it is per GPU and update: the global batch here is that times the GPUs.",
@@ -32,12 +32,13 @@ ORIGINALS: dict[str, tuple[str, str]] = {
     "warmup_proportion": ("train.phases.0.warmup", ""),
     "max_steps": ("train.phases.0.steps", ""),
     "num_train_epochs": ("train.phases.0.epochs", "Give it instead of steps: a phase has one length."),
-    "masked_lm_prob": ("train.phases.0.mask_rate", "There it is chosen when examples are made, here for each phase."),
+    "masked_lm_prob": ("train.phases.0.masking.rate", "Chosen there when examples are made, here for each phase."),
     "init_checkpoint": ("train.init", "Give a checkpoint or train folder of this program; others cannot be read."),
     "num_steps_per_checkpoint": ("train.checkpoint_every", ""),
     "log_freq": ("train.log_every", ""),
     "seed": ("train.seed", "One number for all ranks, which draw different data by their place in the batch."),
     "dupe_factor": ("examples.passes", ""),
+    "do_whole_word_mask": ("train.phases.0.masking.unit", 'unit = "words" is its true, unit = "tokens" its false.'),
     "short_seq_prob": ("examples.short_seq_prob", ""),
     "random_seed": ("examples.seed", "Masks are drawn in training, from train.seed."),
     "do_lower_case": ("vocab.lower_case", "There it strips accents too: set vocab.strip_accents as well."),

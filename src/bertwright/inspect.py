@@ -49,7 +49,8 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     from bertwright.vocab.tokenizer import load_tokenizer
 
     recipe, run = Recipe.load(folder / "recipe.toml", given=False), RunFolder(folder)
-    uncut = tuple(p.model_copy(update={"micro_batch": 0}) for p in recipe.train.phases)
+    whole_step = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
+    uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
     vocab = run.artifact("vocab")
     phases = resolve_phases(recipe.train.model_copy(update={"phases": uncut}), run.artifact("examples"), vocab)
     if not 0 <= phase < len(phases) or not 0 <= step < phases[phase].steps:

@@ -16,7 +16,7 @@ from bertwright.core.files import write_atomic
 from bertwright.core.toml import apply_overrides, place, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet
 from bertwright.export.config import ExportConfig
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
@@ -96,13 +96,13 @@ class Recipe(Section):
                 ("vocab.file", f"{self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt")
             ]
         try:
-            bert = self.model.resolve(entries, self.examples.next_sentence)
+            bert = self.model.resolve(entries, self.examples.pairs)
         except RecipeError as error:
             return [("model", str(error))]
         found = list(self._against_positions(bert.max_position_embeddings))
-        if self.examples.next_sentence and bert.type_vocab_size < 2:
+        if self.examples.pairs and bert.type_vocab_size < 2:
             text = f"{self.model.config} has type_vocab_size {bert.type_vocab_size}, but sentence pairs have 2 segments"
-            found.append(("model.config", f"{text}; write 2 there, or set examples.next_sentence=false"))
+            found.append(("model.config", f"{text}; write 2 there, or set examples.plan=doc-sentences"))
         return found
 
     def _against_positions(self, most: int) -> Iterator[Mistake]:
@@ -128,12 +128,8 @@ class Recipe(Section):
                 continue
             if wrong := _wrong_folder(phase.data, "examples"):
                 yield key, wrong
-            elif (pairs := _has_pairs(phase.data)) != self.examples.next_sentence:
-                made, here = (str(value).lower() for value in (pairs, self.examples.next_sentence))
-                yield (
-                    key,
-                    f"{phase.data} was made with examples.next_sentence={made}, here it is {here}; make both alike",
-                )
+            elif (made := _plan_of(phase.data)) != (here := self.examples.plan) and {made, here} & set(PAIRS):
+                yield key, f"{phase.data} was made with examples.plan={made}, here it is {here}; make both alike"
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
@@ -141,7 +137,7 @@ class Recipe(Section):
 
     def summary(self) -> dict[str, Any]:
         """What the recipe amounts to, for people: network, parameters, phases."""
-        bert = self.model.resolve(self._vocabulary_entries(), self.examples.next_sentence)
+        bert = self.model.resolve(self._vocabulary_entries(), self.examples.pairs)
         phases = {}
         for i, p in enumerate(self.train.phases):
             budget = next(f"{getattr(p, name):,} {name}" for name in LENGTHS if getattr(p, name) is not None)
@@ -175,5 +171,5 @@ def _wrong_folder(path: Path, *stages: str) -> str:
     return "" if stage in stages else f"{path} was made by the stage {stage!r}; give a folder of {' or '.join(stages)}"
 
 
-def _has_pairs(examples: Path) -> bool:
-    return bool(open_artifact(examples).manifest["config"]["examples"]["next_sentence"])
+def _plan_of(examples: Path) -> str:
+    return str(open_artifact(examples).manifest["config"]["examples"]["plan"])

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import PlanSet
+from bertwright.examples.config import MaskingConfig, PlanSet
+from bertwright.examples.deal import Cut
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.model.batch import packed
@@ -24,7 +25,7 @@ from bertwright.model.scores import score
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import train_step
 
-SETTINGS = DrawSettings(32, 5, 0.15, global_batch=16, micro_batch=16, seed=1, phase="0")
+SETTINGS = DrawSettings(32, MaskingConfig(max_predictions=5), global_batch=16, cut=Cut(16), seed=1, phase="0")
 STEPS, LOG_FREQ = 100, 10
 BERT = BertConfig(
     vocab_size=200, hidden_size=48, num_hidden_layers=1, num_attention_heads=2, intermediate_size=96,

@@ -12,7 +12,8 @@ import pytest
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import PlanSet
+from bertwright.examples.config import MaskingConfig, PlanSet
+from bertwright.examples.deal import Cut
 from bertwright.examples.draw import Draws, DrawSettings, open_draws
 from bertwright.model.batch import packed
 from bertwright.model.bert import BertForPreTraining
@@ -35,7 +36,7 @@ def model() -> BertForPreTraining:
 
 
 def draws(prepared: Prepared, micro_batch: int) -> Draws:
-    settings = DrawSettings(32, 5, 0.15, GLOBAL_BATCH, micro_batch, seed=1, phase="0")
+    settings = DrawSettings(32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, Cut(micro_batch), seed=1, phase="0")
     return open_draws(prepared.examples, PlanSet(length=32), settings)
 
 

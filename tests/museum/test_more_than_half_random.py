@@ -44,7 +44,7 @@ def ours(documents: Shape, random_next_prob: float = 0.5) -> float:
     )
     config = ExamplesConfig(passes=PASSES, random_next_prob=random_next_prob)
     plans = plan_passes(store, np.ones(len(documents), np.bool_), LENGTH, config, config.passes)
-    return float(np.concatenate(plans)["is_random"].mean())
+    return float(np.concatenate(plans)["label"].mean())
 
 
 @pytest.mark.parametrize("share", [original, ours])

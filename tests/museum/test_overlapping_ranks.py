@@ -18,10 +18,12 @@ import numpy as np
 import pytest
 
 from bertwright.core.rng import below, key
+from bertwright.examples.config import MaskingConfig
+from bertwright.examples.deal import Cut
 from bertwright.examples.draw import Draws, DrawSettings
 from bertwright.examples.plans import Plans
+from bertwright.examples.rows import ROW
 from bertwright.examples.store import Store, Vocabulary
-from bertwright.examples.walk import ROW
 
 FILES, RANKS = 8, 4
 ROUNDS = FILES // RANKS
@@ -70,10 +72,12 @@ def draws(micro_batch: int = 5) -> Draws:
     shard_tokens = np.concatenate([starts[::per_shard], [len(tokens)]])
     rows["a_start"] = starts - np.repeat(shard_tokens[:-1], per_shard)
     rows["a_count"] = lengths
-    vocabulary = Vocabulary(hash="", size=FIRST_WORD + ROWS, pad=0, unk=1, cls=2, sep=3, mask=4, unused=())
+    vocabulary = Vocabulary(
+        hash="", size=FIRST_WORD + ROWS, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=()
+    )
     empty = np.zeros(0, np.uint64)
-    store = Store(tokens, np.zeros(0, np.uint16), empty, empty, shard_tokens, vocabulary)
-    settings = DrawSettings(32, 5, 0.15, GLOBAL_BATCH, micro_batch, seed=42, phase="0")
+    store = Store(tokens, np.zeros(0, np.uint16), empty, empty, empty, shard_tokens, vocabulary)
+    settings = DrawSettings(32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, Cut(micro_batch), seed=42, phase="0")
     return Draws(store, Plans([rows], np.full((1, SHARDS), per_shard)), settings)
 
 

@@ -84,7 +84,7 @@ def decisions(documents: Text) -> list[list[tuple[int, int, bool]]]:
     starts = np.cumsum([0, *(sum(len(s.split()) for s in document) for document in documents)])
     found: list[list[tuple[int, int, bool]]] = [[] for _ in documents]
     for owner, row in zip(owners(rows, store).tolist(), rows, strict=True):
-        found[owner].append((int(row["a_start"]) - int(starts[owner]), int(row["a_count"]), bool(row["is_random"])))
+        found[owner].append((int(row["a_start"]) - int(starts[owner]), int(row["a_count"]), bool(row["label"])))
     return found
 
 

@@ -11,7 +11,7 @@ FEW = ["train.phases.0.steps=2", "train.phases.1.steps=2", "train.heldout_sequen
 
 
 def test_the_road_without_pairs(tmp_path: Path) -> None:
-    recipe = Recipe.load(RECIPES / "smoke.toml", ["examples.next_sentence=false", "corpus.workers=1", *FEW])
+    recipe = Recipe.load(RECIPES / "smoke.toml", ["examples.plan=doc-sentences", "corpus.workers=1", *FEW])
     folder = run(recipe, tmp_path / "run").path
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["nsp_accuracy"] is None and summary["mlm_loss"] > 0

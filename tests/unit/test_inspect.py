@@ -7,6 +7,7 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.examples.config import MaskingConfig
 from bertwright.inspect import describe, describe_batch
 
 
@@ -24,7 +25,7 @@ def test_the_hash_of_a_batch_does_not_depend_on_micro_batches(trained: Path) -> 
     for micro_batch in (1, 8, 0):
         rewrite(trained, micro_batch=micro_batch)
         assert describe_batch(trained, 0, 1) == first
-    rewrite(trained, max_predictions=1)
+    rewrite(trained, masking=MaskingConfig(max_predictions=1))
     assert describe_batch(trained, 0, 1)["hash"] != first["hash"]
 
 

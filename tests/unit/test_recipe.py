@@ -30,8 +30,8 @@ def test_training_starts_only_from_what_is_finished(load: Load, trained: Path, t
 def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: Path) -> None:
     data = f"train.phases.0.data={trained / 'examples'}"
     load(data)
-    with pytest.raises(RecipeError, match=r"train.phases.0.data: .*next_sentence=true, here it is false"):
-        load(data, "examples.next_sentence=false")
+    with pytest.raises(RecipeError, match=r"train.phases.0.data: .*plan=next-sentence, here it is doc-sentences"):
+        load(data, "examples.plan=doc-sentences")
     with pytest.raises(RecipeError, match=r"train.phases.0.data: .*by the stage 'corpus'; give a folder of examples"):
         load(f"train.phases.0.data={trained / 'corpus'}")
 
@@ -51,7 +51,7 @@ def test_pairs_need_two_segments(load: Load, small_recipe: Path, tmp_path: Path)
         RecipeError, match=r"model.config: .* has type_vocab_size 1, but sentence pairs have 2 segments"
     ):
         load(f"model.config={path}")
-    load(f"model.config={path}", "examples.next_sentence=false")
+    load(f"model.config={path}", "examples.plan=doc-sentences")
 
 
 def test_every_contradiction_is_shown_at_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,15 +26,16 @@ class Rows:
     a_count: Ids
     b_start: Ids
     b_count: Ids
-    is_random: Ids
+    breaks: Ids
+    label: Ids
 
     def __getitem__(self, which: NDArray[np.int64] | slice) -> Rows:
         return Rows(*(column[which] for column in vars(self).values()))
 
     @property
     def specials(self) -> Ids:
-        """3 for [CLS] A [SEP] B [SEP], 2 for [CLS] A [SEP]."""
-        return (2 + (self.b_count > 0)).astype(np.int64)
+        """[CLS], and [SEP] after A, after B, and at each document's end inside A."""
+        return (2 + (self.b_count > 0) + self.breaks).astype(np.int64)
 
     def lengths(self, longest: int) -> Ids:
         """Tokens of each example, special ones included, after truncation to `longest`."""
@@ -61,56 +62,76 @@ def truncate(rows: Rows, longest: int) -> Rows:
     b_kept = np.minimum(rows.b_count, budget - a_kept)
     a_front = _coins(rows.key, DROP_A, rows.a_count - a_kept)
     b_front = _coins(rows.key, DROP_B, rows.b_count - b_kept)
-    return Rows(rows.key, rows.a_start + a_front, a_kept, rows.b_start + b_front, b_kept, rows.is_random)
+    return Rows(rows.key, rows.a_start + a_front, a_kept, rows.b_start + b_front, b_kept, rows.breaks, rows.label)
 
 
 def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBatch:
     """All rows as one packed batch, masked."""
-    pair = rows.b_count > 0
-    lengths, specials = rows.lengths(longest), rows.specials
-    rows = truncate(rows, longest)
-    ends = np.cumsum(lengths)
+    lengths, rows = rows.lengths(longest), truncate(rows, longest)
+    owner, start, count, is_second = _parts(rows, store)
+    opens = np.diff(owner, prepend=-1) > 0
+    sizes = count + 1 + opens  # each part ends with [SEP], the first of a row begins with [CLS]
+    part_ends, ends = np.cumsum(sizes), np.cumsum(lengths)
     begins = ends - lengths
-    a_part, b_part = rows.a_count + 2, np.where(pair, rows.b_count + 1, 0)
-    parts = np.stack([a_part, b_part], axis=1).ravel()
-    offsets = np.stack([rows.a_start - 1, rows.b_start - a_part], axis=1).ravel()
-    positions = np.arange(ends[-1] if len(ends) else 0) - np.repeat(begins, lengths)
-    tokens = np.take(store.tokens, positions + np.repeat(offsets, parts), mode="clip").astype(np.int64)
-    tokens[begins] = store.vocabulary.cls
-    tokens[begins + rows.a_count + 1] = tokens[ends - 1] = store.vocabulary.sep
-    counts = masking.counts(lengths, specials)
-    sequence, position = masking.choose(rows.key, lengths, rows.a_count, counts)
+    flat = np.arange(ends[-1] if len(ends) else 0)
+    tokens = np.take(store.tokens, flat + np.repeat(start - opens - (part_ends - sizes), sizes), mode="clip")
+    tokens = tokens.astype(np.int64)
+    tokens[begins], tokens[part_ends - 1] = store.vocabulary.cls, store.vocabulary.sep
+    special = np.arange(lengths.max(initial=0)) >= lengths[:, None]
+    special[:, :1] = True
+    special[owner, part_ends - 1 - begins[owner]] = True
+    sequence, position = masking.choose(rows.key, lengths, special, tokens)
     chosen = begins[sequence] + position
     labels = tokens[chosen]
     tokens[chosen] = masking.replace(rows.key[sequence], position, labels)
     return MicroBatch(
         token_ids=tokens,
-        position_ids=positions,
-        segment_ids=np.repeat(np.tile([0, 1], len(pair)), parts),
+        position_ids=flat - np.repeat(begins, lengths),
+        segment_ids=np.repeat(is_second, sizes).astype(np.int64),
         cu_seqlens=np.concatenate([[0], ends]).astype(np.int32),
+        cu_rows=np.concatenate([[0], ends]).astype(np.int32),
         prediction_positions=chosen,
         labels=labels,
         weights=np.ones(len(labels), np.float32),
-        next_sentence_labels=rows.is_random,
-        sequence_weights=pair.astype(np.float32),
+        next_sentence_labels=rows.label,
+        sequence_weights=(rows.b_count > 0).astype(np.float32),
     )
 
 
-def split(batch: MicroBatch, sizes: list[int]) -> list[MicroBatch]:
-    """A packed batch cut into packed batches of the given numbers of sequences."""
-    sequence_cuts = np.cumsum([0, *sizes])
+def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
+    """What [SEP] ends: A, cut where a document begins inside it, and B. Row, first token, tokens, whether it is B."""
+    pair = np.flatnonzero(rows.b_count)
+    broken = np.flatnonzero(rows.breaks)
+    every, breaks = np.arange(len(rows.key)), rows.breaks[broken]
+    document = np.searchsorted(store.starts, rows.a_start[broken], side="right")
+    inner = np.repeat(document - (np.cumsum(breaks) - breaks), breaks) + np.arange(breaks.sum())
+    owner = np.concatenate([every, np.repeat(broken, breaks), pair])
+    start = np.concatenate([rows.a_start, store.starts[inner].astype(np.int64), rows.b_start[pair]])
+    order = np.argsort(owner, kind="stable")
+    owner, start, is_second = owner[order], start[order], order >= len(owner) - len(pair)
+    stop = np.where(is_second, start + rows.b_count[owner], (rows.a_start + rows.a_count)[owner])
+    cut = np.flatnonzero((owner[1:] == owner[:-1]) & ~is_second[1:])
+    stop[cut] = start[cut + 1]
+    return owner, start, stop - start, is_second
+
+
+def split(batch: MicroBatch, row_sizes: list[Ids]) -> list[MicroBatch]:
+    """A packed batch cut into packed batches, each given by the numbers of sequences in its rows."""
+    sequence_cuts = np.cumsum([0, *(int(sizes.sum()) for sizes in row_sizes)])
     token_cuts = batch.cu_seqlens[sequence_cuts]
     prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)
     cuts = [[slice(*pair) for pair in pairwise(ends)] for ends in (sequence_cuts, token_cuts, prediction_cuts)]
-    return [_cut(batch, *slices) for slices in zip(*cuts, strict=True)]
+    return [_cut(batch, *slices) for slices in zip(row_sizes, *cuts, strict=True)]
 
 
-def _cut(batch: MicroBatch, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
+def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
+    cu_seqlens = batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start
     return MicroBatch(
         token_ids=batch.token_ids[tokens],
         position_ids=batch.position_ids[tokens],
         segment_ids=batch.segment_ids[tokens],
-        cu_seqlens=batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start,
+        cu_seqlens=cu_seqlens,
+        cu_rows=cu_seqlens[np.concatenate([[0], np.cumsum(row_sizes)])],
         prediction_positions=batch.prediction_positions[predictions] - tokens.start,
         labels=batch.labels[predictions],
         weights=batch.weights[predictions],

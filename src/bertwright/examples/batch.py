@@ -33,6 +33,8 @@ class MicroBatch:
     """[T] 0 for [CLS] A [SEP], 1 for B [SEP]."""
     cu_seqlens: NDArray[np.int32]
     """[B + 1] where sequences begin and end."""
+    cu_rows: NDArray[np.int32]
+    """[R + 1] where the rows of a padded layout begin and end: sequences packed together, else single ones."""
     prediction_positions: NDArray[np.int64]
     """[P] rising indices into the T tokens."""
     labels: NDArray[np.int64]
@@ -67,6 +69,7 @@ class MicroBatch:
             position_ids=_extended(self.position_ids, tokens, 0),
             segment_ids=_extended(self.segment_ids, tokens, 0),
             cu_seqlens=_extended(self.cu_seqlens, sequences + 1, tokens),
+            cu_rows=_extended(self.cu_rows, sequences + 1, tokens),
             prediction_positions=_extended(self.prediction_positions, predictions, 0),
             labels=_extended(self.labels, predictions, 0),
             weights=_extended(self.weights, predictions, 0),

@@ -1,29 +1,93 @@
-"""Who gets which rows of a global step: a function of the lengths alone, so every rank computes the same answer."""
+"""Who gets which rows of a global step: a function of the lengths alone, so every rank computes the same answer.
+
+Examples of similar length share a micro-batch: length buckets, formed anew within every step. Or they are packed: best
+fit, longest first (Johnson 1973), fills rows of a fixed number of tokens, decided within the step as well, where Krell
+et al. 2021 pack a whole data set beforehand. Whatever is done, a step holds the same examples.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+Ids = NDArray[np.int64]
 
-def deal(lengths: NDArray[np.int64], rank: int, world: int, micro_batch: int) -> list[NDArray[np.int64]]:
-    """The rows of `rank`, as one index array per micro-batch of at most `micro_batch` rows.
 
-    Rows sorted by length, longest first, are dealt to and fro (0 1 2, 2 1 0, ...): token counts come out nearly
-    equal, and numbers of rows differ by at most one. Each rank cuts its rows, still sorted, into the same number of
-    micro-batches of equal size (within one), so similar lengths meet. A rank with fewer rows than micro-batches gets
-    empty ones.
-    """
-    if not 0 <= rank < world or micro_batch < 1:
-        given = f"rank={rank}, world={world}, micro_batch={micro_batch}"
+@dataclass(frozen=True)
+class Cut:
+    """How the examples of a rank become micro-batches."""
+
+    micro_batch: int
+    """Most examples of a micro-batch; with `row_tokens`, rows of several examples."""
+    row_tokens: int = 0
+    """Room of a row that examples are packed into (tokens); 0: an example is a row."""
+    micro_tokens: int = 0
+    """Most tokens of a micro-batch, which then takes as many examples as fit; 0: `micro_batch` counts."""
+
+
+class Share(NamedTuple):
+    """One micro-batch: its examples, row after row, and how many of them each row holds."""
+
+    examples: Ids
+    row_sizes: Ids
+
+
+def deal(lengths: Ids, rank: int, world: int, cut: Cut) -> list[Share]:
+    """The micro-batches of `rank`; their number is the same on all ranks, and any of them may be empty."""
+    if not 0 <= rank < world or cut.micro_batch < 1:
+        given = f"rank={rank}, world={world}, micro_batch={cut.micro_batch}"
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
-    order = np.argsort(-lengths, kind="stable")
+    room = cut.micro_tokens or cut.row_tokens
+    if not room:
+        return [Share(mine, np.ones_like(mine)) for mine in _dealt(lengths, rank, world, cut.micro_batch)]
+    bins = pack(lengths, room)
+    filled = np.bincount(bins, weights=lengths).astype(np.int64)
+    members = np.split(np.argsort(bins, kind="stable"), np.cumsum(np.bincount(bins))[:-1])
+    found = []
+    for mine in _dealt(filled, rank, world, 1 if cut.micro_tokens else cut.micro_batch):
+        rows = [members[i] for i in mine]
+        examples = np.concatenate([np.zeros(0, np.int64), *rows])
+        if cut.micro_tokens:
+            examples = examples[np.argsort(-lengths[examples], kind="stable")]
+            found.append(Share(examples, np.ones_like(examples)))
+        else:
+            found.append(Share(examples, np.array([len(row) for row in rows], np.int64)))
+    return found
+
+
+def pack(lengths: Ids, room: int) -> Ids:
+    """The bin of each length: longest first, each into the fullest bin that has room for it, else a new one."""
+    bins, count = np.zeros(len(lengths), np.int64), 0
+    by_room: dict[int, list[int]] = {}
+    open_rooms = 0  # bit r: some bin has room for just r more
+    for i in np.argsort(-lengths, kind="stable").tolist():
+        length = int(lengths[i])
+        fitting = open_rooms >> length
+        if fitting:
+            left = length + (fitting & -fitting).bit_length() - 1
+            bins[i] = by_room[left].pop()
+            if not by_room[left]:
+                open_rooms ^= 1 << left
+        else:
+            left, bins[i], count = room, count, count + 1
+        if left := left - length:
+            by_room.setdefault(left, []).append(int(bins[i]))
+            open_rooms |= 1 << left
+    return bins
+
+
+def _dealt(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
+    """The items of `rank`, as one index array per micro-batch of at most `micro_batch` items.
+
+    Sorted by size, largest first, they are dealt to and fro (0 1 2, 2 1 0, ...): token counts come out nearly
+    equal, and numbers of items differ by at most one. Each rank cuts its items, still sorted, into the same number of
+    micro-batches of equal size (within one), so similar sizes meet.
+    """
+    order = np.argsort(-sizes, kind="stable")
     turn, seat = np.divmod(np.arange(len(order)), world)
     mine = order[np.where(turn % 2, world - 1 - seat, seat) == rank]
-    return np.array_split(mine, micro_batches(len(lengths), world, micro_batch))
-
-
-def micro_batches(rows: int, world: int, micro_batch: int) -> int:
-    """Micro-batches of every rank in a global step of `rows`."""
-    most = -(-rows // world)
-    return max(1, -(-most // micro_batch))
+    most = -(-len(sizes) // world)
+    return np.array_split(mine, max(1, -(-most // micro_batch)))

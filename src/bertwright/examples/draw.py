@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -16,13 +15,12 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.rng import fold, key
 from bertwright.examples.assemble import Rows, assemble, concatenate, split
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import PlanSet
-from bertwright.examples.deal import deal
+from bertwright.examples.config import MaskingConfig, PlanSet
+from bertwright.examples.deal import Cut, Share, deal
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs, Plans
-from bertwright.examples.store import Store, Vocabulary
+from bertwright.examples.store import Store
 
-RandomTokens = Literal["words", "all"]
 BLOCK = 1 << 20
 """Plan rows read at a time."""
 
@@ -36,19 +34,15 @@ class DrawSettings:
 
     length: int
     """Longest example, special tokens included (tokens); the length the plans were made for, or less."""
-    max_predictions: int
-    """Most predicted tokens of one example."""
-    mask_rate: float
-    """Predicted share of an example's tokens."""
+    masking: MaskingConfig
+    """Which tokens are predicted."""
     global_batch: int
     """Examples of one step over all ranks."""
-    micro_batch: int
-    """Most examples of one micro-batch."""
+    cut: Cut
+    """How a rank's examples become micro-batches."""
     seed: int
     phase: str
     """Name of the phase: phases draw different orders and masks."""
-    random_tokens: RandomTokens = "words"
-    """Random replacements: `words` without special and [unusedN] entries; `all` is the originals' rule."""
 
 
 class Draws:
@@ -58,7 +52,6 @@ class Draws:
         self.settings = settings
         self._store, self._plans = store, plans
         self._epochs = Epochs(plans, settings.seed, settings.phase)
-        self._masking = _masking(settings.mask_rate, settings.max_predictions, settings.random_tokens, store.vocabulary)
 
     @property
     def epoch_sizes(self) -> list[int]:
@@ -71,22 +64,31 @@ class Draws:
         plan, total = self._plans.rows[0], 0
         for start in range(0, len(plan), BLOCK):  # a plan of a large corpus is larger than memory allows at once
             rows = plan[start : start + BLOCK]
-            counts = rows["a_count"].astype(np.int64) + rows["b_count"] + np.where(rows["b_count"] > 0, 3, 2)
+            specials = np.where(rows["b_count"] > 0, 3, 2) + rows["breaks"]
+            counts = rows["a_count"].astype(np.int64) + rows["b_count"] + specials
             total += int(np.minimum(counts, self.settings.length).sum())
         return total / len(plan)
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
         rows = self._rows(step)
-        return self._assembled(rows, self._deal(rows, rank, world))
+        return self._assembled(rows, self._deal(rows, rank, world), self._masking(step))
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
-        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`, from the plan alone."""
-        rows = self._rows(step)
-        mine = rows[np.concatenate(self._deal(rows, rank, world))]
+        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`; from the plan alone where that says it."""
+        rows, masking = self._rows(step), self._masking(step)
+        dealt = self._deal(rows, rank, world)
+        mine = rows[np.concatenate([share.examples for share in dealt])]
         lengths = mine.lengths(self.settings.length)
-        predictions = self._masking.counts(lengths, mine.specials)
-        return int(predictions.sum()), int((mine.b_count > 0).sum()), int(lengths.sum())
+        if masking.counted:
+            predictions = int(masking.counts(lengths, mine.specials).sum())
+        else:
+            predictions = sum(batch.counts.predictions for batch in self._assembled(rows, dealt, masking))
+        return predictions, int((mine.b_count > 0).sum()), int(lengths.sum())
+
+    def _masking(self, step: int) -> Masking:
+        config = self.settings.masking
+        return Masking(config, config.rate_at(step), config.most(self.settings.length), self._store.vocabulary)
 
     def _rows(self, step: int) -> Rows:
         settings = self.settings
@@ -94,21 +96,32 @@ class Draws:
         found = self._epochs.locate(np.arange(first, first + settings.global_batch))
         parts = []
         for epoch, number, rows in found:
-            epoch_key = key(settings.seed, "draw", settings.phase, epoch)
-            parts.append(rows_of(self._store, self._plans, number, rows, fold(epoch_key, rows)))
+            drawn = ("pass", number) if settings.masking.frozen else ("draw", epoch)
+            row_keys = fold(key(settings.seed, drawn[0], settings.phase, drawn[1]), rows)
+            parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
         return concatenate(parts)
 
-    def _deal(self, rows: Rows, rank: int, world: int) -> list[Ids]:
-        return deal(rows.lengths(self.settings.length), rank, world, self.settings.micro_batch)
+    def _deal(self, rows: Rows, rank: int, world: int) -> list[Share]:
+        return deal(rows.lengths(self.settings.length), rank, world, self.settings.cut)
 
-    def _assembled(self, rows: Rows, micro_batches: list[Ids]) -> list[MicroBatch]:
-        together = max(1, AT_ONCE // self.settings.micro_batch)
+    def _assembled(self, rows: Rows, shares: list[Share], masking: Masking) -> list[MicroBatch]:
         found: list[MicroBatch] = []
-        for first in range(0, len(micro_batches), together):
-            group = micro_batches[first : first + together]
-            batch = assemble(rows[np.concatenate(group)], self.settings.length, self._store, self._masking)
-            found += split(batch, [len(part) for part in group])
+        for group in _groups(shares):
+            examples = np.concatenate([share.examples for share in group])
+            batch = assemble(rows[examples], self.settings.length, self._store, masking)
+            found += split(batch, [share.row_sizes for share in group])
         return found
+
+
+def _groups(shares: list[Share]) -> Iterator[list[Share]]:
+    """Micro-batches to assemble together: at most `AT_ONCE` examples, but at least one micro-batch."""
+    group: list[Share] = []
+    for share in shares:
+        if group and sum(len(s.examples) for s in group) + len(share.examples) > AT_ONCE:
+            yield group
+            group = []
+        group.append(share)
+    yield group
 
 
 def open_draws(examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vocab: Artifact | None = None) -> Draws:
@@ -130,7 +143,7 @@ def heldout_batches(
     are always words, so scores can be compared. With `most`, that many evenly spaced rows.
     """
     store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
-    masking = _masking(mask_rate, max_predictions, "words", store.vocabulary)
+    masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
     total = int(plans.sizes[0])
     chosen = np.arange(total) if most is None or most >= total else np.arange(most) * total // most
     for start in range(0, len(chosen), micro_batch):
@@ -143,12 +156,9 @@ def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> R
     """The given rows of pass `number`, their token indices counted from the beginning of the store."""
     found = plans.rows[number][rows]
     shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
-    columns = {name: found[name].astype(np.int64) for name in ("a_start", "a_count", "b_start", "b_count", "is_random")}
+    columns = {
+        name: found[name].astype(np.int64) for name in ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+    }
     columns["a_start"] += shift
     columns["b_start"] += shift
     return Rows(keys, **columns)
-
-
-def _masking(rate: float, max_predictions: int, random_tokens: RandomTokens, vocabulary: Vocabulary) -> Masking:
-    replacements = vocabulary.words if random_tokens == "words" else np.arange(vocabulary.size)
-    return Masking(rate, max_predictions, vocabulary.mask, replacements)

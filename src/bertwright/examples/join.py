@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.files import make_folder, write_json
+from bertwright.examples.rows import ROW
 from bertwright.examples.store import SPLITS
-from bertwright.examples.walk import ROW
 
 
 def join(draft: Path, parts: Path, facts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -30,12 +30,13 @@ def join(draft: Path, parts: Path, facts: list[dict[str, Any]]) -> dict[str, Any
 def _join_store(store: Path, parts: Path, split: str, shards: list[dict[str, Any]]) -> None:
     for name in ("tokens", "sentences", "hashes"):
         _concatenate(store / f"{split}.{name}", [parts / f"{number:05}.{name}" for number in range(len(shards))])
-    first = 0
-    with (store / f"{split}.documents").open("wb") as target:
-        for number, shard in enumerate(shards):
-            target.write((np.fromfile(parts / f"{number:05}.documents", "<u8")[:-1] + np.uint64(first)).tobytes())
-            first += shard["sentences"]
-        target.write(np.array([first], "<u8").tobytes())
+    for name, unit in (("documents", "sentences"), ("starts", "tokens")):
+        first = 0
+        with (store / f"{split}.{name}").open("wb") as target:
+            for number, shard in enumerate(shards):
+                target.write((np.fromfile(parts / f"{number:05}.{name}", "<u8")[:-1] + np.uint64(first)).tobytes())
+                first += shard[unit]
+            target.write(np.array([first], "<u8").tobytes())
     facts = [{name: shard[name] for name in ("tokens", "sentences", "documents")} for shard in shards]
     write_json(store / f"{split}.json", {"dtype": shards[0]["dtype"], "shards": facts})
 

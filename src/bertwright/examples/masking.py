@@ -1,9 +1,9 @@
 """Masking: which tokens are predicted and what stands in their place (Devlin et al. 2019 §3.1; 80 / 10 / 10).
 
-The number is exact: min(P, max(1, round(length * rate))), length with special tokens, rounding half to even, as in
+The exact number is min(P, max(1, round(length * rate))), length with special tokens, rounding half to even, as in
 create_pretraining_data.py. That script shuffles the candidates; here the ones with the smallest hashes are
 taken, which is the same distribution and needs no generator. Hashes are keyed per row, so masks do not depend on
-batch, rank or worker.
+batch, rank or worker. A coin for every token (LDDL's rule) asks whether the same hash is below the rate.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import below, bits, uniform
+from bertwright.examples.config import MaskingConfig
+from bertwright.examples.store import Vocabulary
+from bertwright.examples.words import choose_words, ranks
 
 ACTION = 1 << 16
 """Counter offset of the 80 / 10 / 10 choice at a position; positions are below 2^16."""
@@ -24,43 +27,74 @@ _NEVER = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 Ids = NDArray[np.int64]
 Keys = NDArray[np.uint64]
+Table = NDArray[np.bool_]
+"""[B, S] whether something holds at each position of each sequence."""
 
 
 @dataclass(frozen=True)
 class Masking:
-    """The settings of a phase's masks; `replacements` are the ids that a random token may be."""
+    """The rules of a phase's masks at one of its steps."""
 
+    config: MaskingConfig
     rate: float
-    max_predictions: int
-    mask: int
-    replacements: Ids
+    most: int
+    """Most predicted tokens of a sequence."""
+    vocabulary: Vocabulary
+
+    @property
+    def counted(self) -> bool:
+        """Whether lengths alone tell how many tokens are predicted."""
+        return self.config.count == "exact" and self.config.unit == "tokens"
 
     def counts(self, lengths: Ids, specials: Ids) -> Ids:
-        """Predicted tokens of sequences of these lengths, `specials` tokens of which are [CLS] and [SEP]."""
+        """The number of predicted tokens by the exact rule; `specials` of the tokens are [CLS] and [SEP]."""
         wanted = np.maximum(1, np.rint(lengths * self.rate).astype(np.int64))
-        counts: Ids = np.minimum(np.minimum(wanted, self.max_predictions), lengths - specials)
+        counts: Ids = np.minimum(np.minimum(wanted, self.most), lengths - specials)
         return counts
 
-    def choose(self, keys: Keys, lengths: Ids, a_counts: Ids, counts: Ids) -> tuple[Ids, Ids]:
-        """The chosen tokens as (sequence, position), both rising; position 0 is [CLS], a_count + 1 the first [SEP]."""
+    def choose(self, keys: Keys, lengths: Ids, special: Table, tokens: NDArray[np.integer]) -> tuple[Ids, Ids]:
+        """The chosen tokens as (sequence, position), both rising.
+
+        `special` says where [CLS], [SEP] and what follows the end of a sequence stand; `tokens` are the flat ids.
+        """
         if not len(lengths):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        positions = np.arange(lengths.max())
-        ranked = (bits(keys[:, None], positions) & ~_POSITION) | positions.astype(np.uint64)
-        ranked[positions >= lengths[:, None] - 1] = _NEVER
-        ranked[:, 0] = _NEVER
-        ranked[np.arange(len(lengths)), a_counts + 1] = _NEVER
-        most = int(counts.max())
+        hashes = bits(keys[:, None], np.arange(special.shape[1]))
+        quota = self._quota(lengths, special, hashes)
+        if self.config.unit != "tokens":
+            continues = np.zeros_like(special)
+            continues[np.arange(special.shape[1]) < lengths[:, None]] = self.vocabulary.continuation[tokens]
+            longest = self.config.longest_span if self.config.unit == "spans" else 1
+            eligible = ~special if self.config.count == "exact" else ~special & self._heads(hashes)
+            return choose_words(keys, hashes, ~special, continues, eligible, quota, longest)
+        ranked = (hashes & ~_POSITION) | np.arange(special.shape[1], dtype=np.uint64)
+        ranked[special] = _NEVER
+        most = int(quota.max())
         if most < ranked.shape[1]:
-            ranked = np.partition(ranked, most - 1, axis=1)[:, :most]
+            ranked = np.partition(ranked, max(0, most - 1), axis=1)[:, :most]
         ranked.sort(axis=1)
-        taken = np.arange(most) < counts[:, None]
-        chosen = np.where(taken, (ranked & _POSITION).astype(np.int64), len(positions))
+        taken = np.arange(most) < quota[:, None]
+        chosen = np.where(taken, (ranked & _POSITION).astype(np.int64), special.shape[1])
         chosen.sort(axis=1)
-        return np.repeat(np.arange(len(lengths)), counts), chosen[taken]
+        return np.repeat(np.arange(len(lengths)), quota), chosen[taken]
 
     def replace(self, keys: Keys, positions: Ids, labels: Ids) -> Ids:
-        """What stands at chosen positions: 80 % [MASK], 10 % the token itself, 10 % a random replacement."""
+        """What stands at chosen positions: [MASK], a random entry, or the token itself, each by its share."""
+        config = self.config
+        entries = self.vocabulary.words if config.random_tokens == "words" else np.arange(self.vocabulary.size)
         action = uniform(keys, positions + ACTION)
-        random = self.replacements[below(keys, positions + REPLACEMENT, len(self.replacements))]
-        return np.where(action < 0.8, self.mask, np.where(action < 0.9, labels, random))
+        random = entries[below(keys, positions + REPLACEMENT, len(entries))]
+        kept = action < 1 - config.random_share
+        return np.where(action < config.mask_share, self.vocabulary.mask, np.where(kept, labels, random))
+
+    def _quota(self, lengths: Ids, special: Table, hashes: Keys) -> Ids:
+        """The most tokens that may be chosen in each sequence; for single tokens, the number that is."""
+        if self.config.count == "exact":
+            return self.counts(lengths, special.sum(axis=1) - (special.shape[1] - lengths))
+        if self.config.unit == "words":
+            return np.full(len(lengths), self.most)
+        by_coins: Ids = np.minimum((self._heads(hashes) & ~special).sum(axis=1), self.most)
+        return by_coins
+
+    def _heads(self, hashes: Keys) -> Table:
+        return ranks(hashes) < self.rate

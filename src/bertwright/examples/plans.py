@@ -21,8 +21,8 @@ from bertwright.core.files import read_json
 from bertwright.core.rng import key
 from bertwright.examples.config import PlanSet
 from bertwright.examples.order import Permutation
+from bertwright.examples.rows import ROW
 from bertwright.examples.store import Split, map_file
-from bertwright.examples.walk import ROW
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.errors import DataError
@@ -102,7 +104,8 @@ def _vocabulary(vocab: Artifact) -> dict[str, Any]:
     entries = tokenizer.vocabulary
     ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
     unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]
-    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused}
+    continues = np.flatnonzero(tokenizer.continuation).tolist()
+    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused, "continues": continues}
 
 
 def _check(counts: dict[str, Any], config: ExamplesConfig) -> None:

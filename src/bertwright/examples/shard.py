@@ -77,7 +77,7 @@ def _tokenised(task: ShardTask) -> Documents:
 
 def _write_split(task: ShardTask, split: Split, documents: Documents) -> dict[str, Any]:
     stem = make_folder(task.parts / split) / f"{task.number:05}"
-    for name, array in vars(documents).items():
+    for name, array in {**vars(documents), "starts": documents.token_starts()}.items():
         _write(stem.with_suffix(f".{name}"), array)
     passes = task.config.passes if split == "train" else 1
     rows = {}

@@ -3,6 +3,7 @@
     store/train.tokens      ids one after another, uint16 where the vocabulary allows it, else uint32
     store/train.sentences   uint16 tokens of each sentence (a longer sentence is split at 65,535)
     store/train.documents   uint64 number of each document's first sentence, and the number of sentences
+    store/train.starts      uint64 number of each document's first token, and the number of tokens
     store/train.hashes      uint64 hash of each document's text
     store/train.json        element type, and what each corpus shard contributed
 
@@ -16,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,8 +45,17 @@ class Vocabulary:
     sep: int
     mask: int
     unused: tuple[int, ...]
+    continues: tuple[int, ...]
+    """The ids of pieces that continue a word (##)."""
 
-    @property
+    @cached_property
+    def continuation(self) -> NDArray[np.bool_]:
+        """[V] which entries continue a word."""
+        flags = np.zeros(self.size, np.bool_)
+        flags[list(self.continues)] = True
+        return flags
+
+    @cached_property
     def words(self) -> NDArray[np.int64]:
         """The ids that are neither special nor [unusedN]."""
         reserved = [self.pad, self.unk, self.cls, self.sep, self.mask, *self.unused]
@@ -60,11 +71,17 @@ class Documents:
     documents: NDArray[np.uint64]
     hashes: NDArray[np.uint64]
 
+    def token_starts(self) -> NDArray[np.uint64]:
+        """Where each document begins in the tokens, and their number."""
+        return np.concatenate([[0], np.cumsum(self.sentences, dtype=np.uint64)])[self.documents.astype(np.int64)]
+
 
 @dataclass(frozen=True)
 class Store(Documents):
     """The memory-mapped documents of a split; shard s holds tokens `shard_tokens[s]` to `shard_tokens[s + 1]`."""
 
+    starts: NDArray[np.uint64]
+    """Number of each document's first token, and the number of tokens."""
     shard_tokens: NDArray[np.int64]
     vocabulary: Vocabulary
 
@@ -78,7 +95,7 @@ class Store(Documents):
                 f"({vocabulary.hash[:12]} instead of {vocab.counts['vocabulary'][:12]}). Run the stage examples again."
             )
         facts = json.loads(examples.file(f"store/{split}.json").read_text())
-        dtypes = {"tokens": facts["dtype"], "sentences": "<u2", "documents": "<u8", "hashes": "<u8"}
+        dtypes = {"tokens": facts["dtype"], "sentences": "<u2", "documents": "<u8", "starts": "<u8", "hashes": "<u8"}
         arrays = {name: map_file(examples.file(f"store/{split}.{name}"), dtype) for name, dtype in dtypes.items()}
         shard_tokens = np.cumsum([0, *(shard["tokens"] for shard in facts["shards"])])
         return cls(**arrays, shard_tokens=shard_tokens, vocabulary=vocabulary)

@@ -28,13 +28,13 @@ class Attend(Protocol):
         ...
 
 
-def bind(kernel: Kernel, cu_seqlens: Tensor, max_seqlen: int) -> Attend:
+def bind(kernel: Kernel, cu_seqlens: Tensor, cu_rows: Tensor, max_row: int) -> Attend:
     """`kernel` for the sequences of one batch (see `PackedBatch`)."""
     match kernel:
         case "sequences":
             return Sequences(cu_seqlens)
         case "padded":
-            return Padded(cu_seqlens, max_seqlen)
+            return Padded(cu_seqlens, cu_rows, max_row)
         case _:
             assert_never(kernel)
 
@@ -94,18 +94,22 @@ def _attend_run(run: tuple[int, int], q: Tensor, k: Tensor, v: Tensor) -> Tensor
 
 
 class Padded:
-    """Sequences spread to [B, S] with masked keys: the plain way, which supports attention dropout on any device."""
+    """Rows spread to [R, S] with masked keys: the plain way, which supports attention dropout on any device.
 
-    def __init__(self, cu_seqlens: Tensor, max_seqlen: int) -> None:
-        lengths_B = cu_seqlens.diff().long()
-        # A longer sequence would overwrite its neighbour. Looked at where looking does not wait for a device.
-        if cu_seqlens.device.type == "cpu" and bool((lengths_B > max_seqlen).any()):
-            raise DataError(f"a sequence of {int(lengths_B.max())} tokens in a batch whose max_seqlen is {max_seqlen}")
-        self.shape = (len(lengths_B), max_seqlen)
-        positions_S = torch.arange(max_seqlen, device=cu_seqlens.device)
+    A row of several sequences is masked block by block: a token sees its own sequence only.
+    """
+
+    def __init__(self, cu_seqlens: Tensor, cu_rows: Tensor, max_row: int) -> None:
+        lengths_R = cu_rows.diff().long()
+        # A longer row would overwrite its neighbour. Looked at where looking does not wait for a device.
+        if cu_rows.device.type == "cpu" and bool((lengths_R > max_row).any()):
+            raise DataError(f"a row of {int(lengths_R.max())} tokens in a batch whose max_row is {max_row}")
+        self.shape = (len(lengths_R), max_row)
+        self.starts, self.ends, self.sequence_ends = cu_rows[:-1].long(), cu_rows[1:].long(), cu_seqlens[1:].long()
+        self.single = len(cu_rows) == len(cu_seqlens)
         # A sequence of length 0 sees its (zero) first key: with every key masked, softmax would give NaN.
-        self.mask_B11S = (positions_S < lengths_B.clamp(min=1)[:, None])[:, None, None, :]
-        self.starts, self.ends = cu_seqlens[:-1].long(), cu_seqlens[1:].long()
+        positions_S = torch.arange(max_row, device=cu_rows.device)
+        self.mask_R11S = (positions_S < lengths_R.clamp(min=1)[:, None])[:, None, None, :]
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
         """The attended values, [T, A, D]."""
@@ -120,7 +124,15 @@ class Padded:
             flat = x_TAD.new_zeros(batch * longest, *x_TAD.shape[1:]).index_copy(0, slot_T, x_TAD)
             return flat.view(batch, longest, *x_TAD.shape[1:]).transpose(1, 2)
 
-        out_BASD = scaled_dot_product_attention(
-            spread(q_TAD), spread(k_TAD), spread(v_TAD), attn_mask=self.mask_B11S, dropout_p=dropout_p
+        mask = self.mask_R11S if self.single else self._blocks(token_T, slot_T)
+        out_RASD = scaled_dot_product_attention(
+            spread(q_TAD), spread(k_TAD), spread(v_TAD), attn_mask=mask, dropout_p=dropout_p
         )
-        return out_BASD.transpose(1, 2).flatten(0, 1).index_select(0, slot_T)
+        return out_RASD.transpose(1, 2).flatten(0, 1).index_select(0, slot_T)
+
+    def _blocks(self, token_T: Tensor, slot_T: Tensor) -> Tensor:
+        """[R, 1, S, S] whether two slots belong to the same sequence; unused slots see each other."""
+        batch, longest = self.shape
+        sequence_T = torch.bucketize(token_T, self.sequence_ends, right=True)
+        number_RS = sequence_T.new_full((batch * longest,), -1).index_copy(0, slot_T, sequence_T).view(batch, longest)
+        return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]

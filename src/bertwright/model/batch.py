@@ -32,8 +32,11 @@ class PackedBatch:
     """[T] int64, 0 for sentence A, 1 for sentence B."""
     cu_seqlens: Tensor
     """[B+1] int32, cumulative sequence lengths from 0 to T."""
-    max_seqlen: int
-    """Length of the longest sequence or more, the padding sequence included."""
+    cu_rows: Tensor
+    """[R+1] int32, where the rows begin and end that a padded layout gives the tokens: each holds whole sequences, one
+    or, in a batch packed into rows, several."""
+    max_row: int
+    """Length of the longest row or more, the padding sequence included."""
     prediction_positions: Tensor
     """[P] int64, indices into [T] of the masked tokens."""
     labels: Tensor
@@ -55,20 +58,20 @@ class PackedBatch:
         return replace(self, **moved)
 
 
-_DTYPES = {"cu_seqlens": np.int32, "weights": np.float32, "sequence_weights": np.float32}
+_DTYPES = {"cu_seqlens": np.int32, "cu_rows": np.int32, "weights": np.float32, "sequence_weights": np.float32}
 
 
 def packed(arrays: Any) -> PackedBatch:
     """A batch on the CPU, copied from numpy arrays that are `arrays`' attributes of the same names.
 
-    `max_seqlen` is measured, so `arrays` need not have it.
+    `max_row` is measured, so `arrays` need not have it.
     """
     tensors: dict[str, Any] = {
         field.name: torch.from_numpy(np.array(getattr(arrays, field.name), _DTYPES.get(field.name, np.int64)))
         for field in fields(PackedBatch)
-        if field.name != "max_seqlen"
+        if field.name != "max_row"
     }
-    return PackedBatch(max_seqlen=int(np.diff(arrays.cu_seqlens).max(initial=0)), **tensors)
+    return PackedBatch(max_row=int(np.diff(arrays.cu_rows).max(initial=0)), **tensors)
 
 
 def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:
@@ -79,12 +82,14 @@ def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], m
     lengths = [len(a) + len(b) for a, b in sequences]
     token_ids = torch.tensor([i for a, b in sequences for i in (*a, *b)])
     places = (token_ids == mask).nonzero().flatten()
+    bounds = torch.tensor([0, *lengths]).cumsum(0).int()
     return PackedBatch(
         token_ids=token_ids,
         position_ids=torch.cat([torch.arange(n) for n in lengths]),
         segment_ids=torch.tensor([s for a, b in sequences for s in [0] * len(a) + [1] * len(b)]),
-        cu_seqlens=torch.tensor([0, *lengths]).cumsum(0).int(),
-        max_seqlen=max(lengths),
+        cu_seqlens=bounds,
+        cu_rows=bounds,
+        max_row=max(lengths),
         prediction_positions=places,
         labels=token_ids[places],
         weights=torch.ones(len(places)),

@@ -57,7 +57,7 @@ class Bert(nn.Module):
 
     def forward(self, batch: PackedBatch) -> Tensor:
         """The last layer's hidden states, [T, H]."""
-        attend = bind(self.kernel, batch.cu_seqlens, batch.max_seqlen)
+        attend = bind(self.kernel, batch.cu_seqlens, batch.cu_rows, batch.max_row)
         x_TH: Tensor = self.embeddings(batch.token_ids, batch.position_ids, batch.segment_ids)
         for layer in self.layers:
             x_TH = layer(x_TH, attend)

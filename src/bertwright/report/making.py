@@ -41,8 +41,13 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
         f"{phase['learning_rate']:g}",
         escape(phase["schedule"]),
         f"{phase['warmup']:.0%}",
-        f"{phase['mask_rate']:.0%}",
+        _rates(phase["masking"]["rate"]),
     )
+
+
+def _rates(rate: float | list[list[float]]) -> str:
+    """A constant share, or each with the step it holds from."""
+    return f"{rate:.0%}" if isinstance(rate, float) else ", ".join(f"{r:.0%} from {s:,.0f}" for s, r in rate)
 
 
 def stages(facts: Facts, seconds: float) -> str:

@@ -8,7 +8,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, extendable, how
-from bertwright.examples.config import Length, Share
+from bertwright.examples.config import Length, MaskingConfig, Share
+from bertwright.examples.deal import Cut
 from bertwright.optim.config import Schedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -22,8 +23,13 @@ class PhaseConfig(Section):
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
     micro_batch: int = how(0, ge=0)
-    """Sequences per forward pass on a rank; 0 takes its whole share. Changes the order of summation, and which elements
-    dropout drops."""
+    """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share. Changes the order of
+    summation, and which elements dropout drops, as the two keys below do."""
+    micro_tokens: int = how(0, ge=0)
+    """Tokens per forward pass on a rank, in place of `micro_batch`: as many sequences as fit; 0: that counts."""
+    packing: bool = how(False)
+    """Whether sequences are packed into rows of `length` tokens, each seeing itself alone; otherwise sequences of
+    similar length meet."""
     learning_rate: float = Field(gt=0)
     """Peak learning rate."""
     warmup: float = Field(0.1, ge=0, lt=1)
@@ -38,12 +44,8 @@ class PhaseConfig(Section):
     """Length of the phase in sequences."""
     tokens: int | None = extendable(None, ge=1)
     """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
-    max_predictions: int = Field(0, ge=0)
-    """Most masked positions per sequence; 0 takes length x mask_rate x 25/24: the originals' 20 at 128, 80 at 512."""
-    mask_rate: float = Field(0.15, gt=0, lt=1)
-    """Share of the tokens (special tokens counted, as in the originals) that are masked."""
-    random_tokens: Literal["words", "all"] = "words"
-    """What one masked token in ten becomes: any entry but special and unused ones, or `all`, as in the originals."""
+    masking: MaskingConfig = MaskingConfig()
+    """Which tokens are predicted."""
     documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: Path | None = None
@@ -56,12 +58,16 @@ class PhaseConfig(Section):
             raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
+        if self.micro_tokens and (self.micro_batch or self.packing):
+            raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
+        if 0 < self.micro_tokens < self.length:
+            raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
         return self
 
     @property
-    def predictions(self) -> int:
-        """The most masked positions per sequence."""
-        return self.max_predictions or max(1, round(self.length * self.mask_rate * 25 / 24))
+    def cut(self) -> Cut:
+        """How a rank's sequences become forward passes."""
+        return Cut(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
 
 
 class TrainConfig(Section):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ def life(state: State, device: torch.device, ranks: Ranks, config: TrainConfig) 
         "from_step": state.total_steps,
         "ranks": ranks.world,
         "threads": torch.get_num_threads(),
-        "micro_batches": [phase.micro_batch or phase.batch for phase in config.phases],
+        "micro_batches": [asdict(phase.cut) for phase in config.phases],
         "device": str(device),
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),

@@ -32,13 +32,11 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     source = examples if phase.data is None else _own_data(phase, index, examples)
     settings = DrawSettings(
         length=phase.length,
-        max_predictions=phase.predictions,
-        mask_rate=phase.mask_rate,
+        masking=phase.masking,
         global_batch=phase.batch,
-        micro_batch=phase.micro_batch or phase.batch,
+        cut=phase.cut,
         seed=config.seed,
         phase=str(index),
-        random_tokens=phase.random_tokens,
     )
     plan_set = PlanSet(length=phase.length, documents=phase.documents)
     draws = open_draws(source, plan_set, settings, vocab)
@@ -74,7 +72,9 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
 
 def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBatch]:
     """What the run holds out, also for a phase with its own data: all phases are scored on the same documents."""
-    return list(heldout_batches(examples, phase.length, phase.predictions, phase.mask_rate, HELDOUT_MICRO_BATCH, most))
+    length, masking = phase.length, phase.masking
+    rate = masking.rate_at(0)
+    return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
 
 
 def _steps(phase: PhaseConfig, draws: Draws) -> int:

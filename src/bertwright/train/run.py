@@ -22,6 +22,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, Identity, open_artifact
 from bertwright.core.errors import Interrupted
 from bertwright.core.files import make_folder, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
+from bertwright.examples.config import PAIRS
 from bertwright.model.attention import kernel_for
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig, ModelConfig
@@ -72,7 +73,7 @@ def run(
     Raises `ArtifactError` when `out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
     """
-    pairs = bool(examples.manifest["config"]["examples"]["next_sentence"])
+    pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
     inputs = {"examples": examples.fingerprint, "vocab": vocab.fingerprint}
     ours = identity(config, model, optim, pairs, inputs, out)
     if done := finished(out, ours):

@@ -69,7 +69,8 @@ class Made:
 
         self.corpus = build(folder / "corpus", Identity("corpus", 1, {}, {}), SILENT, shard)
         self.vocab = make_vocab(VocabConfig(size=200), self.corpus, folder / "vocab")
-        config = ExamplesConfig(passes=1, heldout=0.3, next_sentence=next_sentence, workers=1)
+        plan = "next-sentence" if next_sentence else "doc-sentences"
+        config = ExamplesConfig(passes=1, heldout=0.3, plan=plan, workers=1)
         sets = (PlanSet(length=LENGTH),)
         self.examples = make_examples(config, sets, self.corpus, self.vocab, folder / "examples")
         self.train = build(folder / "train", Identity("train", 1, {}, {}), SILENT, model)

@@ -6,17 +6,20 @@ from tests.reference import pairs as reference_pairs
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.assemble import Rows, assemble, split
 from bertwright.examples.batch import MicroBatch, batch_hash
+from bertwright.examples.config import MaskingConfig
 from bertwright.examples.masking import Masking
 from bertwright.examples.store import Store, Vocabulary
 
-VOCABULARY = Vocabulary(hash="", size=5000, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(5, 6))
-MASKING = Masking(0.15, 20, VOCABULARY.mask, VOCABULARY.words)
+VOCABULARY = Vocabulary(hash="", size=5000, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(5, 6), continues=())
+MASKING = Masking(MaskingConfig(), 0.15, 20, VOCABULARY)
 
 
-def store(tokens: int = 4000) -> Store:
+def store(tokens: int = 4000, starts: tuple[int, ...] = (0,)) -> Store:
     empty = np.zeros(0, np.uint64)
     ids = np.arange(7, 7 + tokens, dtype=np.uint16)
-    return Store(ids, np.zeros(0, np.uint16), empty, empty, np.array([0, tokens]), VOCABULARY)
+    return Store(
+        ids, np.zeros(0, np.uint16), empty, empty, np.array(starts, np.uint64), np.array([0, tokens]), VOCABULARY
+    )
 
 
 def rows(a: list[int], b: list[int], tokens: int = 4000) -> Rows:
@@ -24,7 +27,7 @@ def rows(a: list[int], b: list[int], tokens: int = 4000) -> Rows:
     a_count, b_count = np.array(a), np.array(b)
     place = below(key("places"), np.arange(n), tokens - 700)
     other = below(key("places"), np.arange(n, 2 * n), tokens - 700)
-    return Rows(fold(key("rows"), np.arange(n)), place, a_count, other, b_count, np.arange(n) % 2)
+    return Rows(fold(key("rows"), np.arange(n)), place, a_count, other, b_count, np.zeros(n, int), np.arange(n) % 2)
 
 
 def plain(rows: Rows, number: int, longest: int, ids: np.ndarray) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -48,7 +51,7 @@ B = [1, 300, 1, 65, 64, 64, 63, 2, 290, 600, 64, 61, 34]
 @pytest.mark.parametrize("longest", [128, 127, 9])
 def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
     chosen, ids = rows(A, B), store()
-    for one, batch in enumerate(split(assemble(chosen, longest, ids, MASKING), [1] * len(A))):
+    for one, batch in enumerate(split(assemble(chosen, longest, ids, MASKING), [np.array([1])] * len(A))):
         tokens, positions, labels, segments = plain(chosen, one, longest, ids.tokens)
         assert batch.token_ids.tolist() == tokens
         assert batch.prediction_positions.tolist() == positions
@@ -62,7 +65,7 @@ def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
 
 def test_single_segments_have_one_separator_and_no_pair() -> None:
     chosen = rows([5, 20, 62], [0, 0, 0])
-    for one, batch in enumerate(split(assemble(chosen, 64, store(), MASKING), [1] * 3)):
+    for one, batch in enumerate(split(assemble(chosen, 64, store(), MASKING), [np.array([1])] * 3)):
         tokens, positions, labels, segments = plain(chosen, one, 64, store().tokens)
         assert (batch.token_ids.tolist(), batch.prediction_positions.tolist()) == (tokens, positions)
         assert (batch.labels.tolist(), batch.segment_ids.tolist()) == (labels, segments)
@@ -71,24 +74,40 @@ def test_single_segments_have_one_separator_and_no_pair() -> None:
 
 def test_the_first_and_last_tokens_of_the_store_are_reached() -> None:
     ids = store(40)
-    edge = Rows(*(np.array(column) for column in ([np.uint64(1)], [0], [10], [30], [10], [0])))
-    batch = assemble(edge, 64, ids, Masking(0.01, 1, 4, VOCABULARY.words))
+    edge = Rows(*(np.array(column) for column in ([np.uint64(1)], [0], [10], [30], [10], [0], [0])))
+    batch = assemble(edge, 64, ids, Masking(MaskingConfig(), 0.01, 1, VOCABULARY))
     original = batch.token_ids.copy()
     original[batch.prediction_positions] = batch.labels
     assert original.tolist() == [2, *range(7, 17), 3, *range(37, 47), 3]
 
 
+def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> None:
+    starts = (0, 10, 20, 21, 50)
+    columns = ([1, 2, 3, 4], [3, 10, 18, 49], [7, 10, 12, 3], [0, 0, 0, 30], [0, 0, 0, 4], [0, 0, 2, 1], [0] * 4)
+    across = Rows(*(np.array(column) for column in columns))
+    batch = assemble(across, 64, store(60, starts), Masking(MaskingConfig(), 0.1, 1, VOCABULARY))
+    original = batch.token_ids.copy()
+    original[batch.prediction_positions] = batch.labels
+    pieces = [(range(3, 10),), (range(10, 20),), (range(18, 20), range(20, 21), range(21, 30))]
+    pieces.append((range(49, 50), range(50, 52), range(30, 34)))
+    sequences = [[2, *(token for piece in parts for token in [*(i + 7 for i in piece), 3])] for parts in pieces]
+    assert original.tolist() == [token for sequence in sequences for token in sequence]
+    assert np.diff(batch.cu_seqlens).tolist() == list(map(len, sequences)) == across.lengths(64).tolist()
+    assert batch.segment_ids.tolist() == [0] * (len(original) - 5) + [1] * 5
+    assert not np.isin(batch.labels, [2, 3]).any()
+
+
 def test_types_are_what_torch_takes_as_they_are() -> None:
     batch = assemble(rows(A, B), 128, store(), MASKING)
     kinds = {name: array.dtype.name for name, array in vars(batch).items()}
-    assert kinds.pop("cu_seqlens") == "int32"
+    assert kinds.pop("cu_seqlens") == kinds.pop("cu_rows") == "int32"
     assert kinds.pop("weights") == kinds.pop("sequence_weights") == "float32"
     assert set(kinds.values()) == {"int64"}
 
 
 def test_cutting_and_joining_agree() -> None:
     chosen = rows(A, B)
-    parts = split(assemble(chosen, 128, store(), MASKING), [4, 0, 5, 4])
+    parts = split(assemble(chosen, 128, store(), MASKING), [np.ones(n, int) for n in (4, 0, 5, 4)])
     assert [part.counts.sequences for part in parts] == [4, 0, 5, 4]
     assert batch_hash(parts[2]) == batch_hash(assemble(chosen[slice(4, 9)], 128, store(), MASKING))
     assert parts[1].counts == (0, 0, 0) and parts[1].cu_seqlens.tolist() == [0]

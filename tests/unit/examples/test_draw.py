@@ -9,13 +9,14 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import PlanSet
+from bertwright.examples.config import MaskingConfig, PlanSet
+from bertwright.examples.deal import Cut
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
 
 SETTINGS = DrawSettings(
-    length=64, max_predictions=10, mask_rate=0.15, global_batch=50, micro_batch=8, seed=1, phase="one"
+    length=64, masking=MaskingConfig(max_predictions=10), global_batch=50, cut=Cut(8), seed=1, phase="one"
 )
 
 
@@ -73,7 +74,7 @@ def test_epochs_follow_each_other_without_a_seam(examples: Artifact) -> None:
 def test_masks_are_fresh_when_a_pass_returns(examples: Artifact) -> None:
     """One epoch and the next one over the same pass: the same text without masks, not with them."""
     total = sum(Plans.open(examples, made.SETS[0]).sizes.tolist())
-    draws = open_draws(examples, made.SETS[0], changed(global_batch=total, mask_rate=0.15))
+    draws = open_draws(examples, made.SETS[0], changed(global_batch=total))
     shown: list[Counter[bytes]] = []
     for step in (0, 1):
         rows = [row for batch in draws.step(step) for row in made.rows_of(batch)]
@@ -86,9 +87,8 @@ def test_replacements_follow_the_switch(examples: Artifact) -> None:
     reserved = {vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, *vocabulary.unused}
     seen = {}
     for kind in ("words", "all"):
-        draws = open_draws(
-            examples, made.SETS[0], changed(random_tokens=kind, mask_rate=0.9, max_predictions=64, global_batch=600)
-        )
+        masking = MaskingConfig.model_validate({"random_tokens": kind, "rate": 0.9, "max_predictions": 64})
+        draws = open_draws(examples, made.SETS[0], changed(masking=masking, global_batch=600))
         tokens = np.concatenate([batch.token_ids[batch.prediction_positions] for batch in draws.step(0)])
         seen[kind] = reserved & set(tokens.tolist())
     assert not seen["words"] and seen["all"]
@@ -135,3 +135,37 @@ def test_plans_that_were_not_made_are_named(examples: Artifact) -> None:
 def test_drawing_needs_neither_torch_nor_tokenizers() -> None:
     code = "import sys, bertwright.examples.draw; assert not {'torch', 'tokenizers', 'zstandard'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"unit": "words"}, {"unit": "spans"}, {"count": "bernoulli"}, {"rate": [[0, 0.3]]}]
+)
+def test_every_rule_of_masking_is_counted_as_it_is_drawn(examples: Artifact, changes: dict[str, object]) -> None:
+    draws = open_draws(examples, made.SETS[0], changed(masking=MaskingConfig.model_validate(changes)))
+    for rank in range(3):
+        batches = draws.step(2, rank, 3)
+        total = tuple(sum(column) for column in zip(*(b.counts for b in batches), strict=True))
+        assert draws.counts(2, rank, 3) == (total[2], total[0], total[1])
+
+
+def test_frozen_masks_return_with_the_pass(examples: Artifact) -> None:
+    """As in the originals' files: pass 0 is epoch 0 and epoch 3 of three passes, in another order."""
+    total = [int(size) for size in Plans.open(examples, made.SETS[0]).sizes]
+    draws = open_draws(examples, made.SETS[0], changed(global_batch=1, masking=MaskingConfig(frozen=True)))
+    epochs = []
+    for first in (0, sum(total)):
+        steps = range(first, first + total[0])
+        epochs.append([row for k in steps for batch in draws.step(k) for row in made.rows_of(batch)])
+    assert Counter(epochs[0]) == Counter(epochs[1]) and epochs[0] != epochs[1]
+
+
+def test_packed_rows_hold_whole_sequences(examples: Artifact) -> None:
+    alone = open_draws(examples, made.SETS[0], SETTINGS).step(3)
+    packed = open_draws(examples, made.SETS[0], changed(cut=Cut(4, row_tokens=64))).step(3)
+    sequences = [Counter(row for batch in batches for row in made.rows_of(batch)) for batches in (alone, packed)]
+    assert sequences[0] == sequences[1]
+    for batch in packed:
+        assert set(batch.cu_rows.tolist()) <= set(batch.cu_seqlens.tolist()) and len(batch.cu_rows) <= 5
+        assert np.diff(batch.cu_rows).max() <= 64
+        assert (batch.position_ids[batch.cu_seqlens[:-1]] == 0).all()
+    assert sum(len(batch.cu_rows) - 1 for batch in packed) < sum(len(batch.cu_seqlens) - 1 for batch in packed)

@@ -12,7 +12,8 @@ from bertwright.core.errors import DataError
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, PlanSet
+from bertwright.examples.deal import Cut
 from bertwright.examples.draw import DrawSettings, open_draws
 
 
@@ -26,7 +27,7 @@ def test_files_and_counts(examples: Artifact) -> None:
     assert "plans/heldout/32/00.rows" in names and "plans/heldout/32/01.rows" not in names
     counts = examples.counts
     assert counts["documents"] == 120 == counts["train"]["documents"] + counts["heldout"]["documents"]
-    assert examples.file("plans/train/64/00.rows").stat().st_size == 13 * counts["train"]["rows"]["64"][0]
+    assert examples.file("plans/train/64/00.rows").stat().st_size == 15 * counts["train"]["rows"]["64"][0]
     assert not (examples.path / ".parts").exists()
 
 
@@ -56,8 +57,8 @@ def test_an_interrupted_stage_keeps_finished_shards(
 
 
 def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
-    artifact = made.examples(tmp_path, next_sentence=False)
-    settings = DrawSettings(64, 10, 0.15, 20, 8, 1, "one")
+    artifact = made.examples(tmp_path, plan="doc-sentences")
+    settings = DrawSettings(64, MaskingConfig(max_predictions=10), 20, Cut(8), 1, "one")
     draws = open_draws(artifact, made.SETS[0], settings)
     for batch in draws.step(0):
         assert not batch.segment_ids.any() and not batch.sequence_weights.any()
@@ -90,7 +91,7 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
     config = ExamplesConfig(passes=3, heldout=0.1, workers=1)
     alone = stage.run(config, made.SETS[:1], *inputs, tmp_path / "examples")
-    settings = DrawSettings(64, 10, 0.15, 20, 8, 1, "one")
+    settings = DrawSettings(64, MaskingConfig(max_predictions=10), 20, Cut(8), 1, "one")
     hashes = [[batch_hash(b) for b in open_draws(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
     assert hashes[0] == hashes[1]
 

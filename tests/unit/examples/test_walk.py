@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -38,7 +39,7 @@ def expected_rows(
                 token[first[d] + np.array(pair.a)],
                 token[first[pair.b_document] + np.array(pair.b)],
             )
-            rows.append((a, b, min(a_end - a, 65535), min(b_end - b, 65535), int(pair.is_random)))
+            rows.append((a, b, min(a_end - a, 65535), min(b_end - b, 65535), 0, int(pair.is_random)))
     return rows
 
 
@@ -98,17 +99,70 @@ def test_statistics_are_those_of_the_original_generator() -> None:
     share = is_random.mean()
     deviation = np.sqrt(share * (1 - share) * (1 / len(theirs) + 1 / len(ours)))
     assert share > 0.5
-    assert abs(ours["is_random"].mean() - share) < 4 * deviation
+    assert abs(ours["label"].mean() - share) < 4 * deviation
     for mine, original in ((ours["a_count"], a), (ours["b_count"], b)):
         distance, limit = _kolmogorov_smirnov(mine.astype(int), original)
         assert distance < limit
 
 
+def test_a_swapped_pair_is_the_chunk_the_other_way_round() -> None:
+    """Sentence order: chunks are those of the walk without random pairs, one in two swapped, none labelled alone."""
+    documents = made([1, 7, 30, 2, 1, 50] * 40)
+    everything, in_order = np.ones(240, bool), ExamplesConfig(random_next_prob=0.0, short_seq_prob=0.2)
+    (walked,) = plan_passes(documents, everything, 64, in_order.model_copy(update={"plan": "next-sentence"}), 1)
+    (plan,) = plan_passes(documents, everything, 64, in_order.model_copy(update={"plan": "sentence-order"}), 1)
+    alone = plan["b_count"] == 0
+    assert alone.any() and not plan["label"][alone].any()
+    swapped = plan["label"] == 1
+    assert abs(swapped[~alone].mean() - 0.5) < 4 * 0.5 / np.sqrt((~alone).sum())
+    chunks = {(int(r["a_start"]), int(r["a_count"]), int(r["b_count"])) for r in plan[~swapped & ~alone]}
+    chunks |= {(int(r["b_start"]), int(r["b_count"]), int(r["a_count"])) for r in plan[swapped]}
+    follows = walked[(walked["label"] == 0) & (walked["b_start"] == walked["a_start"] + walked["a_count"])]
+    whole = {(int(r["a_start"]), int(r["a_count"]), int(r["b_count"])) for r in follows}
+    assert chunks == whole
+
+
+def full_rows(documents: Documents, stretches: list[list[int]], targets: Iterator[int]) -> list[tuple[int, int, int]]:
+    """FULL-SENTENCES restated: (first token, tokens, documents that begin inside), sentence by sentence."""
+    found = []
+    texts, token = lists(documents), np.concatenate([[0], np.cumsum(documents.sentences, dtype=int)])
+    bounds = documents.documents.astype(int)
+    for stretch in stretches:
+        at, stop = int(token[bounds[stretch[0]]]), int(token[bounds[stretch[-1] + 1]])
+        ends = [(int(token[bounds[d] + s + 1]), s == 0) for d in stretch for s in range(len(texts[d]))]
+        while at < stop:
+            target, begin, breaks = next(targets), at, 0
+            for end, opens in (e for e in ends if e[0] > begin):
+                first = int(token[np.searchsorted(token, end) - 1])
+                cost = int(opens and first > begin)
+                if end - begin + breaks + cost > target:
+                    if at == begin:  # not one whole sentence fits
+                        at = min(end, begin + 62)
+                    break
+                at, breaks = end, breaks + cost
+            found.append((begin, at - begin, breaks))
+    return found
+
+
+def test_full_sentences_go_on_in_the_next_document() -> None:
+    documents, config = made([1, 7, 30, 2, 9, 1, 1, 5], longest=90), ExamplesConfig(plan="full-sentences")
+    member = np.array([True, True, True, False, True, True, True, True])
+    config = config.model_copy(update={"short_seq_prob": 0.0})
+    for number, plan in enumerate(plan_passes(documents, member, 64, config, 3)):
+        keys = [int(fold(key(config.seed, "plan", number), documents.hashes[d])[0]) for d in (0, 4)]
+        rows: list[tuple[int, int, int]] = []
+        for stretch, walk in zip(([0, 1, 2], [4, 5, 6, 7]), keys, strict=True):
+            first = 2 + int(below(np.uint64(walk), 1, 61)[0])
+            rows += full_rows(documents, [stretch], iter([first, *[62] * 10_000]))
+        assert [tuple(map(int, row)) for row in plan[["a_start", "a_count", "breaks"]]] == rows
+        assert (plan["a_count"].astype(int) + plan["breaks"] + 2 <= 64).all() and not plan["b_count"].any()
+
+
 def test_segments_cover_every_token_once() -> None:
     documents = made([1, 7, 30, 2], longest=150)
-    config = ExamplesConfig(next_sentence=False, short_seq_prob=0.3)
+    config = ExamplesConfig(plan="doc-sentences", short_seq_prob=0.3)
     for plan in plan_passes(documents, np.ones(4, bool), 64, config, 3):
-        assert (plan["b_count"] == 0).all() and (plan["is_random"] == 0).all()
+        assert (plan["b_count"] == 0).all() and (plan["label"] == 0).all()
         assert plan["a_count"].min() >= 1 and plan["a_count"].max() <= 62
         ends = plan["a_start"].astype(int) + plan["a_count"]
         assert plan["a_start"][0] == 0 and ends[-1] == len(documents.tokens)
@@ -122,6 +176,6 @@ def test_segments_hold_as_many_whole_sentences_as_fit() -> None:
         np.array([0, 4, 6], np.uint64),
         np.array([1, 2], np.uint64),
     )
-    config = ExamplesConfig(next_sentence=False, short_seq_prob=0.0)
+    config = ExamplesConfig(plan="doc-sentences", short_seq_prob=0.0)
     (plan,) = plan_passes(documents, np.ones(2, bool), 64, config, 1)
     assert plan["a_count"].tolist() == [60, 30, 62, 43]  # 20+20+20 | 30 | 62 of 100 | the other 38, and 5

@@ -23,7 +23,7 @@ def cumulative(lengths: list[int]) -> torch.Tensor:
 def test_kernel_follows_the_plain_rule(kernel: Kernel, lengths: list[int]) -> None:
     inputs = qkv(sum(lengths))
     bounds = cumulative(lengths)
-    got = bind(kernel, bounds, max(lengths))(*inputs, 0.0)
+    got = bind(kernel, bounds, bounds, max(lengths))(*inputs, 0.0)
     expected = attention(*(x.detach().numpy() for x in inputs), bounds.tolist())
     np.testing.assert_allclose(got.detach().numpy(), expected, rtol=0, atol=1e-12)
 
@@ -33,7 +33,22 @@ def test_kernel_follows_the_plain_rule(kernel: Kernel, lengths: list[int]) -> No
 def test_kernels_agree_with_gradients(lengths: list[int], slack: int) -> None:
     bounds, results = cumulative(lengths), []
     direction = torch.randn(sum(lengths), 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    for attend in (Sequences(bounds), Padded(bounds, max(lengths) + slack)):
+    for attend in (Sequences(bounds), Padded(bounds, bounds, max(lengths) + slack)):
+        inputs = qkv(sum(lengths))
+        out = attend(*inputs, 0.0)
+        results.append([out, *torch.autograd.grad((out * direction).sum(), inputs)])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5), st.integers(0, 5))
+def test_packed_rows_change_nothing(rows: list[list[int]], slack: int) -> None:
+    """Several sequences in a row, block by block: the outputs and gradients of every sequence by itself."""
+    lengths, totals = [n for row in rows for n in row], [sum(row) for row in rows]
+    bounds, results = cumulative(lengths), []
+    direction = torch.randn(sum(lengths), 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for attend in (Sequences(bounds), Padded(bounds, cumulative(totals), max(totals) + slack)):
         inputs = qkv(sum(lengths))
         out = attend(*inputs, 0.0)
         results.append([out, *torch.autograd.grad((out * direction).sum(), inputs)])
@@ -61,11 +76,12 @@ def test_padded_attention_drops_weights_without_bias() -> None:
     """With v = 1 every output is the sum of the kept weights / (1 - p): 1 on average, and not always 1."""
     torch.manual_seed(0)
     q = torch.randn(400, 2, 8)
-    out = Padded(cumulative([200, 200]), 200)(q, q * 0, torch.ones(400, 2, 8), 0.25)
+    halves = cumulative([200, 200])
+    out = Padded(halves, halves, 200)(q, q * 0, torch.ones(400, 2, 8), 0.25)
     assert abs(float(out.mean()) - 1) < 0.01
     assert float(out.std()) > 0.02
 
 
 def test_padded_refuses_a_sequence_longer_than_it_was_told() -> None:
-    with pytest.raises(DataError, match="9 tokens in a batch whose max_seqlen is 8"):
-        Padded(cumulative([3, 9]), 8)
+    with pytest.raises(DataError, match="a row of 9 tokens in a batch whose max_row is 8"):
+        Padded(cumulative([3, 9]), cumulative([3, 9]), 8)

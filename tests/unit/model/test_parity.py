@@ -41,7 +41,7 @@ def theirs(config: BertConfig, model: BertForPreTraining) -> Any:
 def padded_inputs(batch: PackedBatch) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """Their [B, S] inputs; labels with -100 where nothing is predicted; and where our T tokens lie in them."""
     lengths = batch.cu_seqlens.diff()
-    mask = torch.arange(batch.max_seqlen) < lengths[:, None]
+    mask = torch.arange(batch.max_row) < lengths[:, None]
     spread = {"input_ids": batch.token_ids, "token_type_ids": batch.segment_ids}
     inputs = {name: torch.zeros(mask.shape, dtype=torch.long).masked_scatter(mask, x) for name, x in spread.items()}
     labels_T = torch.full_like(batch.token_ids, -100).index_copy(0, batch.prediction_positions, batch.labels)

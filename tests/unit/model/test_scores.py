@@ -83,8 +83,10 @@ def test_what_was_not_measured_is_none_and_not_zero(tiny: BertConfig, batches: l
     assert (single.nsp_loss, single.nsp_accuracy, single.pairs) == (None, None, 0)
     nothing = score(model, [])
     assert [*nothing.as_dict().values()] == [None, None, None, None, 0, 0]
-    names = [name for name in vars(batches[0]) if name not in ("max_seqlen", "cu_seqlens")]
-    empty = packed(SimpleNamespace(cu_seqlens=np.array([0]), **{name: np.array([]) for name in names}))
+    names = [name for name in vars(batches[0]) if name not in ("max_row", "cu_seqlens", "cu_rows")]
+    empty = packed(
+        SimpleNamespace(cu_seqlens=np.array([0]), cu_rows=np.array([0]), **{name: np.array([]) for name in names})
+    )
     assert score(model, [empty]) == nothing
 
 

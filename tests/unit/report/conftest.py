@@ -99,7 +99,7 @@ PHASE = {
     "learning_rate": 0.002,
     "schedule": "linear",
     "warmup": 0.1,
-    "mask_rate": 0.15,
+    "masking": {"rate": 0.15},
 }
 SETTINGS = {"train": {"phases": [PHASE, PHASE]}, "optim": {"kind": "adamw", "weight_decay": 0.01}}
 

@@ -1,7 +1,9 @@
 """A phase's own arithmetic."""
 
 import pytest
+from pydantic import ValidationError
 
+from bertwright.examples.config import MaskingConfig
 from bertwright.train.config import PhaseConfig
 
 
@@ -10,10 +12,22 @@ from bertwright.train.config import PhaseConfig
 )
 def test_left_out_the_limit_never_undoes_the_mask_rate(length: int, rate: float, most: int) -> None:
     """It was 5/32 of the length whatever the rate, so a rate of 25 % masked 15.6 % without a word."""
-    phase = PhaseConfig(length=length, batch=1, learning_rate=1e-3, steps=1, mask_rate=rate)
-    assert phase.predictions == most >= round(length * rate)
+    assert MaskingConfig(rate=rate).most(length) == most >= round(length * rate)
 
 
 def test_a_given_limit_stands() -> None:
-    given = PhaseConfig(length=128, batch=1, learning_rate=1e-3, steps=1, mask_rate=0.25, max_predictions=20)
-    assert given.predictions == 20
+    assert MaskingConfig(rate=0.25, max_predictions=20).most(128) == 20
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"micro_tokens": 512, "micro_batch": 4}, "leave micro_batch and packing out"),
+        ({"micro_tokens": 512, "packing": True}, "leave micro_batch and packing out"),
+        ({"micro_tokens": 64}, "no room for one sequence of length 128"),
+        ({"micro_batch": 9}, "larger than the global batch 8"),
+    ],
+)
+def test_a_forward_pass_is_sized_in_one_way(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        PhaseConfig.model_validate({"length": 128, "batch": 8, "learning_rate": 1e-3, "steps": 1, **wrong})

@@ -1,0 +1,52 @@
+"""The rows of a plan, and the walkers that make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ROW = np.dtype([
+    ("a_start", "<u4"), ("b_start", "<u4"), ("a_count", "<u2"), ("b_count", "<u2"), ("breaks", "<u2"), ("label", "u1"),
+])  # fmt: skip
+"""One example: where its segments start in the shard's tokens, how many tokens they have before truncation (at most
+65,535; without a second segment `b_count` is 0), how many documents begin inside A, and the label of a pair."""
+SLOTS = 16
+"""Counters of a chunk's random numbers; the document's own are those of chunk 0."""
+SHORT, TARGET = 0, 1
+
+Indices = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+Chunk = tuple[Indices, NDArray[np.void]]
+"""Which walkers made a row, and the rows."""
+
+
+@dataclass
+class Walkers:
+    """One per (pass, stretch of sentences), all at the same chunk number."""
+
+    number: Indices
+    key: Keys
+    own: Indices
+    """Which stretch, of those of a pass."""
+    at: Indices
+    """The sentence or token that comes next."""
+    end: Indices
+
+    def unfinished(self) -> Walkers:
+        """Those that have not come to their end."""
+        active = np.flatnonzero(self.at < self.end)
+        return Walkers(*(column[active] for column in vars(self).values()))
+
+
+def rows(
+    a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, breaks: ArrayLike = 0
+) -> NDArray[np.void]:
+    """Rows of the token ranges [a, a_end) and [b, b_end)."""
+    made = np.empty(len(a), ROW)
+    most = np.iinfo(np.uint16).max
+    made["a_start"], made["a_count"] = a, np.minimum(a_end - a, most)
+    made["b_start"], made["b_count"] = b, np.minimum(b_end - b, most)
+    made["label"], made["breaks"] = label, breaks
+    return made

@@ -1,0 +1,86 @@
+"""Whole words and spans of words, chosen by a greedy rule for many sequences in lockstep.
+
+Words come in a random order; one that would exceed the quota is passed over (Google's whole-word masking,
+create_pretraining_data.py). A word is a piece with the ## pieces after it and never crosses a special token; there it
+may, because that script looks for ## alone. A span (Lan et al. 2020 §4.2, ALBERT) begins at a word, has n words with a
+probability in proportion to 1/n, is shortened where the quota or the segment ends, and passed over where it
+touches one that was chosen. Each piece then has its own 80 / 10 / 10 choice, as there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import uniform
+
+SPAN = 5 << 16
+"""Counter offset of a span's number of words, at the position of its first word."""
+
+Ids = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+Table = NDArray[np.bool_]
+
+
+def ranks(hashes: Keys) -> NDArray[np.float64]:
+    """Hashes as numbers in [0, 1)."""
+    return (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def choose_words(
+    keys: Keys, hashes: Keys, candidates: Table, continues: Table, eligible: Table, quota: Ids, longest: int
+) -> tuple[Ids, Ids]:
+    """The tokens of the chosen words as (sequence, position), both rising.
+
+    [B, S] tables: the hash of each position, which positions may be predicted, which hold a ## piece, which words
+    (told by their first position) may be drawn. At most `quota` [B] tokens, in spans of at most `longest` words.
+    """
+    first = candidates.copy()
+    first[:, 1:] &= ~(continues[:, 1:] & candidates[:, :-1])
+    number = np.cumsum(first, axis=1) - 1  # of the word that a position is in
+    words = int(number[:, -1].max()) + 1
+    sizes, rank, follows = (np.zeros((len(quota), words + longest), kind) for kind in (np.int64, float, bool))
+    np.add.at(sizes, (np.nonzero(candidates)[0], number[candidates]), 1)
+    row, place = np.nonzero(first)
+    word = number[first]
+    rank[:] = 2.0
+    rank[row, word] = np.where(eligible[row, place], ranks(hashes[row, place]), 2.0)
+    follows[row, word] = (place > 0) & candidates[row, place - 1]
+    length = np.ones_like(sizes)
+    if longest > 1:
+        length[row, word] = _span_lengths(uniform(keys[row], place + SPAN), longest)
+    chosen = _greedy(sizes, rank, follows, length, quota, longest)
+    found = np.nonzero(candidates & np.take_along_axis(chosen, np.maximum(number, 0), axis=1))
+    return found[0], found[1]
+
+
+def _greedy(sizes: Ids, rank: NDArray[np.float64], follows: Table, length: Ids, quota: Ids, longest: int) -> Table:
+    """[B, W] the chosen words, given their tokens, their random order (2 and more: never), whether they follow the
+    word before without a special token between, and the words of the span that begins there."""
+    order = np.argsort(rank, axis=1, kind="stable")
+    drawn = (rank < 2.0).sum(axis=1)
+    chosen, left, rows = np.zeros(sizes.shape, bool), quota.copy(), np.arange(len(quota))
+    for turn in range(int(drawn.max(initial=0))):
+        active = np.flatnonzero((turn < drawn) & (left > 0))
+        if not active.size:
+            break
+        word, room = order[active, turn], left[active]
+        going, taken = ~chosen[active, word] & (sizes[active, word] <= room), np.zeros(len(active), np.int64)
+        spans = []
+        for step in range(longest):
+            here = word + step
+            if step:
+                going = going & (step < length[active, word]) & follows[active, here]
+                going = going & (taken + sizes[active, here] <= room)
+            taken += np.where(going, sizes[active, here], 0)
+            spans.append((here, going))
+        clear = ~np.any([chosen[active, here] & inside for here, inside in spans], axis=0)
+        for here, inside in spans:
+            chosen[rows[active][inside & clear], here[inside & clear]] = True
+        left[active] -= np.where(clear, taken, 0)
+    return chosen
+
+
+def _span_lengths(u: NDArray[np.float64], longest: int) -> Ids:
+    weights = 1 / np.arange(1, longest + 1)
+    return 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), u, side="right").clip(max=longest - 1)

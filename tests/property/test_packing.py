@@ -1,0 +1,53 @@
+"""However a global step is cut or packed, its loss and gradient are the same."""
+
+import pytest
+import torch
+from tests.unit.examples import made
+
+from bertwright.core.artifact import Artifact
+from bertwright.examples.config import MaskingConfig
+from bertwright.examples.deal import Cut
+from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.model.attention import Kernel
+from bertwright.model.batch import packed
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+
+LENGTH = made.SETS[0].length
+CONFIG = BertConfig(
+    vocab_size=320,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=LENGTH,
+)
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    return made.examples(tmp_path_factory.mktemp("packing"))
+
+
+def gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> torch.Tensor:
+    """Loss and gradient of step 2, in float64, as one vector."""
+    torch.manual_seed(0)
+    model = BertForPreTraining(CONFIG, kernel).double().eval()
+    settings = DrawSettings(LENGTH, MaskingConfig(), 48, cut, seed=3, phase="0")
+    total = torch.zeros((), dtype=torch.float64)
+    for arrays in open_draws(artifact, made.SETS[0], settings).step(2):
+        batch = packed(arrays)
+        mlm, nsp = model(batch)
+        loss = mlm_loss_sum(mlm, batch.labels, batch.weights)
+        loss = loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+        loss.backward()
+        total += loss.detach()
+    return torch.cat([total[None], *(p.grad.flatten() for p in model.parameters())])
+
+
+@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@pytest.mark.parametrize("cut", [Cut(7), Cut(2, row_tokens=64), Cut(5, row_tokens=96), Cut(1, micro_tokens=200)])
+def test_packing_changes_neither_loss_nor_gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> None:
+    whole = gradient(artifact, Cut(48), "sequences")
+    assert float((gradient(artifact, cut, kernel) - whole).abs().max() / whole.abs().max()) < 1e-6
