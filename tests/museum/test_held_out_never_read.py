@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MaskingConfig, PlanSet
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.model.batch import packed

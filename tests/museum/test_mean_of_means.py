@@ -12,8 +12,7 @@ import pytest
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MaskingConfig, PlanSet
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, MaskingConfig, PlanSet
 from bertwright.examples.draw import Draws, DrawSettings, open_draws
 from bertwright.model.batch import packed
 from bertwright.model.bert import BertForPreTraining

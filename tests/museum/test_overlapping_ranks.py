@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 from bertwright.core.rng import below, key
-from bertwright.examples.config import MaskingConfig
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, MaskingConfig
 from bertwright.examples.draw import Draws, DrawSettings
 from bertwright.examples.plans import Plans
 from bertwright.examples.rows import ROW

@@ -5,8 +5,7 @@ import torch
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import MaskingConfig
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, MaskingConfig
 from bertwright.examples.draw import DrawSettings, open_draws
 from bertwright.model.attention import Kernel
 from bertwright.model.batch import packed

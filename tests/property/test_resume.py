@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.examples.config import MaskingConfig
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, MaskingConfig
 from bertwright.examples.draw import Draws, DrawSettings, open_draws
 
 GLOBAL_BATCH = 37  # divides neither the epochs nor the numbers of ranks

@@ -42,9 +42,7 @@ def extract(job: Job) -> tuple[int, int]:
     return job.piece.progress, counts["documents"]
 
 
-def _extract(
-    job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]
-) -> None:
+def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
     ruled = _ruled(articles(job, counts, state), ParagraphRules(job.config.filter), counts)
     for article, split in _split(ruled, _splitter(job)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
@@ -104,6 +105,18 @@ class MaskingConfig(Section):
             return self.max_predictions or length
         highest = self.rate if isinstance(self.rate, float) else max(rate for _, rate in self.rate)
         return max(1, round(length * highest * 25 / 24))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the examples of a rank become micro-batches."""
+
+    micro_batch: int
+    """Most examples of a micro-batch; with `row_tokens`, rows of several examples."""
+    row_tokens: int = 0
+    """Room of a row that examples are packed into (tokens); 0: an example is a row."""
+    micro_tokens: int = 0
+    """Most tokens of a micro-batch, which then takes as many examples as fit; 0: `micro_batch` counts."""
 
 
 class ExamplesConfig(Section):

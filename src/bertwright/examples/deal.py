@@ -7,25 +7,14 @@ et al. 2021 pack a whole data set beforehand. Whatever is done, a step holds the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.examples.config import Cut
+
 Ids = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Cut:
-    """How the examples of a rank become micro-batches."""
-
-    micro_batch: int
-    """Most examples of a micro-batch; with `row_tokens`, rows of several examples."""
-    row_tokens: int = 0
-    """Room of a row that examples are packed into (tokens); 0: an example is a row."""
-    micro_tokens: int = 0
-    """Most tokens of a micro-batch, which then takes as many examples as fit; 0: `micro_batch` counts."""
 
 
 class Share(NamedTuple):

@@ -15,8 +15,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.rng import fold, key
 from bertwright.examples.assemble import Rows, assemble, concatenate, split
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import MaskingConfig, PlanSet
-from bertwright.examples.deal import Cut, Share, deal
+from bertwright.examples.config import Cut, MaskingConfig, PlanSet
+from bertwright.examples.deal import Share, deal
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store

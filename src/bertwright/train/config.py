@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, extendable, how
-from bertwright.examples.config import Length, MaskingConfig, Share
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, Length, MaskingConfig, Share
 from bertwright.optim.config import Schedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bertwright.core.rng import below, key
-from bertwright.examples.deal import Cut, deal, pack
+from bertwright.examples.config import Cut
+from bertwright.examples.deal import deal, pack
 
 
 def lengths(n: int) -> np.ndarray:

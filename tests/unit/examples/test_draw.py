@@ -9,8 +9,7 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import MaskingConfig, PlanSet
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store

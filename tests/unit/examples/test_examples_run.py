@@ -12,8 +12,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.config import ExamplesConfig, MaskingConfig, PlanSet
-from bertwright.examples.deal import Cut
+from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws
 
 
