@@ -165,13 +165,42 @@ def check(
 
 
 @app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="A run folder, or a folder of examples of any format.")],
+    destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to make.")],
+    to: Annotated[str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl or datasets.")],
+    length: Annotated[int | None, typer.Option(min=1, help="Room for tokens, where SRC does not say.")] = None,
+    predictions: Annotated[
+        int | None, typer.Option(min=1, help="Room for predictions, where SRC does not say.")
+    ] = None,
+    vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, where LDDL's word pieces ask for one.")] = None,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress TFRecord files.")] = False,
+    files: Annotated[int, typer.Option(min=0, help="Of a run: files of each phase; 0: one for each shard.")] = 0,
+    heldout: Annotated[int | None, typer.Option(min=1, help="Of a run: most held-out examples, evenly spread.")] = None,
+    quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Examples of a run, with masks that stay, or anyone's examples, into a format of the field."""
+    from bertwright.convert import convert as write
+    from bertwright.examples.formats.names import Target, kind_of
+
+    with Terminal() as log:
+        target = Target(kind_of(to), length, predictions, gzip)
+        note = write(source, destination, target, vocab, files, heldout, quarantine, log)
+    print(json.dumps(note, ensure_ascii=False) if as_json else destination)
+
+
+@app.command()
 def inspect(
-    path: Annotated[Path, typer.Argument(help="A run folder, artifact, checkpoint, model folder, dump or text.")],
+    path: Annotated[Path, typer.Argument(help="A run folder, artifact, checkpoint, model, dump, text or examples.")],
     verify: Annotated[bool, typer.Option("--verify", help="Check the SHA-256 of every file.")] = False,
     batch: Annotated[
         int | None, typer.Option(metavar="STEP", help="Show the training batch of this step as text (run folder).")
     ] = None,
     phase: Annotated[int, typer.Option(help="The phase that --batch means.")] = 0,
+    vocab: Annotated[Path | None, typer.Option(help="Of examples in a foreign format: their vocab.txt.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Of such examples: most to read of each file.")] = None,
+    world: Annotated[int, typer.Option(min=1, help="Of such examples: ranks that are to share the files.")] = 1,
     against: Annotated[
         Path | None, typer.Option(help="Say how this one differs: vocabularies, artifacts of one stage, recipes.")
     ] = None,
@@ -179,12 +208,15 @@ def inspect(
 ) -> None:
     """Say what something is and show some of it."""
     from bertwright.against import compare
-    from bertwright.inspect import describe, describe_batch
+    from bertwright.inspect import Examples, describe, describe_batch
 
     if against is not None:
         _show(compare(path, against), as_json)
         return
-    _show(describe(path, verify) if batch is None else describe_batch(path, phase, batch), as_json)
+    if batch is not None:
+        _show(describe_batch(path, phase, batch), as_json)
+    else:
+        _show(describe(path, verify, Examples(vocab, limit, world)), as_json)
 
 
 def _walk(

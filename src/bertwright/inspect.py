@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.recognise import facts_of
+from bertwright.examples.formats.statistics import statistics
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, RunFolder
+from bertwright.vocab.given import read_vocabulary
 
 if TYPE_CHECKING:
     from bertwright.examples.batch import MicroBatch
@@ -19,7 +24,18 @@ SHOWN = 3
 SHOWN_SEQUENCES = 4
 
 
-def describe(path: Path, verify: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Examples:
+    """How examples in a foreign format are to be looked at."""
+
+    vocabulary: Path | None = None
+    limit: int | None = None
+    """Most examples read of each file; None: all."""
+    world: int = 1
+    """Ranks that are to share the files."""
+
+
+def describe(path: Path, verify: bool = False, examples: Examples = Examples()) -> dict[str, Any]:
     """What lies at `path`, for people; with `verify` every hash below it is checked first."""
     if not path.exists():
         raise RecipeError(
@@ -32,11 +48,9 @@ def describe(path: Path, verify: bool = False) -> dict[str, Any]:
         return {**_run(path), **checked}
     if (path / "model.safetensors").is_file():
         return {"what": "a model folder", **read_json(path / "config.json"), **checked}
-    if path.is_file():
+    if path.is_file() and not facts_of(path):
         return _source(path)
-    raise RecipeError(
-        f"{path} is a folder with no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished."
-    )
+    return _foreign(path, examples)
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
@@ -131,6 +145,20 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
     if stage == "checkpoint":
         return dict(read_json(artifact.file("state.json")))
     return {}
+
+
+def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
+    """Examples in a format of the field: numbers and faults of each set of files."""
+    try:
+        entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
+        found = statistics(path, entries, examples.limit, examples.world)["sets"]
+    except ShardError:
+        raise
+    except DataError as error:
+        raise DataError(
+            f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
+        ) from error
+    return {"what": "examples in a foreign format", "set": found}
 
 
 def _source(path: Path) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def row_line(row: dict[str, Any]) -> str:
 
 
 def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
-    """A line for each fact, values in one column; dictionaries and texts of several lines stand below their name."""
+    """A line for each fact, values in one column; dictionaries, numbered where they are several, and texts of several
+    lines stand below their name."""
     rows = list(_rows(facts, ""))
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
@@ -46,6 +47,10 @@ def _rows(facts: dict[str, Any], indent: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, dict):
             yield f"{indent}{name}", ""
             yield from _rows(value, indent + "  ")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for number, each in enumerate(value, start=1):
+                yield f"{indent}{name} {number}", ""
+                yield from _rows(each, indent + "  ")
         else:
             lines = _text(value).splitlines()
             yield f"{indent}{name}", lines[0] if len(lines) == 1 else ""

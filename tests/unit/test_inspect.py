@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
+from bertwright.core.files import make_folder
 from bertwright.examples.config import MaskingConfig
 from bertwright.inspect import describe, describe_batch
 
@@ -51,8 +52,8 @@ def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path
     assert describe(next((trained / "train" / "checkpoints").glob("step-*")))["what"] == "a checkpoint"
     assert describe(trained / "train" / "model")["what"] == "a model folder"
     assert describe(small_recipe.parent / "text.txt")["what"] == "a text"
-    with pytest.raises(RecipeError, match="nothing of ours"):
-        describe(tmp_path)
+    with pytest.raises(DataError, match="nothing of ours"):
+        describe(make_folder(tmp_path / "nothing"))
     with pytest.raises(RecipeError, match="does not exist"):
         describe(tmp_path / "nowhere")
     with pytest.raises(ArtifactError, match="nothing to verify against"):

@@ -69,14 +69,24 @@ class Draws:
             total += int(np.minimum(counts, self.settings.length).sum())
         return total / len(plan)
 
+    @property
+    def total(self) -> int:
+        """Examples of all passes together."""
+        return sum(self.epoch_sizes)
+
+    def examples(self, first: int, stop: int) -> MicroBatch:
+        """The examples `first` to `stop` of the phase in their order, as one batch; both lie in the same step."""
+        masking = self._masking(first // self.settings.global_batch)
+        return assemble(self._rows(first, stop), self.settings.length, self._store, masking)
+
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
-        rows = self._rows(step)
+        rows = self._rows(*self._bounds(step))
         return self._assembled(rows, self._deal(rows, rank, world), self._masking(step))
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
         """(predicted tokens, sentence pairs, tokens) of `rank` in `step`; from the plan alone where that says it."""
-        rows, masking = self._rows(step), self._masking(step)
+        rows, masking = self._rows(*self._bounds(step)), self._masking(step)
         dealt = self._deal(rows, rank, world)
         mine = rows[np.concatenate([share.examples for share in dealt])]
         lengths = mine.lengths(self.settings.length)
@@ -90,10 +100,12 @@ class Draws:
         config = self.settings.masking
         return Masking(config, config.rate_at(step), config.most(self.settings.length), self._store.vocabulary)
 
-    def _rows(self, step: int) -> Rows:
+    def _bounds(self, step: int) -> tuple[int, int]:
+        return step * self.settings.global_batch, (step + 1) * self.settings.global_batch
+
+    def _rows(self, first: int, stop: int) -> Rows:
         settings = self.settings
-        first = step * settings.global_batch
-        found = self._epochs.locate(np.arange(first, first + settings.global_batch))
+        found = self._epochs.locate(np.arange(first, stop))
         parts = []
         for epoch, number, rows in found:
             drawn = ("pass", number) if settings.masking.frozen else ("draw", epoch)

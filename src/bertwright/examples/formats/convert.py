@@ -15,25 +15,12 @@ from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind, Shape
-from bertwright.examples.formats.names import nvidia_file
+from bertwright.examples.formats.names import Target, file_name
 from bertwright.examples.formats.recognise import FORMATS, Found, recognise
 
 NOTE = "conversion.json"
 _PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
 _WITHOUT_DYNAMIC: tuple[Kind, ...] = ("hdf5", "hdf5-varlen", "tfrecord")
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is to be written."""
-
-    kind: Kind
-    length: int | None = None
-    """Room for tokens in padded formats; None: that of the source."""
-    predictions: int | None = None
-    """Room for predictions in padded formats; None: that of the source."""
-    compress: bool = False
-    """gzip TFRecord files."""
 
 
 def convert(
@@ -88,7 +75,7 @@ def _tasks(
 ) -> list[_Task]:
     shape = _shape(found, target, vocabulary)
     folder = Path() if source.is_file() else found.folder.relative_to(source)
-    names = [_name(target, destination.name, found.split, n, len(found.files)) for n in range(len(found.files))]
+    names = [file_name(target, destination.name, found.split, n, len(found.files)) for n in range(len(found.files))]
     return [_Task(file, found.kind, str(folder / name), shape) for file, name in zip(found.files, names, strict=True)]
 
 
@@ -114,16 +101,6 @@ def _write(
             left_out.append(error)
         log.progress("convert", done, len(tasks), "files")
     return written
-
-
-def _name(target: Target, name: str, split: str, number: int, files: int) -> str:
-    if target.kind in ("hdf5", "hdf5-varlen"):
-        return nvidia_file(name, split, number)
-    if split == "test":
-        return "test/" + _name(target, name, "training", number, files)
-    if target.kind == "tfrecord":
-        return f"part-{number:05}-of-{files:05}" + (".gz" if target.compress else "")
-    return f"shard-{number}.parquet" if target.kind == "lddl" else f"data-{number:05}-of-{files:05}.arrow"
 
 
 def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Shape:

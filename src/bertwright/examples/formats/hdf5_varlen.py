@@ -83,9 +83,17 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             _check_ids(file, written, block)
             for key, column in _columns(block).items():
                 handle[key].resize(written + len(block), axis=0)
-                handle[key][written:] = column
+                _append(h5py, handle[key], written, column)
             written += len(block)
     return written
+
+
+def _append(h5py: Any, dataset: Any, first: int, column: Any) -> None:
+    """Write `column` from row `first` on. Assigning to a slice fails where all the runs are of one length."""
+    target = dataset.id.get_space()
+    target.select_hyperslab((first,), column.shape)
+    source = h5py.h5s.create_simple(column.shape)
+    dataset.id.write(source, target, column, h5py.h5t.py_create(dataset.dtype))
 
 
 def _columns(block: Instances) -> dict[str, Any]:

@@ -1,6 +1,33 @@
-"""The folder and file names of NVIDIA's bertPrep.py, which say how the examples were made."""
+"""What is to be written, and how its folders and files are called; NVIDIA's names say how the examples were made."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from bertwright.core.errors import RecipeError
+from bertwright.examples.formats.format import Kind
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be written."""
+
+    kind: Kind
+    length: int | None = None
+    """Room for tokens in padded formats; None: that of the source."""
+    predictions: int | None = None
+    """Room for predictions in padded formats; None: that of the source."""
+    compress: bool = False
+    """gzip TFRecord files."""
+
+
+def kind_of(name: str) -> Kind:
+    """The format called `name`, if it is one that can be written."""
+    kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind) if kind != "megatron"}
+    if name not in kinds:
+        raise RecipeError(f"there is no format {name!r} to write examples in; there are {', '.join(kinds)}.")
+    return kinds[name]
 
 
 def nvidia_folder(
@@ -24,3 +51,14 @@ def nvidia_folder(
 def nvidia_file(name: str, split: str, number: int) -> str:
     """Such as `wikicorpus_hu_training_0.hdf5`; `split` is "training" or "test". NVIDIA's trainer wants "training"."""
     return f"{name}_{split}_{number}.hdf5"
+
+
+def file_name(target: Target, name: str, split: str, number: int, files: int) -> str:
+    """The path of file `number` of `files` inside the folder of its set; `split` is "training" or "test"."""
+    if target.kind in ("hdf5", "hdf5-varlen"):
+        return nvidia_file(name, split, number)
+    if split == "test":
+        return "test/" + file_name(target, name, "training", number, files)
+    if target.kind == "tfrecord":
+        return f"part-{number:05}-of-{files:05}" + (".gz" if target.compress else "")
+    return f"shard-{number}.parquet" if target.kind == "lddl" else f"data-{number:05}-of-{files:05}.arrow"

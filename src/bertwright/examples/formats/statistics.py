@@ -135,12 +135,12 @@ class _Tally:
             "unknown_rate": None if self.vocabulary is None else _share(self.unknown, tokens),
         }
 
-    def _histogram(self, room: int) -> list[dict[str, int]]:
+    def _histogram(self, room: int) -> dict[str, int]:
         """Examples up to each eighth of the room."""
         edges = sorted({-(-room * (number + 1) // _BINS) for number in range(_BINS)})
         sums = np.cumsum(self.lengths)
         counts = np.diff([0, *(int(sums[edge]) for edge in edges)]).tolist()
-        return [{"to": edge, "examples": count} for edge, count in zip(edges, counts, strict=True)]
+        return {f"up to {edge:,}": count for edge, count in zip(edges, counts, strict=True)}
 
     def _masks(self) -> dict[str, Any]:
         """What stands at predicted positions; without a vocabulary the commonest id there is taken for [MASK]."""

@@ -47,9 +47,9 @@ def test_numbers_are_those_of_a_plain_count(tmp_path):
         "kept": pytest.approx(kept / predictions),
         "replaced": pytest.approx(1 - (masked + kept) / predictions),
     }
-    assert found["lengths"] == [
-        {"to": edge, "examples": sum(edge - 4 < length <= edge for length in lengths)} for edge in range(4, 33, 4)
-    ]
+    assert found["lengths"] == {
+        f"up to {edge}": sum(edge - 4 < length <= edge for length in lengths) for edge in range(4, 33, 4)
+    }
     assert found["faults"] == []
     assert of(tmp_path)["masks"] == found["masks"]  # [MASK] is found without a vocabulary
     assert of(tmp_path, limit=10)["examples"] == 20

@@ -1,0 +1,82 @@
+"""What `bertwright convert` does: examples of a run, or anyone's, into a format of the field."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import SILENT, Log
+from bertwright.examples.config import PlanSet
+from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.formats import convert as between
+from bertwright.examples.formats.export import BLOCK, ExportSet, export
+from bertwright.examples.formats.names import Target, nvidia_folder
+from bertwright.recipe import Recipe
+from bertwright.stages import RunFolder
+from bertwright.train.config import PhaseConfig
+from bertwright.vocab.given import read_vocabulary
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    target: Target,
+    vocabulary: Path | None = None,
+    files: int = 0,
+    heldout: int | None = None,
+    quarantine: bool = False,
+    log: Log = SILENT,
+) -> dict[str, Any]:
+    """Write `source` as `target` into the new folder `destination`; returns what was written.
+
+    A run folder gives the examples of each of its phases, with the masks of its recipe drawn once for each pass, in
+    `files` files (0: one for each corpus shard), and at most `heldout` held-out examples, example i·n/heldout of n
+    (the rule of the MLPerf evaluation set). Anything else is a folder of examples in one of the formats.
+    """
+    if (source / "recipe.toml").is_file():
+        if vocabulary or quarantine or target.length or target.predictions:
+            raise RecipeError(f"{source} is a run: its recipe says vocabulary, length and predictions. Leave them out.")
+        return _run(source, destination, target, files, heldout, log)
+    if files or heldout is not None:
+        raise RecipeError(f"{source} is no run folder: its files become as many files. Leave --files, --heldout out.")
+    entries = read_vocabulary(vocabulary) if vocabulary else None
+    return between.convert(source, destination, target, entries, quarantine, log)
+
+
+def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
+    recipe, run = Recipe.load(source / "recipe.toml", given=False), RunFolder(source)
+    examples, vocab = run.artifact("examples"), run.artifact("vocab")
+    sets = [
+        _export_set(recipe, i, phase, examples, vocab, target, heldout)
+        for i, phase in enumerate(recipe.train.phases)
+        if phase.data is None
+    ]
+    entries = read_vocabulary(vocab.file("vocab.txt"))
+    return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)
+
+
+def _export_set(
+    recipe: Recipe,
+    index: int,
+    phase: PhaseConfig,
+    examples: Artifact,
+    vocab: Artifact,
+    target: Target,
+    heldout: int | None,
+) -> ExportSet:
+    masking = phase.masking.model_copy(update={"frozen": True})
+    settings = DrawSettings(phase.length, masking, phase.batch, phase.cut, recipe.train.seed, str(index))
+    plan_set = PlanSet(length=phase.length, documents=phase.documents)
+    draws = open_draws(examples, plan_set, settings, vocab)
+    most, name = masking.most(phase.length), f"corpus_{recipe.corpus.language}"
+    folder = f"seq_{plan_set.name}"
+    if target.kind in ("hdf5", "hdf5-varlen"):
+        case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
+        passes = recipe.examples.passes
+        folder = nvidia_folder(*case, phase.length, most, masking.rate_at(0), recipe.examples.seed, passes)
+        folder += f"/{name}"
+    held = partial(heldout_batches, examples, phase.length, most, masking.rate_at(0), BLOCK, heldout)
+    return ExportSet(folder, name, draws, held)

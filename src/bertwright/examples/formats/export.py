@@ -1,0 +1,112 @@
+"""Examples drawn from store and plans and written in a format of the field, with masks that stay.
+
+What is written is what a phase with `masking.frozen` trains on: every pass of its plans once, in the order of its
+epochs, and beside it the held-out examples. So the files hold the same examples however many they are.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.draft import publish
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import make_folder, write_json
+from bertwright.core.log import SILENT, Log
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.draw import Draws
+from bertwright.examples.formats.convert import NOTE
+from bertwright.examples.formats.format import Shape
+from bertwright.examples.formats.instances import Instances
+from bertwright.examples.formats.names import Target, file_name
+from bertwright.examples.formats.recognise import FORMATS
+
+BLOCK = 2048
+"""Most examples in memory at a time."""
+
+
+@dataclass(frozen=True)
+class ExportSet:
+    """The examples of one phase and where they go."""
+
+    folder: str
+    """Inside the destination."""
+    name: str
+    """Of the data set, as NVIDIA's file names have it."""
+    draws: Draws
+    heldout: Callable[[], Iterator[MicroBatch]]
+
+
+def export(
+    sets: Sequence[ExportSet],
+    destination: Path,
+    target: Target,
+    files: int,
+    vocabulary: Sequence[str],
+    log: Log = SILENT,
+) -> dict[str, Any]:
+    """Write every set into the new folder `destination`, its training examples in `files` files; the note kept there.
+
+    The destination appears when all of it is written.
+    """
+    if destination.exists():
+        raise RecipeError(f"{destination} is there already. Move it away, or give another destination.")
+    draft = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.draft")
+    total, done = sum(each.draws.total for each in sets), 0
+    written: dict[str, Any] = {}
+    try:
+        for each in sets:
+            settings = each.draws.settings
+            shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
+            edges = [each.draws.total * i // files for i in range(files + 1)]
+            for number in range(files):
+                path = f"{each.folder}/{file_name(target, each.name, 'training', number, files)}"
+                blocks = drawn(each.draws, edges[number], edges[number + 1])
+                written[path] = _write(draft / path, blocks, target, shape, vocabulary)
+                done += written[path]
+                log.progress("convert", done, total, "examples")
+            path = f"{each.folder}/{file_name(target, each.name, 'test', 0, 1)}"
+            written[path] = _write(draft / path, map(instances, each.heldout()), target, shape, vocabulary)
+        note = {"kind": target.kind, "examples": sum(written.values()), "files": written}
+        write_json(draft / NOTE, note)
+        publish(draft, destination, None)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return note
+
+
+def drawn(draws: Draws, first: int, stop: int) -> Iterator[Instances]:
+    """The examples `first` to `stop` of a phase in their order, block by block; a block lies in one step."""
+    while first < stop:
+        step_end = (first // draws.settings.global_batch + 1) * draws.settings.global_batch
+        end = min(first + BLOCK, step_end, stop)
+        yield instances(draws.examples(first, end))
+        first = end
+
+
+def instances(batch: MicroBatch) -> Instances:
+    """A batch as finished examples."""
+    cu_seqlens = batch.cu_seqlens.astype(np.int64)
+    cu_predictions = np.searchsorted(batch.prediction_positions, cu_seqlens)
+    in_second = np.concatenate([[0], np.cumsum(batch.segment_ids)])[cu_seqlens]
+    begins = np.repeat(cu_seqlens[:-1], np.diff(cu_predictions))
+    return Instances(
+        token_ids=batch.token_ids.astype(np.int32),
+        cu_seqlens=cu_seqlens,
+        second=(np.diff(cu_seqlens) - np.diff(in_second)).astype(np.int32),
+        positions=(batch.prediction_positions - begins).astype(np.int32),
+        labels=batch.labels.astype(np.int32),
+        cu_predictions=cu_predictions.astype(np.int64),
+        next_sentence_labels=np.where(batch.sequence_weights > 0, batch.next_sentence_labels, -1).astype(np.int8),
+    )
+
+
+def _write(path: Path, blocks: Iterator[Instances], target: Target, shape: Shape, vocabulary: Sequence[str]) -> int:
+    make_folder(path.parent)
+    return FORMATS[target.kind].write(path, blocks, shape, vocabulary)

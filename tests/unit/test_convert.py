@@ -1,0 +1,108 @@
+"""`bertwright convert` and `inspect` on examples: a run's, and anyone's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertwright.convert import convert
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.examples.config import Cut, PlanSet
+from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.formats.export import instances
+from bertwright.examples.formats.format import Kind
+from bertwright.examples.formats.instances import Instances, concatenate
+from bertwright.examples.formats.names import Target, kind_of
+from bertwright.examples.formats.recognise import FORMATS, recognise
+from bertwright.inspect import Examples, describe
+from bertwright.recipe import Recipe
+from bertwright.stages import RunFolder
+from bertwright.vocab.given import read_vocabulary
+
+FOLDER = "hdf5_lower_case_0_seq_len_16_max_pred_2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_2"
+
+
+def contents(folder: Path, split: str, entries: list[str]) -> list[tuple[bytes, ...]]:
+    """Every example of a split, sorted: tokens, second segment, positions, labels, next-sentence label."""
+    (found,) = (
+        each for each in recognise(folder) if (each.split == "test" or "test" in each.folder.name) == (split == "test")
+    )
+    blocks = [block for file in found.files for block in FORMATS[found.kind].read(file, entries)]
+    return rows(concatenate(blocks))
+
+
+def rows(every: Instances) -> list[tuple[bytes, ...]]:
+    columns = ("token_ids", "second", "positions", "labels", "next_sentence_labels")
+    singles = (every.take(np.array([i])) for i in range(len(every)))
+    return sorted(tuple(getattr(one, name).tobytes() for name in columns) for one in singles)
+
+
+@pytest.fixture
+def entries(trained: Path) -> list[str]:
+    return read_vocabulary(trained / "vocab" / "vocab.txt")
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"])
+def test_a_run_becomes_what_frozen_masks_train_on(
+    trained: Path, entries: list[str], tmp_path: Path, kind: Kind
+) -> None:
+    note = convert(trained, tmp_path / "out", Target(kind), files=3)
+    recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
+    phase = recipe.train.phases[0]
+    frozen = phase.masking.model_copy(update={"frozen": True})
+    settings = DrawSettings(16, frozen, 8, Cut(8), recipe.train.seed, "0")
+    draws = open_draws(run.artifact("examples"), PlanSet(length=16), settings)
+    drawn = [instances(batch) for step in range(-(-draws.total // 8)) for batch in draws.step(step)]
+    expected = rows(concatenate([instances(draws.examples(i, i + 1)) for i in range(draws.total)]))
+    assert contents(tmp_path / "out", "training", entries) == expected
+    assert set(expected) <= set(rows(concatenate(drawn)))
+    held = heldout_batches(run.artifact("examples"), 16, 2, 0.15, 5)
+    assert contents(tmp_path / "out", "test", entries) == rows(concatenate([instances(batch) for batch in held]))
+    assert note["examples"] == len(expected) + len(contents(tmp_path / "out", "test", entries))
+    assert len(note["files"]) == 4
+
+
+def test_nvidias_folders_and_files(trained: Path, tmp_path: Path) -> None:
+    convert(trained, tmp_path / "out", Target("hdf5"), files=2)
+    made = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.hdf5"))
+    names = ("corpus_en_test_0", "corpus_en_training_0", "corpus_en_training_1")
+    assert made == [f"{FOLDER}/corpus_en/{name}.hdf5" for name in names]
+
+
+def test_the_evaluation_set_is_every_so_manyth_example(trained: Path, entries: list[str], tmp_path: Path) -> None:
+    """MLPerf: example i·n/m of n, for i below m."""
+    convert(trained, tmp_path / "all", Target("hdf5"), files=1)
+    convert(trained, tmp_path / "some", Target("hdf5"), files=1, heldout=7)
+    (whole,), (some,) = (
+        [block for path in (tmp_path / name).rglob("*_test_0.hdf5") for block in FORMATS["hdf5"].read(path)]
+        for name in ("all", "some")
+    )
+    assert len(some) == 7 < len(whole)
+    assert rows(some) == rows(whole.take(np.arange(7) * len(whole) // 7))
+
+
+def test_what_belongs_to_the_other_kind_of_source_is_refused(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="its recipe says vocabulary, length and predictions"):
+        convert(trained, tmp_path / "out", Target("hdf5", length=128))
+    convert(trained, tmp_path / "out", Target("hdf5"))
+    with pytest.raises(RecipeError, match="is no run folder"):
+        convert(tmp_path / "out", tmp_path / "again", Target("tfrecord"), files=3)
+    with pytest.raises(RecipeError, match="is there already"):
+        convert(trained, tmp_path / "out", Target("hdf5"))
+    with pytest.raises(RecipeError, match="there is no format 'csv'.* hdf5, hdf5-varlen, tfrecord, lddl, datasets"):
+        kind_of("csv")
+
+
+def test_inspect_tells_of_foreign_examples(trained: Path, tmp_path: Path) -> None:
+    convert(trained, tmp_path / "out", Target("tfrecord"), files=2)
+    facts = describe(tmp_path / "out", examples=Examples(trained / "vocab" / "vocab.txt", world=4))
+    _, train = sorted(facts["set"], key=lambda each: each["examples"])
+    assert train["files"] == 2 and train["mask_rate"] > 0.1 and train["unknown_rate"] == 0
+    assert any("2 files for 4 ranks" in fault for fault in train["faults"])
+    with pytest.raises(DataError, match="nothing of ours, or not finished. .*no training data in a known format"):
+        describe(empty(tmp_path))
+
+
+def empty(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
