@@ -57,14 +57,18 @@ def choose_words(
 def _greedy(sizes: Ids, rank: NDArray[np.float64], follows: Table, length: Ids, quota: Ids, longest: int) -> Table:
     """[B, W] the chosen words, given their tokens, their random order (2 and more: never), whether they follow the
     word before without a special token between, and the words of the span that begins there."""
-    order = np.argsort(rank, axis=1, kind="stable")
+    order = np.argsort(rank, axis=1)
     drawn = (rank < 2.0).sum(axis=1)
-    chosen, left, rows = np.zeros(sizes.shape, bool), quota.copy(), np.arange(len(quota))
-    for turn in range(int(drawn.max(initial=0))):
-        active = np.flatnonzero((turn < drawn) & (left > 0))
-        if not active.size:
-            break
-        word, room = order[active, turn], left[active]
+    chosen, left, rows, turn = np.zeros(sizes.shape, bool), quota.copy(), np.arange(len(quota)), np.zeros_like(quota)
+    if longest == 1:  # until the quota is reached for the first time, words are taken as they come
+        sums = np.cumsum(np.take_along_axis(sizes, order, axis=1), axis=1)
+        whole = (sums <= quota[:, None]) & (np.arange(sums.shape[1]) < drawn[:, None])
+        np.put_along_axis(chosen, order, whole, axis=1)
+        turn = whole.sum(axis=1)
+        left = quota - np.where(turn > 0, sums[rows, turn - 1], 0)
+    while (active := np.flatnonzero((turn < drawn) & (left > 0))).size:
+        word, room = order[active, turn[active]], left[active]
+        turn[active] += 1
         going, taken = ~chosen[active, word] & (sizes[active, word] <= room), np.zeros(len(active), np.int64)
         spans = []
         for step in range(longest):
