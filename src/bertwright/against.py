@@ -27,15 +27,15 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
     """How `b` differs from `a`: two vocabularies, two artifacts of one stage, or two recipes (or run folders).
 
     A vocabulary is a folder that the stage made or a vocab.txt; the text settings of a vocab.txt are the strongest that
-    leave its entries reachable. Two are measured on the same text, the corpus beside `a`, if that is the one `a` was
-    made from.
+    leave its entries reachable, neither where none do. Two are measured on the same text, the corpus beside `a`, if
+    that is the one `a` was made from.
     """
     for path in (a, b):
         if not path.exists():
             raise RecipeError(f"{path} does not exist. Give two vocabularies, artifacts of one stage, or recipes.")
     recipes = [path / "recipe.toml" if (path / "recipe.toml").is_file() else path for path in (a, b)]
     if all(path.suffix == ".toml" for path in recipes):
-        first, second = (Recipe.load(path, given=False).model_dump(mode="json") for path in recipes)
+        first, second = (Recipe.load(path, given=False).shown() for path in recipes)
         return {"what": "two recipes", "settings": _lines(first, second)}
     artifacts = [open_artifact(path) if (path / MANIFEST).is_file() else None for path in (a, b)]
     stages = [artifact.manifest["stage"] if artifact else _stage_of_file(path)
@@ -79,7 +79,8 @@ def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
         return Vocabulary(entries, artifact.counts["lower_case"], artifact.counts["strip_accents"])
     entries = read_vocabulary(path)
     most = MOST_UNREACHABLE * len(entries)
-    return Vocabulary(entries, *next(pair for pair in STRONGEST_FIRST if len(unreachable(entries, *pair)) <= most))
+    fitting = (pair for pair in STRONGEST_FIRST if len(unreachable(entries, *pair)) <= most)
+    return Vocabulary(entries, *next(fitting, (False, False)))
 
 
 def _text(artifact: Artifact | None) -> tuple[list[str], str]:

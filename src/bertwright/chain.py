@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
@@ -27,16 +28,19 @@ INPUTS: dict[str, tuple[str, ...]] = {
 """The artifacts that each stage is made of."""
 
 
-def inputs_of(stage: str, recipe: Recipe, folder: Path) -> dict[str, Artifact]:
+def inputs_of(
+    stage: str, recipe: Recipe, folder: Path, made_now: Mapping[str, str] | None = None
+) -> dict[str, Artifact]:
     """The artifacts in `folder` that `stage` is made of, by name.
 
-    Raises `ArtifactError` when one is missing, or was made with other settings than the recipe's: it names the changed
-    keys and the command to run.
+    `made_now` has the fingerprints of those that this walk has made of the same recipe: they are not reckoned again,
+    which for a corpus means opening its sources. Raises `ArtifactError` when an artifact is missing, or was made with
+    other settings than the recipe's: it names the changed keys and the command to run.
     """
     needed = INPUTS[stage]
     made = {name: finished_artifact(folder, name) for name in needed}
     last = max(needed, key=list(INPUTS).index)
-    for name, expected in identities(recipe, folder, last).items():
+    for name, expected in identities(recipe, folder, last, made_now).items():
         if _is_finished(folder, name) and (different := _differences(folder, name, expected)):
             raise ArtifactError(
                 f"{folder / name} was made with other settings ({different}). Make it first: "
@@ -92,24 +96,26 @@ def _words_of(checkpoints: Path) -> str:
     return ""
 
 
-def identities(recipe: Recipe, folder: Path, last: str) -> dict[str, Identity]:
-    """The identity of each artifact up to the stage `last`, in travel order.
+def identities(
+    recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str] | None = None
+) -> dict[str, Identity]:
+    """The identity of each artifact up to the stage `last`, in travel order, without those of `made_now`.
 
     The source may be gone when a stage after the corpus runs: the corpus then counts as what stands in `folder`, and
     has no identity here.
     """
     found: dict[str, Identity] = {}
-    known: dict[str, str] = {}
-    for name, reckon in _RECKON.items():
+    known = dict(made_now or {})
+    for name in [*takewhile(last.__ne__, _RECKON), last]:
+        if name in known:
+            continue
         try:
-            found[name] = reckon(recipe, known, folder)
+            found[name] = _RECKON[name](recipe, known, folder)
             known[name] = found[name].fingerprint
         except DataError:
             if name != "corpus" or (standing := _standing_corpus(folder)) is None:
                 raise
             known[name] = standing
-        if name == last:
-            break
     return found
 
 
@@ -138,7 +144,7 @@ def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity
 
     try:
         return identity(recipe.corpus)
-    except DataError:  # the source is gone, its settings are not: they are compared all the same
+    except DataError:  # the source is gone or was never copied here, but its settings are known: they are compared
         if not _is_finished(folder, "corpus"):
             raise
         made = open_artifact(folder / "corpus", "corpus").manifest["inputs"]

@@ -15,8 +15,11 @@ from pydantic.fields import FieldInfo
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import members
 
-# Parameters of NVIDIA's, ONNX Runtime's, Google's and the Hungarian recipe's scripts: the key that holds each here, and
-# how its value is converted where it does not carry over as it is.
+_SENTENCEPIECE = 'With vocab.trainer.kind = "sentencepiece".'
+_SHARDS = "Left out, their number follows from corpus.shard_bytes."
+
+# Parameters of NVIDIA's, ONNX Runtime's, Google's, TurkuNLP's and the Hungarian recipe's scripts and of SentencePiece:
+# the key that holds each here, and how its value is converted where it does not carry over as it is.
 ORIGINALS: dict[str, tuple[str, str]] = {
     "max_seq_length": ("train.phases.0.length", ""),
     "max_predictions_per_seq": ("train.phases.0.masking.max_predictions", ""),
@@ -43,11 +46,33 @@ ORIGINALS: dict[str, tuple[str, str]] = {
     "random_seed": ("examples.seed", "Masks are drawn in training, from train.seed."),
     "do_lower_case": ("vocab.lower_case", "There it strips accents too: set vocab.strip_accents as well."),
     "vocab_file": ("vocab.file", ""),
-    "vocab_size": ("vocab.size", "Entries of the vocabulary; rows of the embedding: model.pad_vocab_to_multiple_of."),
+    "vocab_size": (
+        "vocab.size",
+        "Entries of the vocabulary; rows of the embedding: model.pad_vocab_to_multiple_of. SentencePiece's vocab_size "
+        "is size - unused - 1: 32000 there, with 100 unused entries, is 32101 here.",
+    ),
+    "model_type": ("vocab.trainer.model", _SENTENCEPIECE),
+    "character_coverage": ("vocab.trainer.character_coverage", _SENTENCEPIECE),
+    "input_sentence_size": ("vocab.trainer.input_sentence_size", _SENTENCEPIECE),
+    "shuffle_input_sentence": ("vocab.trainer.shuffle", f"{_SENTENCEPIECE} Whole documents are drawn, by vocab.seed."),
+    "add-chars": ("vocab.trainer.add_characters", f"{_SENTENCEPIECE} On here; vocab.alphabet says which."),
+    "SAMPLED_SENTENCE_NUM": ("vocab.sample_bytes", "There a number of sentences, here bytes of whole documents."),
     "bert_config_json": ("model.config", ""),
     "bert_config_file": ("model.config", ""),
     "config_file": ("model.config", ""),
     "n_processes": ("corpus.workers", ""),
+    "input_files": ("corpus.source", "A path, a pattern, a folder, or a list of sources."),
+    "n_training_shards": ("corpus.shards", _SHARDS),
+    "num_shards": ("corpus.shards", _SHARDS),
+    "fraction_test_set": (
+        "examples.heldout",
+        "There a share of the articles for test shards that nothing read; here of the documents that are scored.",
+    ),
+    "segmentation_method": (
+        "corpus.split.command",
+        "There nltk; here empty for the built-in rules, or a program and its arguments.",
+    ),
+    "word-chars": ("corpus.filter.alphabet", "Lower-case letters; the capitals follow."),
 }
 NOT_OFFERED = {
     "fp16": "training computes in float32 only",

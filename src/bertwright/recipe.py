@@ -13,6 +13,7 @@ from bertwright.core.artifact import open_artifact
 from bertwright.core.config import Section
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import write_atomic
+from bertwright.core.servers import masked
 from bertwright.core.toml import apply_overrides, place, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
@@ -155,9 +156,16 @@ class Recipe(Section):
                 text = f"{phase.batch} is smaller than {what} = {share}; raise it or use fewer ranks"
                 yield f"train.phases.{i}.batch", text
 
+    def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
+        values = self.model_dump(mode="json", exclude_none=exclude_none)
+        for source in values["corpus"]["source"]:
+            source["path"] = masked(source["path"])
+        return values
+
     def write(self, path: Path) -> None:
-        """Write the resolved recipe as TOML, unless the file already says exactly that."""
-        data = tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)).encode()
+        """Write the resolved recipe as TOML, without secrets, unless the file already says exactly that."""
+        data = tomli_w.dumps(self.shown(exclude_none=True)).encode()
         if not path.exists() or path.read_bytes() != data:
             write_atomic(path, data)
 

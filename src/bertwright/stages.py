@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,10 +25,16 @@ class RunFolder:
     """The folder of one run; every run has the same parts."""
 
     path: Path
+    made_now: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The fingerprints of what one walk has made, or found finished, so far."""
 
     def artifact(self, stage: str) -> Artifact:
         """The finished artifact of a stage, whatever its settings; an error names the verb that makes it."""
         return finished_artifact(self.path, stage)
+
+    def inputs(self, stage: str, recipe: Recipe) -> dict[str, Artifact]:
+        """The artifacts that a stage is made of, by name; an error says which is missing or of another recipe."""
+        return inputs_of(stage, recipe, self.path, self.made_now)
 
 
 def corpus(
@@ -44,7 +50,7 @@ def vocab(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Shards to vocabulary."""
     from bertwright.vocab.run import run
 
-    made = inputs_of("vocab", recipe, folder.path)
+    made = folder.inputs("vocab", recipe)
     return run(recipe.vocab, made["corpus"], folder.path / "vocab", log)
 
 
@@ -54,7 +60,7 @@ def examples(
     """Shards and vocabulary to token store and pair plans."""
     from bertwright.examples.run import run
 
-    made = inputs_of("examples", recipe, folder.path)
+    made = folder.inputs("examples", recipe)
     inputs = made["corpus"], made["vocab"]
     return run(recipe.examples, recipe.plan_sets(), *inputs, folder.path / "examples", log, executor, share)
 
@@ -63,7 +69,7 @@ def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Token store and plans to checkpoints and a model."""
     from bertwright.train.run import run
 
-    made = inputs_of("train", recipe, folder.path)
+    made = folder.inputs("train", recipe)
     return run(recipe.train, recipe.model, recipe.optim, made["examples"], made["vocab"], folder.path / "train", log)
 
 
@@ -71,7 +77,7 @@ def evaluate(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """Held-out scores beside their baselines."""
     from bertwright.evaluate.run import run
 
-    made = inputs_of("evaluate", recipe, folder.path)
+    made = folder.inputs("evaluate", recipe)
     inputs = made["train"], made["examples"], made["vocab"]
     return run(recipe.evaluate, recipe.evaluate_length(), *inputs, folder.path / "evaluate", log)
 
@@ -80,7 +86,7 @@ def export(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     """The Hugging Face folder, checked by loading it back."""
     from bertwright.export.run import run
 
-    made = inputs_of("export", recipe, folder.path)
+    made = folder.inputs("export", recipe)
     inputs = made["train"], made["vocab"], made["evaluate"], made["corpus"]
     return run(recipe.export, *inputs, folder.path / "export", log)
 
@@ -89,7 +95,7 @@ def report(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Path:
     """`report.html` and `summary.json`."""
     from bertwright.report.run import run
 
-    return run(recipe.report, folder.path, inputs_of("report", recipe, folder.path), log)
+    return run(recipe.report, folder.path, folder.inputs("report", recipe), log)
 
 
 Stage = Callable[..., Artifact | Path]
@@ -120,8 +126,9 @@ def run(
         raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
-    first_rank = int(os.environ.get("RANK", "0")) == 0
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and list(stages) != ["train"]:
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    first_rank = not several or int(os.environ.get("RANK", "0")) == 0
+    if several and list(stages) != ["train"]:
         raise RecipeError(
             "several ranks can only train. Prepare with one process (--until examples), then start "
             "`bertwright train RECIPE` on all ranks."
@@ -131,21 +138,23 @@ def run(
             "export checks its folder with transformers, which is not installed: pip install 'bertwright[hf]'. "
             "Or stop before it (--until evaluate)."
         )
-    folder = RunFolder(make_folder(Path(out)))
+    folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
     with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         walk = [name for name in STAGES if name in stages]
         if walk and walk[0] != "corpus":
-            inputs_of(walk[0], recipe, folder.path)
+            folder.inputs(walk[0], recipe)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
             for name in walk:
                 where = {"executor": executor, "share": Share(rank, world, lock)} if name in SPREAD else {}
                 try:
-                    STAGES[name](recipe, folder, log, **where)
+                    made = STAGES[name](recipe, folder, log, **where)
+                    if isinstance(made, Artifact):
+                        folder.made_now[name] = made.fingerprint
                 except OthersToFinish as rest:
                     log.say(str(rest))
-    return folder
+    return RunFolder(folder.path)
 
 
 @contextmanager

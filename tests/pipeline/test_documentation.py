@@ -1,35 +1,58 @@
-"""What the documents tell people to type works: every shell command, and the Python of README."""
+"""What the documents tell people to type works: every command, every piece of a recipe, and the Python."""
 
+import hashlib
+import os
 import re
 import shlex
 import shutil
+import sys
+import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
+from tests.server import serving
+from tests.unit.cluster import cluster
 
+from bertwright import Recipe
+from bertwright.corpus.config import SplitConfig
+from bertwright.corpus.program import split_paragraphs
+from bertwright.corpus.wikitext.templates import templates_of
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.stages import STAGES
+from bertwright.vocab import download as vocabularies
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 CHEAP = ("corpus.source=sample-small", "corpus.language=hu", 'corpus.filter.languages=["hu", "en"]', "corpus.workers=1")
+DATA_STAGES = ("corpus", "vocab", "examples")
+RANK = {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "2", "JOB_COMPLETION_INDEX": "0"}
+"""What the schedulers tell a rank."""
 
 
 def blocks(document: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+def every(language: str) -> list[tuple[str, str]]:
+    """Every block of a language, with its document."""
+    return [(path.relative_to(ROOT).as_posix(), block) for path in DOCUMENTS for block in blocks(path, language)]
+
+
 def commands() -> Iterator[tuple[str, str]]:
-    """Every command line of every shell block, with its document."""
-    for document in DOCUMENTS:
-        for block in blocks(document, "(?:sh|bash|shell|console)"):
-            for line in block.replace("\\\n", " ").splitlines():
-                if shlex.split(line, comments=True):
-                    yield document.relative_to(ROOT).as_posix(), line
+    """Every command line of every shell block and of every job for a cluster, with its document."""
+    for document, block in every("(?:sh|bash|shell|console)"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if shlex.split(line, comments=True):
+                yield document, line
+    for document, block in every("yaml"):
+        yield from ((document, line) for line in re.findall(r'"(bertwright [^"]*)"', block))
 
 
 @pytest.fixture
@@ -42,40 +65,72 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("document", "line"), list(commands()))
 def test_every_command_works(
-    document: str, line: str, workplace: Path, call: Call, request: pytest.FixtureRequest
+    document: str,
+    line: str,
+    workplace: Path,
+    call: Call,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = [word for word in shlex.split(line, comments=True) if word != "$"]
+    for name, value in RANK.items():
+        monkeypatch.setenv(name, value)
+    words = [os.path.expandvars(word) for word in shlex.split(line, comments=True) if word != "$"]
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words.pop(0)
     program, arguments = Path(words[0]).name, words[1:]
-    if program == "make":  # what a target does is the business of the tests of its parts
-        targets = [word for word in arguments if "=" not in word]
-        assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
-        return
-    assert program == "bertwright", f"{document}: tell {Path(__file__).name} how to try out: {line}"
-    done = call(*cheap(arguments, workplace, request))
-    assert done.code == 0, done.err
+    match program:
+        case "make":  # what a target does is the business of the tests of its parts
+            targets = [word for word in arguments if "=" not in word]
+            assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
+        case "pip":  # nothing is installed by a test
+            extras = set(re.findall(r"bertwright\[(.*?)\]", line))
+            assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
+        case "dask":  # the cluster of the tests is begun by `tests.unit.cluster`
+            assert {word for word in arguments if word.startswith("--")} <= options_of_dask(arguments[0])
+        case "bertwright":
+            for cheap_one in cheap(arguments, workplace, request):
+                done = call(*cheap_one)
+                assert done.code == 0, done.err
+        case _:
+            pytest.fail(f"{document}: tell {Path(__file__).name} how to try out: {line}")
 
 
-def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest) -> list[str]:
-    """The same command on the small sample: a run stops after its first stage, one stage alone is only checked."""
+def options_of_dask(what: str) -> set[str]:
+    cli = pytest.importorskip(f"distributed.cli.dask_{what}", reason="Dask is not installed")
+    return {option for parameter in cli.main.params for option in (*parameter.opts, *parameter.secondary_opts)}
+
+
+def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """The same command on the small sample, without the network: of a run the first stage, of training a check."""
     verb, *rest = arguments
     if verb == "inspect":
-        provide(Path(rest[0]), request)
-        return ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
-    if verb == "run":
+        for before, word in zip(["", *rest], rest, strict=False):
+            if before in ("", "--against"):
+                provide(Path(word), request)
+        yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
+    elif "--download" in rest:
+        yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
+    elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
-        return ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
-    if verb in STAGES:
-        out = rest.index("--out") if "--out" in rest else len(rest)
-        return ["check", *rest[:out], *rest[out + 2 :]]
-    return arguments
+        yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
+    elif verb in DATA_STAGES:
+        rest = [word.replace("/shared/", f"{workplace}/") for word in rest]
+        out = ["--out", rest[rest.index("--out") + 1]] if "--out" in rest else []
+        if verb != "corpus":
+            yield ["run", rest[0], *CHEAP, *out, "--until", DATA_STAGES[DATA_STAGES.index(verb) - 1]]
+        scheduler = request.getfixturevalue("scheduler") if "--dask" in rest else ""
+        yield [verb, *(scheduler if word.startswith("tcp://") else word for word in rest), *CHEAP]
+    elif verb in STAGES:
+        out_at = rest.index("--out") if "--out" in rest else len(rest)
+        yield ["check", *rest[:out_at], *rest[out_at + 2 :]]
+    else:
+        yield arguments
 
 
 def provide(path: Path, request: pytest.FixtureRequest) -> None:
     """Put something of the right kind where the documents say that something lies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.parts[0] != "runs":
+        path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLE, path)
         return
     folder = Path(*path.parts[:2])
@@ -85,8 +140,57 @@ def provide(path: Path, request: pytest.FixtureRequest) -> None:
         newest.rename(path)
 
 
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server on this machine that has two dumps and, under their names, vocabularies."""
+    dump, vocabulary = SAMPLE.read_bytes(), b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+    with serving() as server:
+        for wiki in ("huwiki", "hywiki"):
+            name = f"{wiki}-20260401-pages-articles-multistream.xml.bz2"
+            server.files[f"{wiki}/20260401/{name}"] = dump
+            for date in ("20260401", "latest"):
+                sums = f"{hashlib.sha1(dump).hexdigest()}  {name}\n"
+                server.files[f"{wiki}/{date}/{wiki}-{date}-sha1sums.txt"] = sums.encode()
+        for known, published in vocabularies.PUBLISHED.items():
+            server.files[f"{published.repository}/resolve/main/vocab.txt"] = vocabulary
+            ours = replace(published, sha256=hashlib.sha256(vocabulary).hexdigest())
+            monkeypatch.setitem(vocabularies.PUBLISHED, known, ours)
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of a Dask scheduler with one worker."""
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'bertwright[dask]'")
+    with cluster(1) as address:
+        yield address
+
+
 def test_there_are_commands() -> None:
-    assert len(list(commands())) > 5
+    assert len(list(commands())) > 20
+
+
+@pytest.mark.parametrize(("document", "block"), every("toml"))
+def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: Path) -> None:
+    piece = tomllib.loads(block)
+    if "any" in piece:
+        (workplace / "mine.toml").write_text(block, encoding="utf-8")
+        templates = templates_of("hu", workplace / "mine.toml")
+        assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
+        return
+    vocabulary = Path(piece.get("vocab", {}).get("file", "unused"))
+    vocabulary.parent.mkdir(exist_ok=True)
+    vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    (workplace / "recipe.toml").write_text(tomli_w.dumps(whole), encoding="utf-8")
+    Recipe.load(workplace / "recipe.toml")
+
+
+def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
+    (code,) = blocks(ROOT / "docs" / "how-to" / "clean-text.md", "python")
+    (workplace / "split.py").write_text(code, encoding="utf-8")
+    found = split_paragraphs(SplitConfig(command=(sys.executable, "split.py")), ["Ez egy. Ez kettő!", "Tőr? Kő."])
+    assert found == [["Ez egy.", "Ez kettő!"], ["Tőr?", "Kő."]]
 
 
 @pytest.mark.parametrize("code", blocks(ROOT / "README.md", "python"))
@@ -101,6 +205,12 @@ def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
         assert f"`recipes/{path.name}`" in README
     for verb in ("run", "check", "inspect", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
 def test_the_run_folder_is_as_readme_draws_it(finished: Path) -> None:

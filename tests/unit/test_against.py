@@ -52,6 +52,14 @@ def test_a_vocabulary_and_a_file(folder: Path, tmp_path: Path) -> None:
     assert "no finished corpus lies beside" in compare(folder / "other" / "vocab", file)["not measured"]
 
 
+def test_a_file_whose_entries_no_settings_leave_reachable_is_compared_with_neither(tmp_path: Path) -> None:
+    decomposed = [f"e\u0301{number}" for number in range(50)]
+    for name, own in (("a.txt", decomposed), ("b.txt", ["x"])):
+        (tmp_path / name).write_text("".join(f"{entry}\n" for entry in [*SPECIALS, *own]), "utf-8")
+    facts = compare(tmp_path / "a.txt", tmp_path / "b.txt")
+    assert (facts["shared entries"], facts["only in A"], facts["only in B"]) == (5, 50, 1)
+
+
 def test_other_artifacts_and_recipes(folder: Path, small_recipe: Path, tmp_path: Path) -> None:
     corpus = made.corpus(tmp_path / "corpus", [made.text(50, seed=2)])
     facts = compare(folder / "corpus", corpus.path)
@@ -60,6 +68,15 @@ def test_other_artifacts_and_recipes(folder: Path, small_recipe: Path, tmp_path:
     changed = tmp_path / "changed.toml"
     changed.write_text(small_recipe.read_text().replace("alphabet = 60", "alphabet = 61"))
     assert compare(small_recipe, changed)["settings"] == "vocab.alphabet: 60 -> 61"
+
+
+def test_addresses_are_compared_without_secrets(small_recipe: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    lines = small_recipe.read_text().splitlines()
+    lines[2] = 'source = "https://host/a.txt?sig=secret"'
+    other.write_text("\n".join(lines))
+    settings = compare(small_recipe, other)["settings"]
+    assert "https://host/a.txt" in settings and "secret" not in settings
 
 
 def test_things_of_two_kinds_do_not_compare(folder: Path) -> None:

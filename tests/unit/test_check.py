@@ -23,6 +23,32 @@ def test_conversions_are_told() -> None:
     assert "strips accents" in describe_key(Recipe, "do_lower_case")["conversion"]
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "default"),
+    [
+        ("input_sentence_size", "vocab.trainer.input_sentence_size", 100_000_000),
+        ("character_coverage", "vocab.trainer.character_coverage", 0.9999),
+        ("shuffle_input_sentence", "vocab.trainer.shuffle", True),
+        ("model_type", "vocab.trainer.model", "bpe"),
+        ("SAMPLED_SENTENCE_NUM", "vocab.sample_bytes", 150_000_000),
+        ("fraction_test_set", "examples.heldout", 0.01),
+        ("n_training_shards", "corpus.shards", None),
+        ("num_shards", "corpus.shards", None),
+        ("segmentation_method", "corpus.split.command", ()),
+        ("word-chars", "corpus.filter.alphabet", ""),
+    ],
+)
+def test_parameters_of_the_data_pipelines_lead_to_their_keys(name: str, key: str, default: object) -> None:
+    facts = describe_key(Recipe, f"--{name}")
+    assert (facts["key"], facts["default"]) == (key, default)
+
+
+def test_the_sources_of_text_are_a_section_of_their_own() -> None:
+    facts = describe_key(Recipe, "input_files")
+    assert facts["key"] == "corpus.source" and {"path", "format", "weight"} <= set(facts["keys"])
+    assert "32101 here" in describe_key(Recipe, "vocab_size")["conversion"]
+
+
 @pytest.mark.parametrize("name", NOT_OFFERED)
 def test_what_is_not_offered_is_said(name: str) -> None:
     assert describe_key(Recipe, name)["meaning"].startswith("not offered: training computes in float32 only")

@@ -64,7 +64,7 @@ def test_every_contradiction_is_shown_at_once(load: Load, monkeypatch: pytest.Mo
 
 def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:
     with pytest.raises(RecipeError, match=r"^command line: vocab.file: .*nowhere.txt cannot be read"):
-        load("vocab.size=", "vocab.file=nowhere.txt")
+        load("vocab.size=", "vocab.alphabet=", "vocab.file=nowhere.txt")
     with pytest.raises(RecipeError, match=r"^command line: vocab: vocab.size and vocab.file exclude each other"):
         load("vocab.file=nowhere.txt")
 
@@ -73,6 +73,16 @@ def test_the_resolved_recipe_says_the_same(load: Load, tmp_path: Path) -> None:
     recipe = load("vocab.size=150")
     recipe.write(tmp_path / "recipe.toml")
     assert Recipe.load(tmp_path / "recipe.toml") == recipe
+
+
+def test_the_resolved_recipe_has_no_secrets(load: Load, tmp_path: Path) -> None:
+    urls = ["https://me:secret@host/a.bz2?sv=1&sig=secret", "https://host/get?token=secret", "s3://texts/part-?.txt"]
+    recipe = load(f"corpus.source={json.dumps(urls)}")
+    recipe.write(tmp_path / "recipe.toml")
+    assert "secret" not in (tmp_path / "recipe.toml").read_text()
+    paths = [source.path for source in Recipe.load(tmp_path / "recipe.toml").corpus.source]
+    assert [paths[0], paths[2]] == ["https://host/a.bz2", urls[2]]
+    assert [source.path for source in recipe.corpus.source] == urls
 
 
 def sections(model: type[BaseModel]) -> dict[str, type[BaseModel]]:

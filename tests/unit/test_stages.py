@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,8 @@ from bertwright.chain import INPUTS, identities
 from bertwright.core.artifact import Identity, open_artifact, seal
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
 from bertwright.core.files import sha256
+from bertwright.core.lock import FolderLock
+from bertwright.core.tasks import Pool
 
 Load = Callable[..., Recipe]
 
@@ -96,6 +100,20 @@ def test_a_stage_after_the_corpus_does_not_need_the_source(trained: Path, load: 
         stages.train(gone, RunFolder(trained))
 
 
+def test_a_stage_after_the_corpus_copies_no_source(
+    trained: Path, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("a stage after the corpus went to the network")
+
+    monkeypatch.setattr("bertwright.core.remote.ask", never)
+    monkeypatch.setattr("bertwright.corpus.sources.copies.file_system", never)
+    for url in ("https://host/a.txt", "s3://texts/*.txt"):
+        remote = load(f"corpus.source.path={url}", f"corpus.downloads={tmp_path / 'downloads'}")
+        run(remote, trained, ["train"])
+    assert not (tmp_path / "downloads").exists()
+
+
 def test_a_missing_package_is_found_before_any_work(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,3 +170,43 @@ def test_an_error_inside_the_walk_is_not_taken_for_a_foreign_lock(
     monkeypatch.setitem(stages.STAGES, "corpus", busy)
     with pytest.raises(BlockingIOError, match="a pipe is full"):
         run(load(), tmp_path / "run", ["corpus"])
+
+
+def test_a_walk_does_not_reckon_again_what_it_has_made(
+    trained: Path, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reckoned(*_: object) -> Identity:
+        raise AssertionError("the sources are opened again")
+
+    monkeypatch.setattr("bertwright.corpus.run.identity", reckoned)
+    walked = run(load(), trained, ["corpus", "vocab", "examples"])
+    with pytest.raises(AssertionError, match="opened again"):  # a later walk may be of another recipe
+        stages.vocab(load(), walked)
+
+
+def test_the_rank_of_another_launcher_does_not_keep_the_folder_unlocked(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    with FolderLock(tmp_path), pytest.raises(ArtifactError, match="another process is working"):
+        run(load(), tmp_path, ["corpus"])
+    for rank in (0, 1):
+        run(load(), tmp_path, ["corpus"], rank=rank, world=2)
+    assert (tmp_path / "recipe.toml").is_file() and (tmp_path / "corpus" / "manifest.json").is_file()
+
+
+def test_a_relative_folder_is_the_same_one_for_workers_elsewhere(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    class Elsewhere(Pool):
+        def map(self, *arguments: Any) -> list[Any]:
+            with chdir(elsewhere):
+                return super().map(*arguments)
+
+    monkeypatch.chdir(tmp_path)
+    walked = run(load(), "run", ["corpus", "vocab", "examples"], executor=Elsewhere(1))
+    assert walked.path == tmp_path / "run" and not list(elsewhere.iterdir())
+    assert open_artifact(tmp_path / "run" / "examples").counts["documents"]

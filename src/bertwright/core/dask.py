@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -60,7 +61,8 @@ class Dask:
 
         pool = self._client.get_executor(pure=False, retries=RETRIES)
         try:
-            return map_ahead(pool, function, tasks, AHEAD * self._workers(), on_done)
+            checked = partial(_do_in_version, __version__, function)
+            return map_ahead(pool, checked, tasks, AHEAD * self._workers(), on_done)
         except KilledWorker as error:
             raise DataError(
                 f"{stage}: a task was lost with every worker that tried it (out of memory?): {error}. Give the workers "
@@ -73,7 +75,10 @@ class Dask:
             ) from error
 
     def _workers(self) -> int:
-        """The number of workers, waiting for the first; what they are must not leave a trace in the output."""
+        """The number of workers, waiting for the first.
+
+        The scheduler is asked, not the workers: one that hangs or is dying must not hold up the others.
+        """
         try:
             self._client.wait_for_workers(1, timeout=_SECONDS)
         except TimeoutError:
@@ -81,10 +86,6 @@ class Dask:
                 f"the Dask scheduler at {self._address} has no workers. Start some: dask worker {self._address} "
                 "--nthreads 1 --nworkers N."
             ) from None
-        versions: dict[str, str] = self._client.run(_version)
-        for worker, version in versions.items():
-            if version != __version__:
-                raise DataError(f"the Dask worker {worker} has bertwright {version}; {__version__} is needed, as here.")
         threads: dict[str, int] = self._client.nthreads()
         if shared := [worker for worker, number in threads.items() if number > 1]:  # they would share its caches
             raise DataError(
@@ -94,5 +95,11 @@ class Dask:
         return len(threads)
 
 
-def _version() -> str:
-    return __version__
+def _do_in_version(version: str, function: Callable[[Task], Result], task: Task) -> Result:
+    """`function(task)` in a worker, which may have joined at any time, so each task looks at the version."""
+    if version != __version__:
+        from distributed import get_worker
+
+        worker = cast(Any, get_worker)().address
+        raise DataError(f"the Dask worker {worker} has bertwright {__version__}; {version} is needed, as here.")
+    return function(task)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import cannot_write
 from bertwright.core.log import SILENT, Log
 
@@ -18,7 +18,7 @@ class FolderLock:
 
     One process holds it alone: `ArtifactError` if it is not free. Or several hold it shared (the ranks of a stage),
     and wait while it is held alone. On a shared file system its locks must reach across machines (NFS 4, CephFS,
-    Lustre mounted with `flock`).
+    Lustre mounted with `flock`); one that has none is a `DataError`.
     """
 
     def __init__(self, folder: Path, shared: bool = False, log: Log = SILENT) -> None:
@@ -30,15 +30,16 @@ class FolderLock:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise cannot_write(path, error) from error
-        if self._shared:
-            if not self._take(fcntl.LOCK_SH):
-                self._log.say(f"waiting for another process that works in {self._folder}")
-                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-        elif not self.take_alone():
+        try:
+            if self._shared:
+                self._await(fcntl.LOCK_SH)
+            elif not self._take(fcntl.LOCK_EX | fcntl.LOCK_NB):
+                raise ArtifactError(
+                    f"another process is working in {self._folder}. Wait for it to end, or choose another --out."
+                )
+        except BaseException:
             os.close(self._descriptor)
-            raise ArtifactError(
-                f"another process is working in {self._folder}. Wait for it to end, or choose another --out."
-            )
+            raise
         return self
 
     def __exit__(
@@ -50,13 +51,24 @@ class FolderLock:
         """Let go of it before leaving."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
-    def take_alone(self) -> bool:
-        """Hold it alone, having released it; False if any other process holds it."""
-        return self._take(fcntl.LOCK_EX)
+    def take_alone(self) -> None:
+        """Hold it alone, having released it, once no other process holds it."""
+        self._await(fcntl.LOCK_EX)
+
+    def _await(self, kind: int) -> None:
+        if not self._take(kind | fcntl.LOCK_NB):
+            self._log.say(f"waiting for another process that works in {self._folder}")
+            self._take(kind)
 
     def _take(self, kind: int) -> bool:
+        """Whether it is had now; always, unless `kind` says not to wait."""
         try:
-            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, kind)
         except BlockingIOError:
             return False
+        except OSError as error:
+            raise DataError(
+                f"cannot lock {self._folder / '.lock'}: {error.strerror}. Choose a folder on a file system that has "
+                "locks (--out DIR): a local one, NFS 4, CephFS, or Lustre mounted with flock."
+            ) from error
         return True

@@ -35,9 +35,9 @@ class Share:
     def complete(self, stage: str, draft: Path, outputs: Sequence[Path]) -> None:
         """Return in the process that is to complete the stage, which is then alone in the run folder.
 
-        Raises `OthersToFinish` where it is another: some of `outputs` are missing, or somebody else is at work on the
-        rest or has published it. The lock is let go before the look at the outputs. So if this rank cannot have it
-        alone, whoever holds it has yet to look, and will find what is here now.
+        Raises `OthersToFinish` where it is another: some of `outputs` are missing, or somebody else has published the
+        stage. Whoever finds them all waits until the folder is free, as the one that is in it may be stopped, or may
+        be there for another reason.
         """
         if self.world == 1:
             return
@@ -50,8 +50,8 @@ class Share:
                 f"{done}; {missing:,} of {len(outputs):,} parts, of other ranks, are missing. The last rank to finish "
                 "completes the stage; start again any that was stopped."
             )
-        if not self.lock.take_alone():
-            raise OthersToFinish(f"{done}; another rank completes the stage.")
+        if draft.is_dir():
+            self.lock.take_alone()
         if not draft.is_dir():
             raise OthersToFinish(f"{done}; another rank has completed the stage.")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,11 +23,6 @@ from bertwright.core.servers import Answer, Version, ask, shown
 
 _PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each new try of a transfer that brought nothing."""
-
-
-def is_url(path: str) -> bool:
-    """Whether `path` names a file on another machine."""
-    return re.match(r"[a-z][a-z0-9+]+://", path) is not None
 
 
 def fetch(url: str, target: Path, log: Log, sha1: str = "", sha256: str = "") -> Path:

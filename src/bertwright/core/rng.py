@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
-_ONE, _S27, _S30, _S31, _S32 = (np.uint64(n) for n in (1, 27, 30, 31, 32))
+_ONE, _S11, _S27, _S30, _S31, _S32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
 _TO_UNIT = 2.0**-53
 
 Bits = NDArray[np.uint64]
@@ -35,19 +35,19 @@ def fold(key: ArrayLike, counter: ArrayLike) -> Bits:
 
 def bits(key: ArrayLike, counter: ArrayLike) -> Bits:
     """64 random bits for each (key, counter) pair; both broadcast as uint64 arrays."""
-    with np.errstate(over="ignore"):
-        z = np.atleast_1d((_u64(counter) + _ONE) * _GOLDEN + _u64(key))
-        z ^= z >> _S30
-        z *= _MIX1
-        z ^= z >> _S27
-        z *= _MIX2
-        z ^= z >> _S31
+    # One dimension at least: arrays wrap around in silence, single numbers warn of it.
+    z = (np.atleast_1d(_u64(counter)) + _ONE) * _GOLDEN + _u64(key)
+    z ^= z >> _S30
+    z *= _MIX1
+    z ^= z >> _S27
+    z *= _MIX2
+    z ^= z >> _S31
     return z
 
 
 def uniform(key: ArrayLike, counter: ArrayLike) -> NDArray[np.float64]:
     """Uniform numbers in [0, 1) with 53 bits."""
-    return (bits(key, counter) >> np.uint64(11)).astype(np.float64) * _TO_UNIT
+    return (bits(key, counter) >> _S11).astype(np.float64) * _TO_UNIT
 
 
 def below(key: ArrayLike, counter: ArrayLike, n: ArrayLike) -> NDArray[np.int64]:

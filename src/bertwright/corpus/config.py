@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bertwright.core.config import Section, how
 
@@ -37,7 +37,8 @@ class SplitConfig(Section):
 
     command: tuple[str, ...] = ()
     """A program and its arguments that splits them, e.g. ["quntoken", "-f", "spl"]; empty: the built-in rules. It reads
-    paragraphs on its standard input and writes one sentence a line; `corpus.program` says more."""
+    paragraphs on its standard input and writes one sentence a line; `corpus.program` says more. It is known by this
+    command alone: a new version of it under the same command is not noticed."""
     timeout: float = how(600.0, gt=0)
     """Time in which the program must have split a million characters, in seconds."""
 
@@ -148,7 +149,7 @@ class CorpusConfig(Section):
     """Which documents are good enough."""
     deduplicate: DeduplicateConfig = DeduplicateConfig()
     """What is left out because the corpus has it already."""
-    shard_bytes: int = Field(default=16 * 2**20, ge=1024, le=128 * 2**20)
+    shard_bytes: int = Field(default=4 * 2**20, ge=1024, le=128 * 2**20)
     """Uncompressed text per shard, about, in bytes; all shards have about equally many sentences."""
     shards: int | None = Field(default=None, ge=1, le=100_000)
     """Number of shards, whatever their size in bytes; none: as many as `shard_bytes` asks for."""
@@ -161,6 +162,12 @@ class CorpusConfig(Section):
     """Processes that work at the same time; 0: one per processor."""
     downloads: Path = how(Path("downloads"))
     """Folder of the local copies of sources that lie on other machines; a file in it is never fetched again."""
+
+    @model_validator(mode="after")
+    def _something_is_split(self) -> Self:
+        if self.split.command and all(source.lines == "sentences" for source in self.source):
+            raise ValueError('split.command splits nothing where every source has lines = "sentences": leave it out')
+        return self
 
     @field_validator("source", mode="before")
     @classmethod

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.errors import DataError
-from bertwright.core.files import sha256
+from bertwright.core.files import sha256, sha256_of
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
 from bertwright.corpus.ngrams import Hashes, runs, words
@@ -115,9 +115,11 @@ def report(test: Mapping[str, Iterable[Sentence]], found: Hashes) -> dict[str, d
 
 
 def text_hash(path: Path) -> str:
-    """The SHA-256 of a file of evaluation texts; `DataError` where it cannot be read."""
+    """What a file of evaluation texts says, as a hash; `DataError` where it cannot be read to its end."""
     try:
-        return sha256(path)
+        for _ in read_lines(path):
+            pass
+        return sha256_of([path.suffix == ".jsonl", sha256(path)])
     except OSError as error:
         raise DataError(
             f"cannot read {path}: {error.strerror or error}. corpus.contamination must name files you may read."

@@ -40,7 +40,8 @@ def gather_definitions(files: Sequence[File], language: str, number: int, folder
     if not path.is_file():
         bodies: dict[str, str] = {}
         for found in executor.map(find_definitions, _searches(files, language, number), "corpus"):
-            bodies = found | bodies
+            for key, body in found.items():
+                bodies.setdefault(key, body)
         write_json(path, dict(sorted(bodies.items())))
     return path
 

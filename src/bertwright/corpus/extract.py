@@ -44,8 +44,8 @@ def extract(job: Job) -> tuple[int, int]:
 
 def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
-    ruled = _ruled(articles(job, counts, state), ParagraphRules(job.config.filter), counts)
-    for article, split in _split(ruled, _splitter(job)):
+    found, rules = articles(job, counts, state), ParagraphRules(job.config.filter)
+    for article, split in _split(_ruled(found, rules, counts) if rules.active else found, _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
         counts["documents"] += 1
@@ -60,7 +60,7 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
 
 
 def _ruled(found: Iterable[Article], rules: ParagraphRules, counts: Counter[str]) -> Iterator[Article]:
-    """The articles without the paragraphs, and the parts of them, that the rules remove; their headings stay."""
+    """The articles with the paragraphs as the rules leave them: a removed one is empty."""
     for article in found:
         yield replace(article, paragraphs=[replace(p, text=rules.apply(p.text, counts)) for p in article.paragraphs])
 
@@ -90,14 +90,20 @@ def _batches(found: Iterable[Article]) -> Iterator[list[Article]]:
 def _sentences(
     found: list[Paragraph], split: Iterator[list[str]]
 ) -> tuple[list[str], list[tuple[int, str]], list[int]]:
-    """The sentences; (index, title) where one follows a heading; the indices of those that begin a paragraph."""
+    """The sentences; (index, title) where one follows a heading; the indices of those that begin a paragraph.
+
+    A heading goes where every paragraph of its section is empty.
+    """
     sentences: list[str] = []
     headings: list[tuple[int, str]] = []
     starts: list[int] = []
+    heading = None
     for paragraph in found:
-        if paragraph.heading:
-            headings.append((len(sentences), paragraph.heading))
+        heading = paragraph.heading or heading
         if new := next(split):
+            if heading:
+                headings.append((len(sentences), heading))
+                heading = None
             starts.append(len(sentences))
             sentences += new
     return sentences, headings, starts

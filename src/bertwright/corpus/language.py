@@ -1,7 +1,8 @@
 """Which language a text is in: CLD2 first, py3langid where CLD2 is in doubt or does not know the language.
 
 CLD2 reads whole documents at 10 MB/s; py3langid (Barbaresi's langid.py, Lui & Baldwin 2012) knows more languages but
-takes milliseconds a document, half a second to load and 75 MB, so it is loaded when it is first needed.
+takes milliseconds a document, half a second to load and 75 MB, so it is loaded when it is first needed. A document that
+CLD2 takes for a wanted language needs no second opinion, nor one a third of which is, where CLD2 doubts the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _CODES = {
 _NEIGHBOURS = {"arz": ("ar",), "ary": ("ar",)}
 _SURE = 60
 """Percent of the text from which CLD2's first language is believed."""
-_ENOUGH = 4000
+_ENOUGH = 33
+"""Percent of the text from which a wanted language is, where the first one is in doubt."""
+_READ = 4000
 """Characters py3langid is given."""
 
 
@@ -39,16 +42,19 @@ class Identifier:
     def language(self, text: str) -> str:
         """The language of the text: a wanted code, what the identifier calls another, or "" where none is known.
 
-        Nothing is known of a text where neither identifier knows every wanted language. A text is in a wanted language
-        if CLD2 or, where that is in doubt, py3langid says so.
+        Nothing is known of a text where neither identifier knows every wanted language.
         """
         found = ""
         if self._cld2:
-            found, sure = detect(text)
-            if sure or found in self._wiki:
+            shares, reliable = detect(text)
+            found, share = shares[0]
+            if found in self._wiki or (reliable and share >= _SURE):
                 return self._wiki.get(found, found)
+            for code, share in shares[1:]:
+                if code in self._wiki and share >= _ENOUGH:
+                    return self._wiki[code]
         if self._known(_langid().labels):
-            found = _langid().classify(text[:_ENOUGH])[0]
+            found = _langid().classify(text[:_READ])[0]
         return self._wiki.get(found, found)
 
     def wants(self, language: str) -> bool:
@@ -59,14 +65,13 @@ class Identifier:
         return all(not set(names).isdisjoint(codes) for names in self._names)
 
 
-def detect(text: str) -> tuple[str, bool]:
-    """(CLD2's code of the language most of the text is in, "un" where it cannot tell; whether that is beyond doubt)."""
+def detect(text: str) -> tuple[list[tuple[str, int]], bool]:
+    """CLD2's codes of the three main languages ("un": none) with their percent of the text; whether it is sure."""
     try:
-        found = pycld2.detect(text)
+        reliable, _, found = pycld2.detect(text)
     except pycld2.error:  # noncharacters and the like: valid UTF-8, which CLD2 refuses all the same
-        found = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
-    reliable, _, ((_, code, percent, _), *_) = found
-    return str(code), bool(reliable) and percent >= _SURE
+        reliable, _, found = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
+    return [(code, share) for _, code, share, _ in found], bool(reliable)
 
 
 @cache

@@ -19,10 +19,13 @@ _BOILERPLATE = (
 )
 _LOCAL = r"[\w.%+-]"
 _EMAIL = re.compile(rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}[^\W\d_]{{2,24}}(?![\w-])")
-_DIGITS = re.compile(r"(?<![\w.,+(–-])(?:\+|\(\+?)?\d(?:[ \u00a0]?[(./–-]?[ \u00a0)]?\d){6,14}(?![\w–-])")
+_BETWEEN = r"(?:[ \u00a0]?[()./–-]{1,2}[ \u00a0]?|[ \u00a0])?"
+_DIGITS = re.compile(rf"(?<![\w.,+(–-])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,14}}(?![\w–-])")
 """Seven to fifteen digits in groups: a candidate for a telephone number."""
 _CALLED = re.compile(r"(?:\b(?:tel|phone|telefon\w*|fax|mobil\w*|call|handy)|\b(?:тел|моб|факс)|τηλ)\W{0,3}\Z", re.I)
-_AREA = re.compile(r"\(0?\d{2,4}\)\s?\d{2,4}[ -]?\d{3,4}\Z|0\d{1,4}[ /-]\d{2,4}[ -]?\d{2,4}(?:[ -]?\d{2,4})?\Z")
+_AREA = re.compile(
+    r"\((?:0[\d -]{1,5}|\d{2,3})\)\s?\d{2,4}[ -]?\d{3,4}\Z|0\d{1,4}[ /-]\d{2,4}[ -]?\d{2,4}(?:[ -]?\d{2,4})?\Z"
+)
 _AMERICAN = re.compile(r"(?:1[ -])?(?:\d{3}-\d{3}-|\(\d{3}\) ?\d{3}-|\d{3}\.\d{3}\.)\d{4}\Z")
 
 
@@ -37,6 +40,11 @@ class ParagraphRules:
             for name, rule, mask in (("email", config.emails, _mask_emails), ("phone", config.phones, _mask_phones))
             if rule != "keep"
         ]
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a rule to apply."""
+        return bool(self._unwanted or self._personal)
 
     def apply(self, paragraph: str, counts: Counter[str]) -> str:
         """The paragraph as the rules leave it, "" where they remove it.
@@ -75,6 +83,6 @@ def _is_phone(number: str, before: str) -> bool:
     digits = sum(map(str.isdigit, number))
     if _CALLED.search(before):
         return True
-    if number.startswith(("+", "(+", "00")):
+    if number.startswith(("+", "(+")) or (number.startswith("00") and not number.isdigit()):  # an ISBN may begin so
         return digits >= 9
     return bool(_AMERICAN.match(number) or (digits >= 9 and _AREA.match(number)))

@@ -22,6 +22,7 @@ from bertwright.corpus.sources.formats import pieces
 from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.source import Source
 from bertwright.corpus.sources.wiki import read_header
+from bertwright.corpus.wikitext.templates import Table
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,14 @@ class Parts:
 
 
 def make_parts(
-    config: CorpusConfig, source: Source, number: int, folder: Path, log: Log, executor: Executor, share: Share
+    config: CorpusConfig,
+    source: Source,
+    number: int,
+    table: Table | None,
+    folder: Path,
+    log: Log,
+    executor: Executor,
+    share: Share,
 ) -> list[Path]:
     """Extract the pieces of the source that are this rank's into `folder`; parts that are there already stay.
 
@@ -48,7 +56,7 @@ def make_parts(
     if not names or not all(path.is_file() for path in mine):
         log.say(f"corpus: reading {source}")
         _note_language(config, _header(source.files[0]), log)
-        names = _extract(config, source, number, folder, log, executor, share)
+        names = _extract(config, source, number, table, folder, log, executor, share)
         write_json(listed, names)
     return [folder / name for name in names]
 
@@ -88,7 +96,14 @@ def _header(file: File) -> Header:
 
 
 def _extract(
-    config: CorpusConfig, source: Source, number: int, folder: Path, log: Log, executor: Executor, share: Share
+    config: CorpusConfig,
+    source: Source,
+    number: int,
+    table: Table | None,
+    folder: Path,
+    log: Log,
+    executor: Executor,
+    share: Share,
 ) -> list[str]:
     """Run the task list of one source; returns the names of all its parts in order."""
     names: list[str] = []
@@ -103,7 +118,7 @@ def _extract(
             for piece in pieces(file, source.config, number, len(names), folder, share):
                 names.append(piece.name)
                 if share.owns(number + piece.index):
-                    yield Job(piece, file, header, config, source.config, folder, definitions)
+                    yield Job(piece, file, header, config, source.config, folder, definitions, table)
 
     def progress(step: tuple[int, int]) -> None:
         nonlocal done, documents

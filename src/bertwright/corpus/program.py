@@ -5,8 +5,9 @@ paragraph a line and a blank line after each, until the input ends; it writes on
 and exits with 0. Blank lines and spaces in the answer do not matter (so a tokeniser's output serves as well), for only
 the ends of sentences are taken from it: its characters are counted off against the paragraphs, whose own text is kept.
 Where the answer has other characters than the question nothing can be counted and the run ends, except that U+FFFD
-may stand for any one character (quntoken writes it for those it does not know). No sentence may cross two paragraphs,
-and how one is split must not depend on its neighbours: the corpus would depend on the batches.
+may stand for any one character (quntoken writes it for those it does not know). A paragraph ends a sentence, whatever
+the program says (quntoken goes on after a quotation). How one is split must not depend on its neighbours, else the
+corpus depends on the batches.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from bertwright.core.errors import DataError
@@ -26,21 +28,26 @@ _UNKNOWN = "\ufffd"
 def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[list[str]]:
     """The sentences of each paragraph: none empty, single spaces, no newline. Raises `DataError` where that fails."""
     paragraphs = [" ".join(paragraph.split()) for paragraph in paragraphs]
+    if not any(paragraphs):
+        return [[] for _ in paragraphs]
     answer = _answer(config, "".join(f"{paragraph}\n\n" for paragraph in paragraphs))
-    found = (compact for line in answer.split("\n") if (compact := "".join(line.split())))
+    found = deque(compact for line in answer.split("\n") if (compact := "".join(line.split())))
     sentences = [list(_cut(config.command, paragraph, found)) for paragraph in paragraphs]
-    if more := next(found, ""):
-        raise _differs(config.command, "nothing more", more)
+    if found:
+        raise _differs(config.command, "", found[0])
     return sentences
 
 
-def _cut(command: Sequence[str], paragraph: str, found: Iterator[str]) -> Iterator[str]:
-    """The paragraph cut where the answered sentences end, which come without spaces."""
+def _cut(command: Sequence[str], paragraph: str, found: deque[str]) -> Iterator[str]:
+    """The paragraph cut where the answered sentences end, which come without spaces and are taken from `found`."""
     places = [i for i, character in enumerate(paragraph) if character != " "]
     done = start = 0
     while done < len(places):
-        sentence = next(found, "")
+        sentence = found.popleft() if found else ""
         wanted = "".join(paragraph[i] for i in places[done : done + len(sentence)])
+        if rest := sentence[len(wanted) :]:
+            found.appendleft(rest)
+            sentence = sentence[: len(wanted)]
         if not sentence or not _same(wanted, sentence):
             raise _differs(command, paragraph[places[done] :], sentence)
         done += len(sentence)
@@ -112,7 +119,7 @@ def _differs(command: Sequence[str], wanted: str, found: str) -> DataError:
     )
     around = slice(max(0, place - 20), place + 20)
     return DataError(
-        f"corpus.split.command: {command[0]!r} wrote {found[around] or 'nothing'!r} for {compact[around]!r} (spaces left "
-        f"out). A splitter must not change the text (here from character {place + 1} of a sentence) nor join paragraphs: "
-        "choose its output of one sentence a line, or wrap it in a script that repairs it."
+        f"corpus.split.command: {command[0]!r} wrote {found[around] or 'nothing'!r} "
+        f"for {compact[around] or 'nothing'!r} (spaces left out; character {place + 1} of a sentence). "
+        "A splitter must not change the text: choose its output of one sentence a line, or wrap it in a script."
     )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections import Counter
+from functools import partial
+from operator import call
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
-from bertwright.core.files import make_folder, sha256
+from bertwright.core.files import make_folder
+from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
-from bertwright.core.servers import shown
+from bertwright.core.servers import masked
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.alphabet import shortest_word
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.contamination import check_files, text_hash
+from bertwright.corpus.dedup.drawn import DrawPart, draw_part
 from bertwright.corpus.dedup.find import find_repetitions
 from bertwright.corpus.dropped import FOLDER as DROPPED
 from bertwright.corpus.dropped import gather_dropped
@@ -26,10 +31,11 @@ from bertwright.corpus.parts import Parts, gather, make_parts
 from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
-from bertwright.corpus.wikitext.templates import templates_of
+from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
 
 VERSION = 3
 _PARTS = ".parts"
+_LIBRARIES = ("pycld2", "py3langid", "rensa", "sentencex")
 
 
 def run(
@@ -44,26 +50,30 @@ def run(
     Task lists are done by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
     the whole and another process completes the stage.
     """
-    sources = _opened(config, log)
+    sources, table = _opened(config, log), _table(config)
+
+    drafts: list[Path] = []
 
     def make(draft: Path) -> dict[str, Any]:
-        try:
-            return _make(config, sources, draft, log, pool, share)
-        except SourceError:
-            if share.world == 1:  # the draft may be of use to other ranks
-                shutil.rmtree(draft)
-            raise
+        drafts.append(draft)
+        used = libraries(draft, _LIBRARIES, log)
+        return {**_make(config, sources, table, draft, log, pool, share), "libraries": used}
 
-    with executor or Pool(config.workers) as pool:
-        return build(out, _identity(config, sources), log, make)
+    try:
+        with executor or Pool(config.workers) as pool:
+            return build(out, _identity(config, sources, table), log, make)
+    except SourceError:  # by now no task is running
+        for draft in drafts if share.world == 1 else []:  # else it may be of use to other ranks
+            shutil.rmtree(draft, ignore_errors=True)
+        raise
 
 
-def identity(config: CorpusConfig, log: Log = SILENT) -> Identity:
-    """What the corpus is a function of; reads a sample of each source, and copies first what has no local copy yet.
+def identity(config: CorpusConfig) -> Identity:
+    """What the corpus is a function of; reads a sample of each source, and asks nothing of the network.
 
-    Raises `DataError` where a source cannot be used.
+    Raises `DataError` where a source cannot be used, or lies on another machine and was not copied yet.
     """
-    return _identity(config, _opened(config, log))
+    return _identity(config, _opened(config, SILENT, copying=False), _table(config))
 
 
 def settings(config: CorpusConfig) -> dict[str, Any]:
@@ -74,25 +84,35 @@ def settings(config: CorpusConfig) -> dict[str, Any]:
     return {"corpus": found}
 
 
-def _opened(config: CorpusConfig, log: Log) -> list[Source]:
-    return [open_source(source, config.downloads, log) for source in config.source]
+def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
+    return [open_source(source, config.downloads, log, copying=copying) for source in config.source]
 
 
-def _identity(config: CorpusConfig, sources: list[Source]) -> Identity:
+def _table(config: CorpusConfig) -> Table | None:
+    return read_table(config.wikitext.templates) if config.wikitext.templates else None
+
+
+def _identity(config: CorpusConfig, sources: list[Source], table: Table | None) -> Identity:
     inputs = {f"source {i + 1}": source.sampled_hash for i, source in enumerate(sources)}
     inputs |= {f"contamination {i + 1}": text_hash(path) for i, path in enumerate(config.contamination)}
-    if table := config.wikitext.templates:
+    if table:
         templates_of(config.language, table)  # a table with a fault is refused before anything is made
-        inputs["templates"] = sha256(table)
+        inputs["templates"] = hashlib.sha256(table.text.encode()).hexdigest()
     return Identity("corpus", VERSION, settings(config), inputs)
 
 
 def _make(
-    config: CorpusConfig, sources: list[Source], draft: Path, log: Log, executor: Executor, share: Share
+    config: CorpusConfig,
+    sources: list[Source],
+    table: Table | None,
+    draft: Path,
+    log: Log,
+    executor: Executor,
+    share: Share,
 ) -> dict[str, Any]:
     """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
-    found = [make_parts(config, source, n, folder, log, executor, share) for n, source in enumerate(sources)]
+    found = [make_parts(config, source, n, table, folder, log, executor, share) for n, source in enumerate(sources)]
     share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
     for leftover in draft.rglob(".*.tmp"):  # of a killed run
         leftover.unlink(missing_ok=True)
@@ -102,9 +122,10 @@ def _make(
     if not counts["kept"]:
         raise _nothing_kept(counts, config)
     laid = plan(parts, config.shard_bytes, config.shards, shards)
-    executor.map(write_shard, laid, "corpus")
-    if config.filter.keep_dropped:
-        gather_dropped(parts, draft / DROPPED, set_aside)
+    last = [partial(write_shard, shard) for shard in laid]
+    if config.filter.keep_dropped:  # one long task, so it is begun first
+        last.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
+    executor.map(call, last, "corpus")
     texts = [shard.files[0] for shard in laid]
     leaks = check_files(config.contamination, texts, folder, executor, spaced=_spaced(config))
     return {**counts, "shards": len(laid), "contamination": leaks}
@@ -118,13 +139,12 @@ def _spaced(config: CorpusConfig) -> bool:
 def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
     """Decide what becomes of each document; returns the parts of all sources."""
     parts = tuple(path for each in made for path in each.paths)
+    weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
+    lots = (DrawPart(part, weight, config.seed) for part, weight in zip(parts, weights, strict=True))
+    executor.map(draw_part, lots, "corpus")
     repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=_spaced(config))
     fewest = config.filter.min_sentences if config.filter.enabled else 1
-    weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
-    tasks = (
-        SettlePart(part, number, repeated, fewest, weight, config.seed)
-        for number, (part, weight) in enumerate(zip(parts, weights, strict=True))
-    )
+    tasks = (SettlePart(part, number, repeated, fewest) for number, part in enumerate(parts))
     executor.map(settle_part, tasks, "corpus")
     return parts
 
@@ -157,7 +177,7 @@ def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
     dropped = counts["dropped"]
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
     remedy = REASONS[next(iter(dropped), "empty")].remedy
-    named = ", ".join(shown(source.path) for source in config.source)
+    named = ", ".join(masked(source.path) for source in config.source)
     return SourceError(
         f"no document is left of {counts['documents']:,} in {named} ({counts['pages']:,} pages, "
         f"{counts['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely {remedy}."

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bertwright.core.rng import key, uniform
+from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import FATES, Fate, of_kept_documents
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.dropped import dropped_line
@@ -42,9 +41,6 @@ class SettlePart:
     """Repeated paragraphs."""
     min_sentences: int
     """Fewest sentences of a document that lost paragraphs."""
-    weight: float
-    """Of its source."""
-    seed: int
 
 
 def settle_part(task: SettlePart) -> None:
@@ -65,10 +61,7 @@ def settle_part(task: SettlePart) -> None:
     lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
     fates = np.load(task.part.with_suffix(FATES))
     fates[lost & (rows["sentences"] < max(1, task.min_sentences))] = Fate.EMPTIED
-    rows["copies"] = _copies(documents["high"], task.weight, task.seed)
-    fates[(fates == Fate.KEPT) & (rows["copies"] == 0)] = Fate.NOT_DRAWN
-    rows["fate"] = fates
-    rows["copies"][fates != Fate.KEPT] = 0
+    rows["fate"], rows["copies"] = fates, copies(task.part) * (fates == Fate.KEPT)
     write_array(kept, left)
     write_array(settled, rows)
 
@@ -98,9 +91,3 @@ def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
     facts = unpacked(part.with_suffix(FACTS)).splitlines()
     for row in np.flatnonzero(fates).tolist():
         yield row, dropped_line(Fate(fates[row]).name.lower(), json.loads(facts[row]), texts[row])
-
-
-def _copies(hashes: NDArray[np.uint64], weight: float, seed: int) -> NDArray[np.int64]:
-    """The whole part of the weight, and one more with the probability of the rest, by the hash of the text."""
-    whole, rest = divmod(weight, 1)
-    return int(whole) + (uniform(key("weight of the source", seed), hashes) < rest).astype(np.int64)

@@ -17,6 +17,7 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_json, write_json
+from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
@@ -24,8 +25,7 @@ from bertwright.corpus.text import shard_names
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.join import join
 from bertwright.examples.leak import heldout_contamination
-from bertwright.examples.shard import ShardTask, prepare_shard
-from bertwright.vocab.tokenizer import load_tokenizer
+from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
 
 VERSION = 3
 FEW_HELDOUT = 20
@@ -74,11 +74,12 @@ def _make(
     share: Share,
 ) -> dict[str, Any]:
     names = shard_names(corpus)
+    used = libraries(draft, ("tokenizers",), log)
     parts = make_folder(draft / ".parts")
     vocabulary = _vocabulary(vocab)
     write_json(draft / "vocabulary.json", vocabulary)
-    shared = (corpus, vocab, parts, config, sets, vocabulary["size"])
-    tasks = [ShardTask(name, number, *shared) for number, name in enumerate(names)]
+    shared = (vocab, parts, config, sets, vocabulary["size"])
+    tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
     mine = [task for task in tasks if share.owns(task.number)]
     done = 0
 
@@ -95,12 +96,18 @@ def _make(
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
         log.say(f"examples: scores on {heldout} held-out documents will be rough; a larger examples.heldout helps")
-    leaked = heldout_contamination(draft / "store", load_tokenizer(vocab).vocabulary)
-    return {"vocabulary": vocabulary["hash"], "shards": len(names), **counts, "heldout_contamination": leaked}
+    leaked = heldout_contamination(draft / "store", tokenizer_of(vocab).vocabulary)
+    return {
+        "vocabulary": vocabulary["hash"],
+        "shards": len(names),
+        **counts,
+        "heldout_contamination": leaked,
+        "libraries": used,
+    }
 
 
 def _vocabulary(vocab: Artifact) -> dict[str, Any]:
-    tokenizer = load_tokenizer(vocab)
+    tokenizer = tokenizer_of(vocab)
     entries = tokenizer.vocabulary
     ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
     unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]

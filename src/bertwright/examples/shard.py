@@ -39,6 +39,7 @@ class ShardTask:
     name: str
     number: int
     corpus: Artifact
+    """As `of_one_shard` leaves it."""
     vocab: Artifact
     parts: Path
     config: ExamplesConfig
@@ -49,6 +50,11 @@ class ShardTask:
     def facts(self) -> Path:
         """The file that is written last; it says what the parts hold: `{split: {counts, rows by set}}`."""
         return self.parts / f"{self.number:05}.json"
+
+
+def of_one_shard(corpus: Artifact, name: str) -> Artifact:
+    """`corpus` with what its manifest says of one shard: the tasks of a large corpus would weigh gigabytes with all."""
+    return Artifact(corpus.path, {"stage": corpus.manifest["stage"], "files": {name: corpus.manifest["files"][name]}})
 
 
 def prepare_shard(task: ShardTask) -> None:
@@ -62,7 +68,7 @@ def prepare_shard(task: ShardTask) -> None:
 
 
 def _tokenised(task: ShardTask) -> Documents:
-    tokenizer = _tokenizer(task.vocab.path, task.vocab.fingerprint)
+    tokenizer = tokenizer_of(task.vocab)
     dtype = token_dtype(task.vocabulary_size)
     flat, lengths, counts, hashes = [np.zeros(0, dtype)], [np.zeros(0, np.int64)], list[int](), list[int]()
     documents = read_documents(task.corpus, task.name)
@@ -109,7 +115,12 @@ def _batches(documents: Iterator[list[str]], size: int) -> Iterator[list[list[st
         yield batch
 
 
+def tokenizer_of(vocab: Artifact) -> Tokenizer:
+    """The tokenizer of a vocabulary, kept between the tasks of a process: its word cache is the speed."""
+    return _tokenizer(vocab.path, vocab.fingerprint)
+
+
 @lru_cache(maxsize=1)
 def _tokenizer(vocab: Path, fingerprint: str) -> Tokenizer:
-    """Kept between the tasks of a worker: its word cache is the speed. A folder may hold another vocabulary later."""
+    """A folder may hold another vocabulary later, of another fingerprint."""
     return load_tokenizer(open_artifact(vocab, "vocab"))

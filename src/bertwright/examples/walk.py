@@ -49,4 +49,4 @@ def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArr
     number = np.concatenate([walkers for walkers, _ in found])
     order = np.argsort(number, kind="stable")
     cuts = np.searchsorted(number[order], stretches * np.arange(1, passes))
-    return np.split(np.concatenate([made for _, made in found])[order], cuts)
+    return np.split(np.concatenate([made for _, made in found], dtype=ROW)[order], cuts)

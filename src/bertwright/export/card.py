@@ -88,15 +88,26 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
 def _sources(corpus: Artifact) -> str:
     lines = []
     for source in corpus.counts["sources"]:
-        named = source["name"] or "plain text"
         where = f" ({source['base']})" if source["base"] else ""
-        lines.append(f"- {named}{where}: licence {source['licence']}")
+        size = f"{source['kept']:,} documents, {source['words']:,} words"
+        lines.append(f"- {source['name']}{where}: {size}, licence {source['licence']}")
     counts = corpus.counts
     return (
         f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:\n\n"
         + "\n".join(lines)
+        + _evaluation_texts(counts["contamination"])
         + "\n\nThe texts were written by the contributors of these sources, who are to be credited as the licence asks."
         " This card grants no licence for the model; whoever publishes it chooses one that respects the above."
+    )
+
+
+def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
+    """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
+    return "".join(
+        f"\n\nOf the evaluation text {Path(name).name}, {found['found']:,} of {found['sentences']:,} sentences of 13 "
+        f"words or more stand in part in the training text, and {found['short_found']:,} of {found['short']:,} shorter "
+        "ones."
+        for name, found in texts.items()
     )
 
 

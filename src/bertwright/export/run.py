@@ -20,7 +20,7 @@ from bertwright.model.saved import load_model
 from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 2
+VERSION = 3
 
 
 def run(

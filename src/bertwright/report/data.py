@@ -1,4 +1,4 @@
-"""The sections of data: what became of the documents, the vocabulary, and the examples."""
+"""The sections of data: the vocabulary and the examples."""
 
 from __future__ import annotations
 
@@ -7,68 +7,7 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import bar, definitions, large, number, percent, table
-
-
-def corpus(facts: Facts) -> str:
-    """The way from pages to kept documents, with the reasons for which documents were dropped."""
-    counts = facts.counts("corpus")
-    total = max(counts["pages"], counts["documents"], 1)
-    rows = [
-        ("kept" if kept else "lost", name, count, count / total)
-        for name, count, kept in _steps(counts)
-        if count or kept
-    ]
-    shown = [
-        (f'<span class="{kind}">{escape(name)}</span>', f"{count:,}", f"{bar(share)}<small>{percent(share)}</small>")
-        for kind, name, count, share in rows
-    ]
-    facts_of_text = [
-        ("sentences", number(counts["sentences"])),
-        ("words", number(counts["words"])),
-        ("text", f"{counts['text_bytes'] / 1e6:,.1f} MB"),
-        ("source", f"{counts['source_bytes'] / 1e6:,.1f} MB"),
-    ]
-    return (
-        "<p>From the pages of the source to the documents that were kept; indented lines are what was left out.</p>"
-        + table(("step", "count", "share"), shown, "funnel")
-        + definitions(facts_of_text)
-        + _sources(counts["sources"])
-    )
-
-
-def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
-    dropped = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
-    pages = [
-        ("pages", counts["pages"], True),
-        ("redirects", counts["redirects"], False),
-        ("other namespaces", counts["other_namespaces"], False),
-        ("disambiguation pages", counts["disambiguations"], False),
-    ]
-    return [
-        *(pages if counts["pages"] else []),
-        ("documents", counts["documents"], True),
-        *((f"{counts['reasons'][name]} ({name})", count, False) for name, count in dropped),
-        ("same text as an earlier one", counts["duplicates"], False),
-        ("kept documents", counts["kept"], True),
-    ]
-
-
-def _sources(sources: list[Mapping[str, Any]]) -> str:
-    rows = [
-        (
-            escape(source["name"] or "plain text"),
-            escape(source["base"] or "–"),
-            escape(source["licence"]),
-            escape(_cut(source["cut"])),
-        )
-        for source in sources
-    ]
-    return table(("source", "address", "licence", "whole"), rows)
-
-
-def _cut(cut: Mapping[str, Any] | None) -> str:
-    return "yes" if cut is None else f"no, it ends early; {cut['lost_bytes']:,} bytes of a cut page left out"
+from bertwright.report.words import definitions, large, number, percent, table
 
 
 def vocabulary(facts: Facts) -> str:
@@ -85,7 +24,34 @@ def vocabulary(facts: Facts) -> str:
         ("case", case),
         ("accents", accents),
     ]
-    return f"<p>WordPiece, measured on {counts['sample_words']:,} words of the corpus.</p>" + definitions(rows)
+    return (
+        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words from the beginning "
+        "of every shard.</p>" + definitions(rows) + _scripts(counts["scripts"])
+    )
+
+
+def _origin(trained: Mapping[str, Any]) -> str:
+    if not trained:
+        return "WordPiece, from a given file."
+    part = "all" if trained["share"] == 1 else percent(trained["share"])
+    return f"WordPiece, learnt from {trained['documents']:,} documents, {part} of the corpus."
+
+
+def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            escape(name),
+            number(row["words"]),
+            number(row["fertility"]),
+            f"{row['unknown_rate'] * 100:.3f}\u00a0%",
+            percent(row["single_character_rate"]),
+            number(row["entries"]),
+            number(row["unused"]),
+        )
+        for name, row in scripts.items()
+    ]
+    head = ("script", "words", "tokens per word", "unknown", "tokens of one character", "entries", "not met")
+    return table(head, rows)
 
 
 def examples(facts: Facts) -> str:
@@ -104,4 +70,10 @@ def examples(facts: Facts) -> str:
         (f"sequences of set {name}", f"{large(sum(per_pass))} in {len(per_pass)} passes")
         for name, per_pass in counts["train"]["rows"].items()
     ]
-    return table(("part", "documents", "sentences", "tokens"), rows) + definitions(plans)
+    leak = counts["heldout_contamination"]
+    return (
+        table(("part", "documents", "sentences", "tokens"), rows)
+        + definitions(plans)
+        + f"<p>Of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} "
+        f"({percent(leak['share'])}) have 13 words in a row that stand in the training text too.</p>"
+    )

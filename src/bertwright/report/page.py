@@ -8,8 +8,9 @@ from importlib.resources import files
 from typing import Any
 
 from bertwright.report.chart import figure
+from bertwright.report.corpus import corpus
 from bertwright.report.curves import curves
-from bertwright.report.data import corpus, examples, vocabulary
+from bertwright.report.data import examples, vocabulary
 from bertwright.report.facts import Facts
 from bertwright.report.making import machine, model, stages
 from bertwright.report.scores import headline, predictions

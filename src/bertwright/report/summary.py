@@ -9,7 +9,7 @@ from bertwright.core.config import what
 from bertwright.report.config import ReportConfig
 from bertwright.report.facts import Facts
 
-VERSION = 1
+VERSION = 2
 """Of the report: raised when the same artifacts give another page or other numbers."""
 SCORES = (
     "mlm_loss",

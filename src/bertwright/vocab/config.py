@@ -10,6 +10,10 @@ from pydantic import Field, model_validator
 from bertwright.core.config import Section
 
 DEFAULT_SIZE = 30_000
+_SPECIAL = 5
+"""Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK]."""
+_OF_TRAINING = ("trainer", "alphabet", "unused", "sample_bytes", "seed")
+"""The settings that say how a vocabulary is trained."""
 
 
 class WordPieceConfig(Section):
@@ -51,7 +55,8 @@ class VocabConfig(Section):
     SentencePiece it asks for size - unused - 1 pieces: 32,101 with 100 unused is the 32,000 of sent2wordpiece."""
 
     file: Path | None = None
-    """A finished vocab.txt (UTF-8, one entry a line) to use instead of training one."""
+    """A finished vocab.txt (UTF-8, one entry a line) to use instead of training one. Beside it the settings that say
+    how one is trained are refused."""
 
     lower_case: bool = False
     """Lower-case the text. Says nothing about accents."""
@@ -86,7 +91,18 @@ class VocabConfig(Section):
         return {**values, "size": None}
 
     @model_validator(mode="after")
-    def _size_is_known(self) -> VocabConfig:
-        if self.size is None and self.file is None:
+    def _is_trained_or_given(self) -> VocabConfig:
+        if self.file is not None:
+            fields = type(self).model_fields
+            if set_too := [f"vocab.{name}" for name in _OF_TRAINING if getattr(self, name) != fields[name].default]:
+                raise ValueError(
+                    f"vocab.file is finished, nothing is trained: leave out {', '.join(set_too)} (or vocab.file)"
+                )
+        elif self.size is None:
             raise ValueError("vocab.size is missing: give the number of entries to train, or a finished vocab.file")
+        elif self.size <= self.unused + _SPECIAL:
+            raise ValueError(
+                f"vocab.unused={self.unused} leaves no room in vocab.size={self.size}, where {_SPECIAL} entries are "
+                "special: raise vocab.size or lower vocab.unused"
+            )
         return self

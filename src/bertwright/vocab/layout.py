@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+
+import numpy as np
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
@@ -35,11 +36,12 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
 
 def common_characters(words: Mapping[str, int], limit: int) -> list[str]:
     """The `limit` commonest characters of counted words, by code point; ties go to the lower code point."""
-    counts: Counter[str] = Counter()
-    for word, occurrences in words.items():
-        for character in word:
-            counts[character] += occurrences
-    return sorted(sorted(counts, key=lambda c: (-counts[c], c))[:limit])
+    characters = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
+    occurrences, lengths = (np.fromiter(of_each, np.int64, len(words)) for of_each in (words.values(), map(len, words)))
+    counts = np.bincount(characters, np.repeat(occurrences, lengths))
+    present = np.flatnonzero(counts)
+    commonest = present[np.argsort(-counts[present], kind="stable")[:limit]]
+    return [chr(character) for character in np.sort(commonest)]
 
 
 def _stands_alone(character: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,13 @@ def script(word: str) -> str:
     """The script of the first letter by its Unicode name, as "Latin"; without letters "digits" or "other marks"."""
     letter = next(filter(str.isalpha, word), "")
     if letter:
-        return unicodedata.name(letter, "unnamed").split()[0].split("-")[0].capitalize()
+        return _script_of_letter(letter)
     return "digits" if any(map(str.isdigit, word)) else "other marks"
+
+
+@cache
+def _script_of_letter(letter: str) -> str:
+    return unicodedata.name(letter, "unnamed").split()[0].split("-")[0].capitalize()
 
 
 def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,7 @@ class WordSplitter:
         """For each of `words`, which hold no space, the words that BERT makes of it, with one space or more between."""
         text = " ".join(words)
         spaced = text.translate(self._characters)
-        lines = spaced.split("\n")
+        lines = spaced.split("\n") if words else []
         if _ASK in spaced or not is_normalized("NFC", text):
             for i, word in enumerate(words):
                 if _ASK in lines[i] or not is_normalized("NFC", word):
@@ -48,11 +48,14 @@ class WordSplitter:
 
 
 def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """How often each of BERT's words occurs."""
-    words: Counter[str] = Counter()
+    """How often each of BERT's words occurs; the words between spaces are counted first, and then split once each."""
+    spaced, words = Counter[str](), Counter[str]()
     sentences = iter(sentences)
     while batch := list(islice(sentences, _SENTENCES_AT_ONCE)):
-        words.update(splitter.words(" ".join(batch)))
+        spaced.update(" ".join(batch).split(" "))
+    for line, occurrences in zip(splitter.lines(list(spaced)), spaced.values(), strict=True):
+        for word in line.split():
+            words[word] = words.get(word, 0) + occurrences
     return words
 
 

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count, islice
 from pathlib import Path
-from unicodedata import is_normalized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,13 +111,12 @@ def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
 def _spaced(sentences: Sequence[str]) -> str:
     """The sentences as one text, the word `_END` after each, common punctuation marks a space apart from words.
 
-    BERT sets these marks apart anyway; doing it before the cache is asked saves it the words with a comma behind.
-    In text that is not NFC a mark may belong to the character it stands on.
+    BERT sets these marks apart anyway, and NFC makes no character of one of them and what stands beside it; doing it
+    before the cache is asked saves it the words with a comma behind.
     """
-    if any("\n" in sentence for sentence in sentences):
-        sentences = [sentence.replace("\n", " ") for sentence in sentences]
-    text = "".join(f"{sentence} {_END} " for sentence in sentences)
-    if is_normalized("NFC", text):
-        for mark, apart in _APART.items():
-            text = text.replace(mark, apart)
+    text = f" {_END} ".join([*sentences, ""])
+    if text.count(_END) > len(sentences):
+        return _spaced([sentence.replace(_END, " ") for sentence in sentences])
+    for mark, apart in _APART.items():
+        text = text.replace(mark, apart)
     return text

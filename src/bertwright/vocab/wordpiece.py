@@ -5,13 +5,17 @@ equally frequent pairs by those numbers, so two runs differ. Here all characters
 makes the result a function of the text.
 
 It gets counted words, each as often as it occurs, because it knows no counts: that is much less work for it than text.
+Words of one character, a third of all, are left out: they hold no pair. And it works without its threads: it merges
+tens of thousands of times, and sharing one merge between processors takes longer than making it.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import contextmanager
+from itertools import chain, islice, repeat
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -20,6 +24,8 @@ from bertwright.vocab.layout import first_entries
 from bertwright.vocab.normal import CONTINUATION, UNK
 
 _WORDS_AT_ONCE = 10_000
+_THREADS = "TOKENIZERS_PARALLELISM"
+"""The environment variable that the library looks at before each of its parallel loops."""
 
 
 def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counter[str]) -> list[str]:
@@ -34,12 +40,25 @@ def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counte
         vocab_size=config.size or 0, min_frequency=trainer.min_frequency, show_progress=False, special_tokens=first,
         initial_alphabet=alphabet, limit_alphabet=len(alphabet), continuing_subword_prefix=CONTINUATION,
     )  # fmt: skip
-    tokenizer.train_from_iterator(_texts(words), library)
+    with _without_threads():
+        tokenizer.train_from_iterator(_texts(words), library)
     ids = tokenizer.get_vocab()
     return sorted(ids, key=ids.__getitem__)
 
 
 def _texts(words: Counter[str]) -> Iterator[str]:
-    elements = words.elements()
+    elements = chain.from_iterable(repeat(word, times) for word, times in words.items() if len(word) > 1)
     while text := " ".join(islice(elements, _WORDS_AT_ONCE)):
         yield text
+
+
+@contextmanager
+def _without_threads() -> Iterator[None]:
+    before = os.environ.get(_THREADS)
+    os.environ[_THREADS] = "false"
+    try:
+        yield
+    finally:
+        del os.environ[_THREADS]
+        if before is not None:
+            os.environ[_THREADS] = before

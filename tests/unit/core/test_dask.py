@@ -28,6 +28,10 @@ def wait_in_the_first_process(folder: Path) -> int:
     return os.getpid()
 
 
+def own_process(_: int) -> int:
+    return os.getpid()
+
+
 def die(_: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -48,6 +52,15 @@ def test_what_a_killed_worker_was_doing_is_done_by_another(tmp_path: Path) -> No
         killer.join()
     assert survivor != killed[0]
     assert {int(path.name) for path in tmp_path.iterdir()} == {survivor, killed[0]}
+
+
+def test_a_worker_that_is_stopped_holds_nothing_up_once_the_scheduler_gives_it_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")
+    with cluster(1, 1) as address, Dask(address) as dask:
+        os.kill(dask.map(own_process, [0], "corpus")[0], signal.SIGSTOP)
+        assert dask.map(square, range(4), "corpus") == [0, 1, 4, 9]
 
 
 def test_a_task_that_no_worker_survives_is_an_error() -> None:

@@ -1,5 +1,8 @@
 """The lock of a run folder: held alone, or together."""
 
+import errno
+import fcntl
+import os
 import threading
 from pathlib import Path
 
@@ -36,13 +39,13 @@ def test_who_would_share_it_says_so_and_waits(tmp_path: Path) -> None:
     waiting.join()
 
 
-def test_the_last_of_several_can_have_it_alone(tmp_path: Path) -> None:
+def test_who_shared_it_can_have_it_alone(tmp_path: Path) -> None:
     with FolderLock(tmp_path, shared=True) as first, FolderLock(tmp_path, shared=True) as last:
         first.release()
-        assert not first.take_alone()
         last.release()
-        assert last.take_alone()
-        assert not first.take_alone()
+        last.take_alone()
+        with pytest.raises(ArtifactError, match="another process is working"):
+            FolderLock(tmp_path).__enter__()
     with FolderLock(tmp_path):
         pass
 
@@ -50,3 +53,15 @@ def test_the_last_of_several_can_have_it_alone(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot write"):
         FolderLock(tmp_path / "none").__enter__()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_file_system_without_locks_is_an_error(
+    shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(DataError, match=r"cannot lock .*/\.lock: No locks available\. .*--out DIR"):
+        FolderLock(tmp_path, shared).__enter__()

@@ -1,10 +1,12 @@
 """Which tasks are a rank's, and which rank completes the stage."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from bertwright.core.lock import FolderLock
+from bertwright.core.log import Silent
 from bertwright.core.ranks import WHOLE, OthersToFinish, Share
 
 
@@ -27,15 +29,35 @@ def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_mi
         for path in outputs:
             path.touch()
         Share(1, 2, late).complete("corpus", tmp_path, outputs)
-        with pytest.raises(OthersToFinish, match="another rank completes the stage"):
-            Share(0, 2, early).complete("corpus", tmp_path, outputs)
 
 
-def test_while_a_rank_is_at_work_another_leaves_the_rest_to_it(tmp_path: Path) -> None:
-    with FolderLock(tmp_path, shared=True) as done, FolderLock(tmp_path, shared=True) as working:
-        with pytest.raises(OthersToFinish, match="another rank completes"):
-            Share(0, 2, done).complete("corpus", tmp_path, [])
-        Share(1, 2, working).complete("corpus", tmp_path, [])
+@pytest.mark.parametrize("publishes", [False, True])
+def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: bool, tmp_path: Path) -> None:
+    waits, completed, left = threading.Event(), threading.Event(), threading.Event()
+    draft = tmp_path / "draft"
+    draft.mkdir()
+
+    class Heard(Silent):
+        def say(self, message: str) -> None:
+            waits.set()
+
+    def last() -> None:
+        with FolderLock(tmp_path, shared=True, log=Heard()) as lock:
+            try:
+                Share(1, 2, lock).complete("corpus", draft, [])
+                completed.set()
+            except OthersToFinish as rest:
+                assert str(rest) == "corpus: rank 1 of 2 is done; another rank has completed the stage."
+                left.set()
+
+    waiting = threading.Thread(target=last, daemon=True)
+    with FolderLock(tmp_path, shared=True):
+        waiting.start()
+        assert waits.wait(30) and not completed.is_set() and not left.is_set()
+        if publishes:
+            draft.rmdir()
+    assert (left if publishes else completed).wait(30)
+    waiting.join()
 
 
 def test_a_draft_that_was_published_meanwhile_is_not_made_again(tmp_path: Path) -> None:

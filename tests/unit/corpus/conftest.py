@@ -11,6 +11,7 @@ import pytest
 import zstandard
 from tests.conftest import SHARED
 
+from bertwright.corpus.dedup.drawn import DrawPart, draw_part
 from bertwright.corpus.part import PartWriter
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="hu">
@@ -125,9 +126,10 @@ def packagings(export: Callable[..., bytes], multistream: Callable[..., bytes]) 
 
 @pytest.fixture
 def write_part() -> Callable[..., Path]:
-    """`write_part(path, documents)`: a part whose documents are lists of paragraphs, which are lists of sentences."""
+    """`write_part(path, documents, weight, seed)`: a part whose documents are lists of paragraphs, which are lists of
+    sentences, and how often each is drawn."""
 
-    def write(path: Path, documents: Sequence[Sequence[Sequence[str]]]) -> Path:
+    def write(path: Path, documents: Sequence[Sequence[Sequence[str]]], weight: float = 1, seed: int = 1) -> Path:
         writer = PartWriter(path)
         for number, paragraphs in enumerate(documents):
             sentences = [sentence for paragraph in paragraphs for sentence in paragraph]
@@ -135,6 +137,7 @@ def write_part() -> Callable[..., Path]:
             headings = [(start, f"heading {i}") for i, start in enumerate(starts) if i % 2]
             writer.add(sentences, starts, {"id": number, "headings": headings})
         writer.finish()
+        draw_part(DrawPart(path, weight, seed))
         return path
 
     return write

@@ -75,7 +75,8 @@ def test_golden(tmp_path: Path) -> None:
     assert text == (GOLDEN / "bridges.txt").read_text(encoding="utf-8")
     facts = [json.dumps(line, ensure_ascii=False) for line in read_facts(artifact, name)]
     assert "\n".join(facts) + "\n" == (GOLDEN / "bridges.jsonl").read_text(encoding="utf-8")
-    assert dict(artifact.counts) == json.loads((GOLDEN / "bridges.counts.json").read_text(encoding="utf-8"))
+    counts = {key: value for key, value in artifact.counts.items() if key != "libraries"}
+    assert counts == json.loads((GOLDEN / "bridges.counts.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -147,8 +148,8 @@ def test_sources_have_weights_and_are_counted_apart(tmp_path: Path, export: Buil
     assert (counts["shards"], counts["copies"], counts["kept"]) == (3, len(found), 10 + len(found[20:]))
     first, second = counts["sources"]
     assert [first[key] for key in ("documents", "kept", "duplicates", "copies", "weight")] == [10, 10, 0, 20, 2]
-    assert [second[key] for key in ("documents", "duplicates", "weight")] == [10, 5, 0.5]
-    assert second["kept"] + second["not_drawn"] == 5 and 0 < second["not_drawn"] < 5
+    assert [second[key] for key in ("documents", "weight")] == [10, 0.5] and 0 < second["not_drawn"] < 10
+    assert second["kept"] + second["duplicates"] + second["not_drawn"] == 10 and 0 < second["duplicates"] <= 5
     assert all(first[key] + second[key] == counts[key] for key in ("sentences", "words", "text_bytes", "pages"))
 
 

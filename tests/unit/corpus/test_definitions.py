@@ -87,6 +87,32 @@ def test_templates_of_the_users_own_file(export: Callable[..., bytes], new_page:
     assert "A 7. híd 70 rőf hosszú." in found and "Szerintünk 7 láb széles, és nagyon nagy építmény." in found
 
 
+def test_a_table_that_was_edited_counts_at_once(
+    export: Callable[..., bytes], new_page: NewPage, tmp_path: Path
+) -> None:
+    (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
+    table = tmp_path / "mine.toml"
+    for unit in ("rőf", "láb"):
+        table.write_text(f'[hu]\n"hossz" = "{{1}} {unit}"\n', "utf-8")
+        found = built(tmp_path / "a.xml", tmp_path / "corpus", WikitextConfig(templates=table))
+        assert f"A 7. híd 70 {unit} hosszú." in found
+
+
+def test_the_table_counts_as_it_was_when_the_work_began(
+    export: Callable[..., bytes], new_page: NewPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
+    table = tmp_path / "mine.toml"
+    table.write_text('[hu]\n"hossz" = "{1} rőf"\n', "utf-8")
+
+    def edit(*_: object) -> None:
+        table.write_text('[hu]\n"hossz" = "{1} öl"\n', "utf-8")
+
+    monkeypatch.setattr("bertwright.corpus.parts._note_language", edit)
+    found = built(tmp_path / "a.xml", tmp_path / "corpus", WikitextConfig(templates=table))
+    assert "A 7. híd 70 rőf hosszú." in found
+
+
 def test_a_missing_table_is_an_error(export: Callable[..., bytes], new_page: NewPage, tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
     with pytest.raises(DataError, match=r"none\.toml"):

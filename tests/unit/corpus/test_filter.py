@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.reference.document_filter import HUNGARIAN, first_failure
 
 from bertwright.corpus.config import FilterConfig
-from bertwright.corpus.filter import REASONS, DocumentFilter, detect
+from bertwright.corpus.filter import REASONS, DocumentFilter
 
 SENTENCES = [
     "A folyó lassan kanyarog a dombok között, és estére eléri a tengert.",
@@ -15,7 +15,7 @@ SENTENCES = [
     "A gyerekek a kikötő kövein ülve várják, hogy megérkezzen a hajó.",
     "Este a világítótorony fénye söpör végig a sötét vízen.",
 ]
-WITHOUT_LANGUAGE = FilterConfig(languages=("ltg",), alphabet=HUNGARIAN)  # CLD2 does not know Latgalian
+WITHOUT_LANGUAGE = FilterConfig(identify=False)
 
 
 def verdict(sentences: list[str], language: str = "hu", **settings: object) -> str | None:
@@ -99,11 +99,21 @@ def test_other_scripts_have_words_and_no_foreign_letters(language: str, sentence
     assert verdict([sentence] * 10, language, min_mean_words=1, min_words=5) is None
 
 
-def test_language_codes_of_wikipedia_are_understood() -> None:
-    assert DocumentFilter(FilterConfig(), "he").languages == {"iw"}
-    assert DocumentFilter(FilterConfig(), "simple").languages == {"en"}
-    assert DocumentFilter(FilterConfig(), "ltg").languages == frozenset()
+def test_the_language_is_not_asked_where_it_is_not_wanted() -> None:
+    english = ["The old river winds slowly between the hills and reaches the sea by evening."] * 4
+    assert DocumentFilter(FilterConfig(identify=False), "hu").verdict(english) == (None, "")
+    assert DocumentFilter(FilterConfig(enabled=False), "hu").verdict(english) == (None, "")
+    assert DocumentFilter(FilterConfig(), "szl").verdict(english) == (None, "")  # no identifier knows Silesian
 
 
-def test_detect_survives_what_cld2_refuses() -> None:
-    assert detect(" ".join(SENTENCES) + "\ufffe\x0b") == "hu"
+def test_the_alphabet_is_a_setting() -> None:
+    assert verdict(SENTENCES, alphabet=HUNGARIAN, max_foreign=0) is None
+    assert verdict(SENTENCES, alphabet=HUNGARIAN.replace("ö", ""), max_foreign=0) == "foreign"
+    word = DocumentFilter(FilterConfig(alphabet="ab-]^\\"), "hu")._word  # letters that mean something in a class
+    assert word.findall("a-] c^\\ Abb cab") == ["a-]", "Abb"]
+
+
+def test_a_word_of_a_large_alphabet_may_be_any_of_its_letters() -> None:
+    word = DocumentFilter(FilterConfig(), "ko")._word
+    assert word.findall("서울 漢字 a 1 ᄀ") == ["서울", "漢字", "ᄀ"]
+    assert DocumentFilter(FilterConfig(), "bn")._word.findall("কি ক বাংলা x") == ["কি", "বাংলা"]

@@ -7,21 +7,19 @@ import pytest
 
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import DeduplicateConfig
+from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import Fate
 from bertwright.corpus.dedup.find import find_repetitions
-from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.settle import LEFT, SETTLED, SettlePart, set_aside, settle_part, tally
 
 WritePart = Callable[..., Path]
 Documents = list[list[list[str]]]
 
 
-def settled(
-    parts: tuple[Path, ...], folder: Path, *, weight: float = 1, seed: int = 1, spaced: bool = True, **config: object
-) -> list[np.ndarray]:
+def settled(parts: tuple[Path, ...], folder: Path, *, spaced: bool = True, **config: object) -> list[np.ndarray]:
     repeated = find_repetitions(DeduplicateConfig(**config), parts, folder, Pool(1), spaced=spaced)
     for number, part in enumerate(parts):
-        settle_part(SettlePart(part, number, repeated, 2, weight, seed))
+        settle_part(SettlePart(part, number, repeated, 2))
     return [np.load(part.with_suffix(SETTLED)) for part in parts]
 
 
@@ -105,9 +103,9 @@ def test_without_spaces_two_characters_count_for_a_word(tmp_path: Path, write_pa
 
 @pytest.mark.parametrize("weight", [0.3, 1.0, 2.0, 2.25, 100])
 def test_a_weight_is_the_mean_number_of_copies(tmp_path: Path, write_part: WritePart, weight: float) -> None:
-    part = write_part(tmp_path / "0", [[[f"Az {i}. irat.", "Vége."]] for i in range(2000)])
+    part = write_part(tmp_path / "0", [[[f"Az {i}. irat.", "Vége."]] for i in range(2000)], weight)
     off = {"documents": False, "near_documents": False, "paragraphs": False}
-    (rows,) = settled((part,), tmp_path, weight=weight, **off)
+    (rows,) = settled((part,), tmp_path, **off)
     assert set(rows["copies"]) <= {int(weight), int(weight) + 1}
     rest = weight % 1
     assert abs(rows["copies"].mean() - weight) <= 4 * (rest * (1 - rest) / 2000) ** 0.5
@@ -119,11 +117,25 @@ def test_the_lot_follows_the_text_and_the_seed(tmp_path: Path, write_part: Write
     documents = [[[f"Az {i}. irat.", "Vége."]] for i in range(100)]
     drawn = {}
     for name, order, seed in (("a", documents, 1), ("b", documents[::-1], 1), ("c", documents, 2)):
-        part = write_part(tmp_path / name, order)
-        np.save(part.with_suffix(".fates.npy"), np.zeros(100, np.uint8))
-        settle_part(SettlePart(part, 0, Dropped(), 1, 0.5, seed))
-        drawn[name] = np.load(part.with_suffix(SETTLED))["copies"].tolist()
+        part = write_part(tmp_path / name, order, 0.5, seed)
+        drawn[name] = copies(part).tolist()
     assert drawn["a"] == drawn["b"][::-1] != drawn["c"]
+
+
+def test_what_is_not_drawn_takes_no_other_documents_place(tmp_path: Path, write_part: WritePart) -> None:
+    """Drawn after the comparison, a text that a source of low weight has first would be lost to the other source."""
+    documents = [[paragraph(f"{chr(97 + i % 26)}{chr(97 + i // 26)}{side}") for side in "xy"] for i in range(100)]
+    seldom, always = write_part(tmp_path / "0", documents, 0.1), write_part(tmp_path / "1", documents)
+    first, second = settled((seldom, always), tmp_path)
+    drawn = first["fate"] == Fate.KEPT
+    assert 0 < drawn.sum() < 30 and (first["fate"][~drawn] == Fate.NOT_DRAWN).all()
+    assert ((second["fate"] == Fate.KEPT) == ~drawn).all() and (second["sentences"][~drawn] == 4).all()
+
+
+def test_texts_without_words_are_not_like_each_other(tmp_path: Path, write_part: WritePart) -> None:
+    part = write_part(tmp_path / "0", [[["." * i, "?", "…"]] for i in range(1, 8)])
+    (rows,) = settled((part,), tmp_path)
+    assert (rows["fate"] == Fate.KEPT).all()
 
 
 def test_what_is_not_kept_can_be_set_aside(tmp_path: Path, write_part: WritePart) -> None:
@@ -139,5 +151,5 @@ def test_a_settled_part_is_not_settled_again(tmp_path: Path, write_part: WritePa
     part = write_part(tmp_path / "0", [[["Egy.", "Kettő."]]])
     settled((part,), tmp_path)
     before = part.with_suffix(LEFT).stat().st_mtime_ns
-    settled((part,), tmp_path, weight=7)
+    settled((part,), tmp_path, documents=False)
     assert part.with_suffix(LEFT).stat().st_mtime_ns == before

@@ -26,10 +26,10 @@ def prepared(
     dropped: tuple[Path, ...] = (),
 ) -> tuple[Path, ...]:
     """Settled parts in which nothing but the paragraphs in `dropped` is dropped."""
-    parts = tuple(write_part(folder / str(n), part) for n, part in enumerate(documents))
+    parts = tuple(write_part(folder / str(n), part, weight) for n, part in enumerate(documents))
     for number, (part, inside) in enumerate(zip(parts, documents, strict=True)):
         np.save(part.with_suffix(FATES), np.full(len(inside), Fate.KEPT, np.uint8))
-        settle_part(SettlePart(part, number, Dropped(dropped), 1, weight, 1))
+        settle_part(SettlePart(part, number, Dropped(dropped), 1))
     return parts
 
 

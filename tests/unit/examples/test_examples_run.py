@@ -9,6 +9,7 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
 from bertwright.core.errors import DataError
+from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
@@ -53,6 +54,20 @@ def test_an_interrupted_stage_keeps_finished_shards(
     assert not (tmp_path / "examples").exists()
     assert contents(made.examples(tmp_path)) == contents(examples)
     assert read == [0, 1, 1], "shard 0 was read once"
+
+
+def test_a_task_carries_the_manifest_of_its_shard_alone(examples: Artifact, tmp_path: Path) -> None:
+    carried: list[tuple[str, list[str]]] = []
+
+    class Heard(Pool):
+        def map(self, function: Any, tasks: Any, *rest: Any) -> list[Any]:
+            tasks = list(tasks)
+            carried.extend((task.name, task.corpus.names()) for task in tasks)
+            return super().map(function, tasks, *rest)
+
+    inputs = (open_artifact(examples.path.parent / name) for name in ("corpus", "vocab"))
+    stage.run(ExamplesConfig(workers=1), made.SETS[:1], *inputs, tmp_path / "examples", executor=Heard(1))
+    assert len(carried) == 2 and all(names == [name] for name, names in carried)
 
 
 def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:

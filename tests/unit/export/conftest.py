@@ -37,8 +37,11 @@ def _corpus(out: Path) -> Artifact:
         (draft / "shards").mkdir()
         text = "\n\n".join("\n".join(SENTENCES) for _ in range(3)) + "\n\n"
         write_atomic(draft / "shards/00000.txt.zst", zstandard.ZstdCompressor().compress(text.encode()))
-        source = {"name": "Wikipédia", "base": "https://hu.wikipedia.org/wiki/Kezdőlap", "licence": "CC BY-SA"}
-        return {"kept": 3, "sentences": 12, "words": 72, "text_bytes": len(text.encode()), "sources": [source]}
+        size = {"kept": 3, "sentences": 12, "words": 72}
+        base = "https://hu.wikipedia.org/wiki/Kezdőlap"
+        sources = [{"name": "huwiki", "base": base, "licence": "CC BY-SA", **size}]
+        leaks = {"tests/qa.txt": {"sentences": 9, "found": 1, "short": 4, "short_found": 2}}
+        return {**size, "text_bytes": len(text.encode()), "sources": sources, "contamination": leaks}
 
     return build(out, Identity("corpus", 1, {"corpus": {"language": "hu"}}, {}), SILENT, make)
 

@@ -157,7 +157,8 @@ def test_the_card_states_language_licence_scores_and_no_more(trained: Make, tmp_
     card = export(made, tmp_path, name="hu-probe").file("hf/README.md").read_text()
     assert card.startswith("---\nlanguage: hu\n")
     assert "# hu-probe" in card
-    assert "- Wikipédia (https://hu.wikipedia.org/wiki/Kezdőlap): licence CC BY-SA" in card
+    assert "- huwiki (https://hu.wikipedia.org/wiki/Kezdőlap): 3 documents, 72 words, licence CC BY-SA" in card
+    assert "Of the evaluation text qa.txt, 1 of 9 sentences of 13 words or more stand in part" in card
     assert "| masked-token accuracy | 41.0% | 6.0% (commonest token) |" in card
     assert "Case is kept. Accents are kept." in card
     assert made.train.fingerprint in card

@@ -20,15 +20,48 @@ CORPUS = {
     "documents": 3900,
     "dropped": {"min_sentences": 800, "language": 50, "empty": 12},
     "reasons": {"min_sentences": "too few sentences", "language": "in another language", "empty": "no text left"},
+    "removed_paragraphs": {"boilerplate": 77},
+    "masked": {"email": 33},
     "duplicates": 8,
-    "kept": 3030,
+    "near_duplicates": 5,
+    "emptied": 2,
+    "not_drawn": 0,
+    "duplicate_paragraphs": 699,
+    "kept": 3023,
+    "copies": 3523,
     "sentences": 81_234,
     "words": 1_234_567,
     "text_bytes": 9_876_543,
     "source_bytes": 23_456_789,
     "sources": [
-        {"name": "Wikipédia", "base": "https://hu.wikipedia.org/wiki/Kezd%C5%91lap", "licence": "CC BY-SA", "cut": None}
+        {
+            "name": "huwiki",
+            "format": "dump",
+            "files": 1,
+            "base": "https://hu.wikipedia.org/wiki/Kezd%C5%91lap",
+            "licence": "CC BY-SA",
+            "weight": 1.0,
+            "documents": 3400,
+            "kept": 2523,
+            "words": 1_000_067,
+            "cut": {"after": "Zsurló", "lost_bytes": 9988},
+        },
+        {
+            "name": "novels <2>",
+            "format": "text",
+            "files": 12,
+            "base": "",
+            "licence": "unknown",
+            "weight": 2.5,
+            "documents": 500,
+            "kept": 500,
+            "words": 234_500,
+            "cut": None,
+        },
     ],
+    "contamination": {
+        "tests/questions.txt": {"sentences": 200, "found": 3, "share": 0.015, "short": 0, "short_found": 0}
+    },
 }
 VOCABULARY = {
     "entries": 4000,
@@ -37,12 +70,32 @@ VOCABULARY = {
     "single_character_rate": 0.08,
     "unused_rate": 0.01,
     "sample_words": 300_000,
+    "scripts": {
+        "Latin": {
+            "words": 295_000,
+            "fertility": 1.51,
+            "unknown_rate": 0.0,
+            "single_character_rate": 0.07,
+            "entries": 3700,
+            "unused": 21,
+        },
+        "Cyrillic": {
+            "words": 5000,
+            "fertility": 2.75,
+            "unknown_rate": 0.0125,
+            "single_character_rate": 0.6,
+            "entries": 140,
+            "unused": 19,
+        },
+    },
+    "trained_on": {"documents": 1801, "bytes": 5_000_000, "share": 0.506},
     "lower_case": False,
     "strip_accents": False,
 }
 EXAMPLES = {
     "train": {"documents": 2900, "sentences": 78_000, "tokens": 1_800_000, "rows": {"64": [30_000] * 4}},
     "heldout": {"documents": 130, "sentences": 3234, "tokens": 80_000, "rows": {"64": [1400]}},
+    "heldout_contamination": {"sentences": 1900, "found": 38, "share": 0.02},
 }
 TRAIN = {
     "parameters": 4_386_178,

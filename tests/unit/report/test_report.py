@@ -81,6 +81,27 @@ def test_the_page_shows_what_the_stages_counted(run_folder: Make) -> None:
         assert shown in text
 
 
+def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_folder: Make) -> None:
+    text = report(run_folder()).text.replace("\u00a0", " ")
+    for shown in (
+        "same text as an earlier one80.2 %",
+        "nearly the text of an earlier one50.1 %",
+        "too short without repeated paragraphs20 %",
+        "documents with their copies3,523",
+        "repeated paragraphs left out699",
+        "paragraphs removed: boilerplate77",
+        "masked: e-mail addresses33",
+        "https://hu.wikipedia.org/wiki/Kezd%C5%91lapdump11CC BY-SA2,523 of 3,4001,000,067no, it ends early; 9,988",
+        "novels <2>text122.5unknown500 of 500234,500yes",
+        "tests/questions.txt3 of 200 1.5 %0 of 0",
+        "learnt from 1,801 documents, 50.6 % of the corpus",
+        "Cyrillic5,0002.751.250 %60 %14019",
+        "Of 1,900 held-out sentences of 13 words or more, 38 (2 %)",
+    ):
+        assert shown in text
+    assert "not drawn" not in text  # nothing was
+
+
 def test_text_of_others_is_never_markup(run_folder: Make) -> None:
     evil = "<script>alert(1)</script>\"'&"
     line = {"source": "cloze", "text": f"{evil} [MASK] {evil}", "gold": evil, "top": [(evil, 0.5), ("a", 0.1)]}

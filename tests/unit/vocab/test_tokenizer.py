@@ -14,7 +14,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.normal import bert_splitter, build_tokenizer
 from bertwright.vocab.split import count_words
-from bertwright.vocab.tokenizer import Tokenizer
+from bertwright.vocab.tokenizer import _APART, Tokenizer
 from bertwright.vocab.wordpiece import train_wordpiece
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
@@ -70,6 +70,7 @@ def test_ids_are_those_of_tokenizers(lower_case: bool, strip_accents: bool) -> N
 ALPHABETS = [
     "abcdefghijklmnopqrstuvwxyzáéíóöőúüűABÁŐ .,-",
     "aeocAEOC \u0301\u0302\u0308\u030b\u0323\u0338<=>≮",  # marks that combine, also with signs
+    ",.;:!?)]”»…([„«-'\"“’ab \u0301\u0338\u0345\u3099",
     "한국어\u1112\u1161\u11ab 中文、。",  # Hangul syllables and the letters they are made of
     "কাে\u09d7ো ब\u093cक़",  # Indic signs that combine
     "\t\n\r\x00\x07\x1c\x85\xa0\xad\u200b\u2028\ufeff\ufffd ab",
@@ -91,6 +92,14 @@ def test_every_character_alone_and_between_letters(last: int) -> None:
         for start in range(0, last + 1, 0x1000):
             characters = [chr(c) for c in range(start, start + 0x1000) if unicodedata.category(chr(c)) != "Cs"]
             assert_equal_to_the_library(ours, fast, [f"{c} a{c}b" for c in characters])
+
+
+def test_no_character_is_composed_of_a_mark_that_is_set_apart() -> None:
+    decompositions = [unicodedata.decomposition(chr(c)).split() for c in range(0x30000)]
+    composed = {
+        chr(int(part, 16)) for parts in decompositions if len(parts) == 2 and "<" not in parts[0] for part in parts
+    }
+    assert "\u0301" in composed and not composed & set(_APART)
 
 
 def test_a_small_cache_changes_nothing() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import of_kept_documents
 from bertwright.corpus.dedup.ids import Ids, ids_of, prefix_bits, with_prefix
 from bertwright.corpus.part import PARAGRAPHS, write_array
@@ -60,7 +61,9 @@ def _members(bucket: Bucket) -> tuple[NDArray[np.uint64], Ids]:
         mine = with_prefix(rows["high"], bucket.prefix, bucket.bits)
         if bucket.table == PARAGRAPHS:
             compared = of_kept_documents(path) & (rows[bucket.measure] >= bucket.least)
-            mine = mine[compared[mine]]
+        else:
+            compared = copies(path) > 0
+        mine = mine[compared[mine]]
         hashes.append(np.stack([rows["high"][mine], rows["low"][mine]], axis=1))
         ids.append(ids_of(part, mine))
     return np.concatenate(hashes), np.concatenate(ids)

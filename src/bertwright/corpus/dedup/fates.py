@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.part import DOCUMENTS, write_array
 
@@ -46,6 +47,7 @@ def mark_part(task: MarkPart) -> None:
         fates = np.full(len(np.load(task.part.with_suffix(DOCUMENTS), mmap_mode="r")), Fate.KEPT, np.uint8)
         fates[task.near.rows(task.number)] = Fate.NEAR_DUPLICATE
         fates[task.copies.rows(task.number)] = Fate.DUPLICATE
+        fates[copies(task.part) == 0] = Fate.NOT_DRAWN
         write_array(out, fates)
 
 

@@ -6,7 +6,7 @@ function of the set of runs and a fixed seed, the same on every processor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from rensa import RMinHash
 
 from bertwright.corpus.ngrams import grams
-from bertwright.corpus.part import unpacked, write_array
-from bertwright.corpus.text import TEXT
+from bertwright.corpus.part import write_array
+from bertwright.corpus.text import TEXT, documents_in
 
 BANDS, WIDTH = 32, 4
 """A signature is 32 bands of 4 numbers: two texts alike by 0.6 share a band with probability 0.988, by 0.7 0.9999."""
 SIGNATURES = ".minhash.npy"
 _RUN = 5
+_AT_ONCE = 2**20
 _SEED = 42
 
 
@@ -38,8 +39,20 @@ def sign_part(task: SignPart) -> None:
     """Write the signatures of a part as [bands, documents, width], unless they are there."""
     out = task.part.with_suffix(SIGNATURES)
     if not out.is_file():
-        texts = unpacked(task.part.with_suffix(TEXT)).decode().split("\n\n")[:-1]
-        write_array(out, signatures(texts, spaced=task.spaced).transpose(1, 0, 2))
+        made = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
+        write_array(out, np.concatenate(made).transpose(1, 0, 2))
+
+
+def _batches(part: Path) -> Iterator[list[str]]:
+    """The texts of a part, about a million characters at a time; the last batch may be empty."""
+    texts, size = list[str](), 0
+    for text in map("\n".join, documents_in(part)):
+        texts.append(text)
+        size += len(text)
+        if size >= _AT_ONCE:
+            yield texts
+            texts, size = [], 0
+    yield texts
 
 
 def signatures(texts: Iterable[str], *, spaced: bool = True) -> NDArray[np.uint32]:

@@ -1,9 +1,9 @@
 """Near-copies of documents: those that share a band of their signatures, and then most of them.
 
-A task takes some bands, one after another: it sorts the documents on (band, id), and compares each with the first of
-its group and with the one before it. A document that is like an earlier one is dropped, also where that one goes as
-well: a rule about two documents, so the tasks need not know of each other, and every one that stays is unlike all it
-was compared with. The cost is linear even where thousands of stubs share a band.
+A task takes some bands: it sorts the documents on (band, id), and compares each with the first of its group and with
+the one before it. A document that is like an earlier one is dropped, also where that one goes as well: a rule about two
+documents, so the tasks need not know of each other, and every one that stays is unlike all it was compared with. The
+cost is linear even where thousands of stubs share a band.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits as mixed
+from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import BUCKET, Ids, ids_of, parts_and_rows, prefix_bits, with_prefix
 from bertwright.corpus.dedup.minhash import BANDS, SIGNATURES, WIDTH
 from bertwright.corpus.part import DOCUMENTS, write_array
 
 _PAIRS = 2**14
 """Pairs compared at a time: 1 KiB of memory each."""
+
+_NOTHING = np.uint32(0xFFFF_FFFF)
+"""What stands in the signature of a text without runs of words."""
 
 
 @dataclass(frozen=True)
@@ -53,45 +57,52 @@ def bands(parts: tuple[Path, ...], similarity: float, folder: Path) -> list[Band
 
 def find_near(task: Bands) -> None:
     """Write the sorted ids of the documents to drop, unless it was done before."""
-    if not task.out.is_file():
-        found = [_near_in_band(task, band) for band in task.numbers]
-        write_array(task.out, np.unique(np.concatenate(found)))
+    if task.out.is_file():
+        return
+    pairs = [_pairs(keys, ids) for keys, ids in _members(task)]
+    with_first, with_last = (np.concatenate(of_bands, axis=1) for of_bands in zip(*pairs, strict=True))
+    dropped = _alike(task, with_first)
+    others = with_last[:, ~np.isin(with_last[0], dropped)]
+    write_array(task.out, np.union1d(dropped, _alike(task, others)))
 
 
-def _near_in_band(task: Bands, band: int) -> Ids:
-    keys, ids = _members(task, band)
+def _members(task: Bands) -> list[tuple[NDArray[np.uint64], Ids]]:
+    """For each band the hash of it, and the id, of each document that is looked at."""
+    found: list[tuple[list[NDArray[np.uint64]], list[Ids]]] = [([], []) for _ in task.numbers]
+    for part, path in enumerate(task.parts):
+        signatures = np.load(path.with_suffix(SIGNATURES), mmap_mode="r")[task.numbers.start : task.numbers.stop]
+        halves = np.ascontiguousarray(signatures).view("<u8")
+        hashed = mixed(halves[..., 0], halves[..., 1])
+        # A text without a single word has no runs, and all such have one signature.
+        compared = (copies(path) > 0) & (signatures[0] != _NOTHING).any(axis=1)
+        for (keys, ids), band in zip(found, hashed, strict=True):
+            mine = with_prefix(band, task.prefix, task.bits)
+            mine = mine[compared[mine]]
+            keys.append(band[mine])
+            ids.append(ids_of(part, mine))
+    return [(np.concatenate(keys), np.concatenate(ids)) for keys, ids in found]
+
+
+def _pairs(keys: NDArray[np.uint64], ids: Ids) -> tuple[Ids, Ids]:
+    """What is compared in a band: documents with the first of their group, and with the one before: [2, pairs]."""
     order = np.lexsort((ids, keys))
     keys, ids = keys[order], ids[order]
     place = np.arange(len(ids))
     begins = np.concatenate([[True], keys[1:] != keys[:-1]])[: len(ids)]
     first = np.maximum.accumulate(np.where(begins, place, 0))
-    dropped = _alike(task, ids, place[~begins], first[~begins])
-    others = place[(place - first > 1) & ~dropped]
-    dropped |= _alike(task, ids, others, others - 1)
-    return ids[dropped]
+    second, third = np.flatnonzero(place - first > 0), np.flatnonzero(place - first > 1)  # and all after it
+    return np.stack([ids[second], ids[first[second]]]), np.stack([ids[third], ids[third - 1]])
 
 
-def _members(task: Bands, band: int) -> tuple[NDArray[np.uint64], Ids]:
-    """The hash of the band, and the id, of each document that is looked at."""
-    keys, ids = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
-    for part, path in enumerate(task.parts):
-        signatures = np.load(path.with_suffix(SIGNATURES), mmap_mode="r")
-        halves = np.ascontiguousarray(signatures[band]).view("<u8")
-        hashed = mixed(halves[:, 0], halves[:, 1]) if len(halves) else np.empty(0, np.uint64)
-        mine = with_prefix(hashed, task.prefix, task.bits)
-        keys.append(hashed[mine])
-        ids.append(ids_of(part, mine))
-    return np.concatenate(keys), np.concatenate(ids)
-
-
-def _alike(task: Bands, ids: Ids, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Marks, among all `ids`, those of `left` whose signature is like that of their partner in `right`."""
-    found = np.zeros(len(ids), bool)
-    for at in range(0, len(left), _PAIRS):
-        mine, theirs = left[at : at + _PAIRS], right[at : at + _PAIRS]
-        equal = _signatures(task.parts, ids[mine]) == _signatures(task.parts, ids[theirs])
-        found[mine[equal.mean(axis=1) >= task.similarity]] = True
-    return found
+def _alike(task: Bands, pairs: Ids) -> Ids:
+    """The upper ids of the pairs whose signatures are alike; a pair of several bands is compared once."""
+    pairs = np.unique(pairs, axis=1)
+    found = [np.empty(0, np.uint64)]
+    for at in range(0, pairs.shape[1], _PAIRS):
+        mine, theirs = pairs[:, at : at + _PAIRS]
+        equal = _signatures(task.parts, mine) == _signatures(task.parts, theirs)
+        found.append(mine[equal.mean(axis=1) >= task.similarity])
+    return np.concatenate(found)
 
 
 def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:

@@ -50,7 +50,7 @@ def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], stat
     """A document per row of the record batches, of which the first begins with row `first` of the file."""
     number = first
     for table in tables:
-        columns = {name: table.column(name).to_pylist() for name in wanted(job, table.schema)}
+        columns = {name: _values(job, table, name, number) for name in wanted(job, table.schema)}
         for i, text in enumerate(columns[job.source.text]):
             size = len((text or "").encode(errors="replace"))
             if size > MAX_DOCUMENT:
@@ -60,6 +60,23 @@ def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], stat
             state["last"] = f"the document in row {number:,}"
             number += 1
     state["ended"], state["lost_bytes"] = True, 0
+
+
+def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
+    """A column of a record batch that begins with row `first`; pyarrow does not look whether strings are UTF-8."""
+    try:
+        values: list[Any] = table.column(name).to_pylist()
+        return values
+    except UnicodeDecodeError:
+        for row, value in enumerate(table.column(name), first):
+            try:
+                value.as_py()
+            except UnicodeDecodeError as error:
+                raise SourceError(
+                    f"{job.file.path}: row {row:,} of the column {name!r} is not valid UTF-8 at its byte {error.start:,}. "
+                    "Write the file again, with its texts decoded."
+                ) from error
+        raise
 
 
 def damaged_table(path: Path, error: Exception) -> SourceError:

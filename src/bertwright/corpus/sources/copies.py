@@ -1,17 +1,20 @@
-"""Local copies of what lies on other machines: each is made once, and nothing is asked of the network afterwards."""
+"""Local copies of what lies on other machines: each is made once, and nothing is asked of the network afterwards.
+
+Copies lie under the names of their addresses as `masked` writes them: a renewed signature makes no new copy, and a
+recipe that was written without secrets finds the copies of the one that has them.
+"""
 
 from __future__ import annotations
 
 import glob
 import hashlib
-import re
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import Log
 from bertwright.core.remote import fetch
-from bertwright.core.servers import file_system, shown
+from bertwright.core.servers import file_system, is_masked, is_web, masked, shown
 from bertwright.corpus.errors import SourceError
 
 
@@ -21,18 +24,44 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
     Files of the web are copied one by one: a web server cannot be asked what it has. What a pattern or folder holds is
     noted beside the copies, so that it, too, is asked once.
     """
-    copy = _place(url, downloads)
-    if re.match("https?://", url):
-        return [fetch(url, copy, log)]
+    url, copy, note = _places(url, downloads)
     if copy.is_file():
         return [copy]
-    note = downloads / f".{hashlib.sha256(url.encode()).hexdigest()[:16]}.files.json"
+    if is_web(url):
+        if is_masked(url):
+            raise SourceError(
+                f"{shown(url)} has no copy in {downloads}, and the query of its address was left out when the recipe "
+                "was written. Give the whole address in corpus.source."
+            )
+        return [fetch(url, copy, log)]
     if not note.is_file():
         make_folder(downloads)
         write_json(note, _listed(url))
-    urls = read_json(note)
-    copies = [fetch(each, _place(each, downloads), log) for each in urls]
+    for each in read_json(note):
+        fetch(each, _place(each, downloads), log)
+    return copies_made(url, downloads)
+
+
+def copies_made(url: str, downloads: Path) -> list[Path]:
+    """What `copied` returned for `url` before, found without the network; a `SourceError` unless all of it is there."""
+    url, copy, note = _places(url, downloads)
+    if copy.is_file():
+        return [copy]
+    urls = read_json(note) if note.is_file() and not is_web(url) else []
+    copies = [_place(each, downloads) for each in urls]
+    if not copies or not all(path.is_file() for path in copies):
+        raise SourceError(
+            f"{shown(url)} has no whole copy in {downloads}. Make it first: bertwright corpus RECIPE --out DIR."
+        )
     return copies if glob.has_magic(url) or urls == [url] else [copy]
+
+
+def _places(url: str, downloads: Path) -> tuple[str, Path, Path]:
+    """The address with its scheme in small letters, the place of its copy, and that of the note of a folder's files."""
+    scheme, mark, rest = url.partition("://")
+    url = scheme.lower() + mark + rest
+    note = downloads / f".{hashlib.sha256(url.encode()).hexdigest()[:16]}.files.json"
+    return url, _place(url, downloads), note
 
 
 def _listed(url: str) -> list[str]:
@@ -60,12 +89,8 @@ def _found(system: Any, path: str, *, pattern: bool) -> list[str]:
 
 
 def _place(url: str, downloads: Path) -> Path:
-    """Where the copy lies: under the names of its address. A query makes another file; it is told by a hash."""
-    scheme, _, path = url.partition("://")
-    query = ""
-    if scheme in ("http", "https"):
-        path, _, query = path.partition("?")
-        path = path[path.partition("/")[0].rfind("@") + 1 :]
+    """Where the copy lies; what a query asks for stands before its name."""
+    scheme, _, path = masked(url).partition("://")
+    path, _, query = path.partition("?") if is_web(url) else (path, "", "")
     names = [name for name in path.split("/") if name not in ("", ".", "..")]
-    told = hashlib.sha256(query.encode()).hexdigest()[:8] + "-" if query else ""
-    return downloads.joinpath(scheme, *names[:-1], told + names[-1])
+    return downloads.joinpath(scheme, *names[:-1], f"{query}-{names[-1]}" if query else names[-1])

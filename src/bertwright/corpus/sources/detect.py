@@ -76,7 +76,7 @@ def _compression(path: Path, magic: bytes) -> Compression:
 
 def _head(file: File) -> bytes:
     head = b""
-    for block in Reader(file):
+    for block in Reader(file, size=_HEAD):
         head += block
         if len(head) >= _HEAD:
             break

@@ -17,6 +17,7 @@ from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 
 BLOCK = 2**20
+_WHOLE = 4 * 2**20
 Format = Literal["dump", "text", "jsonl", "wikiextractor", "parquet", "datasets"]
 
 
@@ -38,11 +39,13 @@ class File:
 class Reader:
     """The bytes of a file as UTF-8, from `start` to `stop` (offsets in the file as it lies on disk).
 
-    After the iteration `cut` says that the compressed data ended too early, `position` how far the file was read.
+    Blocks of bz2 and xz files have at most `size` bytes: who wants the head alone is spared most of the decoding. After
+    the iteration `cut` says that the compressed data ended too early, `position` how far the file was read.
     """
 
-    def __init__(self, file: File, start: int = 0, stop: int | None = None) -> None:
+    def __init__(self, file: File, start: int = 0, stop: int | None = None, size: int = BLOCK) -> None:
         self.position, self.cut = start, False
+        self._size = size
         self._file, self._stop = file, file.size if stop is None else stop
 
     def __iter__(self) -> Iterator[bytes]:
@@ -59,7 +62,7 @@ class Reader:
                 yield block
 
     def _decompressed(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        decoder = Decoder(self._file.path, self._file.compression, BLOCK)
+        decoder = Decoder(self._file.path, self._file.compression, self._size)
         yield from decoder.blocks(blocks)
         self.cut = decoder.cut
 
@@ -76,7 +79,7 @@ class Reader:
 
 
 def sampled_hash(path: Path, count: int = 64) -> str:
-    """SHA-256 over the file's size and `count` evenly spaced blocks of 64 KiB (over all of a file that has no more).
+    """SHA-256 over the size and the content of a file up to 4 MiB, over `count` even blocks of 64 KiB of a larger one.
 
     The quick identity of a file: a moment for a dump of any size, asked at every start. A change of a larger file
     that keeps its size and lies between the blocks goes unnoticed here; the manifest has the hash of the whole file.
@@ -84,7 +87,7 @@ def sampled_hash(path: Path, count: int = 64) -> str:
     size, width = path.stat().st_size, 65_536
     digest = hashlib.sha256(str(size).encode())
     with path.open("rb") as handle:
-        if size <= count * width:
+        if size <= _WHOLE:
             digest.update(handle.read())
         else:
             for i in range(count):

@@ -9,6 +9,7 @@ from typing import Any
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import File
+from bertwright.corpus.wikitext.templates import Table
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class Piece:
     index: int
     """Its place among the pieces of all files of the source."""
     start: int
-    """Where it begins: offset in the file for a range, in the decoded bytes for a spooled piece; in a table, the number
-    of the first row group or record batch."""
+    """Where it begins: offset in the file for a range, in the decoded bytes for a spooled piece; in a table the number
+    of the first row (Parquet) or record batch (Arrow)."""
     stop: int
     progress: int
     """Bytes of the file on disk that it stands for."""
@@ -50,6 +51,8 @@ class Job:
     parts: Path
     definitions: Path | None = None
     """The file of templates that the dumps of the source define, where they are to be written out."""
+    table: Table | None = None
+    """The user's own templates."""
 
     @property
     def whole_lines(self) -> bool:

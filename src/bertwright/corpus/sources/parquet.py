@@ -1,7 +1,8 @@
-"""Parquet with a column of texts; row groups are what is read independently."""
+"""Parquet with a column of texts."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,32 +10,58 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.corpus.article import Article
-from bertwright.corpus.sources.columns import arrow, damaged_table, groups, rows, wanted
+from bertwright.corpus.sources.columns import PIECE_BYTES, arrow, damaged_table, groups, rows, wanted
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.job import Job, Piece
 
 _ROWS = 256
 """Rows held at a time."""
+_MOST_CUTS = 64
+"""Pieces of a row group, at most: a row is passed over by decoding it, so each is decoded 32 times on average."""
 
 
 def pieces(file: File, source: int, first: int) -> Iterator[Piece]:
-    """The pieces of the file, numbered from `first`: row groups, small ones together."""
+    """The pieces of the file, numbered from `first`: runs of rows; small row groups together, large ones cut."""
     with _opened(file.path) as table:
-        about = table.metadata
-        found = list(groups(about.row_group(i).total_byte_size for i in range(about.num_row_groups)))
+        slices = list(_slices(table.metadata))
+    rows = [0, *itertools.accumulate(number for number, _ in slices)]
+    found = list(groups(size for _, size in slices))
     total = sum(size for _, _, size in found) or 1
     for i, (start, stop, size) in enumerate(found):
-        yield Piece(source, first + i, start, stop, file.size * size // total, last=i == len(found) - 1)
+        progress, last = file.size * size // total, i == len(found) - 1
+        yield Piece(source, first + i, rows[start], rows[stop], progress, last=last)
 
 
 def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents of the row groups of the piece."""
+    """The documents in the rows of the piece."""
     with _opened(job.file.path) as table:
-        begin, end = job.piece.start, job.piece.stop
-        before = sum(table.metadata.row_group(i).num_rows for i in range(begin))
         columns = wanted(job, table.schema_arrow)
-        batches = table.iter_batches(_ROWS, row_groups=range(begin, end), columns=columns, use_threads=False)
-        yield from rows(job, batches, before, counts, state)
+        yield from rows(job, _between(table, job.piece.start, job.piece.stop, columns), job.piece.start, counts, state)
+
+
+def _slices(about: Any) -> Iterator[tuple[int, int]]:
+    """(rows, bytes) of each row group, and of equal cuts of one that is larger than a piece."""
+    for group in map(about.row_group, range(about.num_row_groups)):
+        rows, size = group.num_rows, group.total_byte_size
+        cuts = min(max(1, size // PIECE_BYTES), _MOST_CUTS, max(1, rows))
+        for i in range(cuts):
+            yield rows * (i + 1) // cuts - rows * i // cuts, size // cuts
+
+
+def _between(table: Any, start: int, stop: int, columns: list[str]) -> Iterator[Any]:
+    """The record batches of the rows from `start` to `stop` of the file."""
+    about = table.metadata
+    sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    begins = [0, *itertools.accumulate(sizes)]
+    mine = [i for i, (first, end) in enumerate(itertools.pairwise(begins)) if first < stop and end > start]
+    at = begins[mine[0]] if mine else stop
+    for batch in table.iter_batches(_ROWS, row_groups=mine, columns=columns, use_threads=False):
+        if at >= stop:
+            return
+        low, high = max(start - at, 0), min(stop - at, len(batch))
+        if low < high:
+            yield batch.slice(low, high - low)
+        at += len(batch)
 
 
 @contextmanager

@@ -28,7 +28,8 @@ PLAIN_BYTES = 8 * 2**20
 BZ2_BYTES = 2**18
 _MOST_PIECES = 4096
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
-_STREAMS_TRIED = 16
+_STREAMS_TRIED = 4
+_HEAD = 2**12
 
 
 def text_pieces(
@@ -120,7 +121,7 @@ def _stream_cuts(file: File) -> list[int]:
 
 
 def _begins_with_page(file: File, start: int) -> bool:
-    for block in Reader(file, start):
+    for block in Reader(file, start, size=_HEAD):
         if text := block.lstrip():
             return text.startswith((PAGE, END))
     return False

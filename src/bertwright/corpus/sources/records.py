@@ -16,6 +16,9 @@ from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.pieces import read
 
 LINE = re.compile(rb"\n")
+_MARK = 16
+"""A boundary is white space, after a mark of at most so many bytes."""
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
 
 
@@ -35,7 +38,7 @@ class RecordSplitter:
         buffer = bytearray()
         for block in blocks:
             self.bytes += len(block)
-            searched = max(0, len(buffer) - 4096)
+            searched = max(0, len(buffer.rstrip()) - _MARK)  # here a boundary may have begun
             buffer += block
             done = 0
             for match in self._boundary.finditer(buffer, searched):
@@ -72,8 +75,8 @@ def records(
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines that are not blank, in NFC, without control characters and byte-order marks."""
-    plain = unicodedata.normalize("NFC", _CONTROLS.sub("", text))
+    """The lines that are not blank, in NFC, without control characters, byte-order marks and halves of characters."""
+    plain = unicodedata.normalize("NFC", _whole(_CONTROLS.sub("", text)))
     return [line for line in plain.split("\n") if line.strip()]
 
 
@@ -82,7 +85,11 @@ def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
 
     A first line that only repeats the title is no sentence and is left out.
     """
-    known = {key: value for key, value in given.items() if isinstance(value, str | int)}
+    known = {
+        key: _whole(value) if isinstance(value, str) else value
+        for key, value in given.items()
+        if isinstance(value, str | int)
+    }
     facts = {
         "id": known.get("id", place),
         "title": str(known.get("title", "")),
@@ -93,6 +100,11 @@ def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
     if lines and lines[0].strip() == facts["title"]:
         lines = lines[1:]
     return Article(facts | job.origin, [Paragraph(line) for line in lines])
+
+
+def _whole(text: str) -> str:
+    """`text` with U+FFFD for every half of a surrogate pair: JSON can have one (`"\\ud800"`), UTF-8 cannot."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def line_number(file: File, offset: int) -> int:

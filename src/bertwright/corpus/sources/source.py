@@ -11,10 +11,10 @@ from pathlib import Path
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.core.log import Log
-from bertwright.core.remote import is_url
+from bertwright.core.servers import is_url, masked
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.copies import copied
+from bertwright.corpus.sources.copies import copied, copies_made
 from bertwright.corpus.sources.datasets import data_files, is_dataset
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File, sampled_hash
@@ -39,7 +39,7 @@ class Source:
 
     @property
     def sampled_hash(self) -> str:
-        """The quick identity of its content; of many files fewer blocks each are read."""
+        """The quick identity of its content; of many large files fewer blocks each are read."""
         blocks = max(4, 64 // len(self.files))
         hashes = [sampled_hash(file.path, blocks) for file in self.files]
         return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
@@ -57,35 +57,35 @@ class Source:
         return f"{self.name} ({first.format}{packing}, {number}, {self.size / 1e6:,.1f} MB)"
 
 
-def open_source(config: SourceConfig, downloads: Path, log: Log) -> Source:
+def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: bool = True) -> Source:
     """The files of a source; what lies on another machine is copied to `downloads` first, unless it is there.
 
-    Raises `SourceError` where there are none, one cannot be read, or they differ in format; `RecipeError` where a key
-    is set that has no meaning for the format.
+    Raises `SourceError` where there are none, one cannot be read, they differ in format, or, without `copying`, have no
+    copy yet; `RecipeError` where a key is set that has no meaning for the format.
     """
-    path = config.path
+    path, told = config.path, masked(config.path)
     if path in ("sample", "sample-small"):
         from bertwright.sample import SAMPLE, SMALL
 
         paths = [SAMPLE if path == "sample" else SMALL]
     else:
-        paths = [found for each in _local(path, downloads, log) for found in _files(each)]
+        paths = [found for each in _local(path, downloads, log, copying) for found in _files(each)]
     if not paths:
-        raise SourceError(f"there is no file in {path}. Give corpus.source the path of a file, or of a folder of them.")
-    files = tuple(examine(found, config.format) for found in paths)
+        raise SourceError(f"there is no file in {told}. Give corpus.source the path of a file, or of a folder of them.")
+    files = tuple(examine(found.absolute(), config.format) for found in paths)
     if odd := next((file for file in files if file.format != files[0].format), None):
         raise SourceError(
-            f"{path} holds files of several formats: {files[0].path.name} is {files[0].format}, {odd.path.name} is "
-            f"{odd.format}. Name those of one format with a pattern such as {Path(path).name}/*{odd.path.suffix}."
+            f"{told} holds files of several formats: {files[0].path.name} is {files[0].format}, {odd.path.name} is "
+            f"{odd.format}. Name those of one format with a pattern such as {Path(told).name}/*{odd.path.suffix}."
         )
     _check_keys(config, files[0])
     return Source(config, _name(path), files)
 
 
-def _local(path: str, downloads: Path, log: Log) -> list[Path]:
+def _local(path: str, downloads: Path, log: Log, copying: bool) -> list[Path]:
     """The files and folders on this machine that `path` names."""
     if is_url(path):
-        return copied(path, downloads, log)
+        return copied(path, downloads, log) if copying else copies_made(path, downloads)
     if Path(path).exists() or not glob.has_magic(path):
         return [Path(path)]
     if not (found := sorted(map(Path, glob.glob(path, recursive=True)))):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from bertwright.corpus.article import Article
-from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
 from bertwright.corpus.sources.dump import END, PAGE, Header, Page, PageSplitter, parse_header, parse_page
 from bertwright.corpus.sources.file import File, Reader
@@ -19,12 +18,13 @@ from bertwright.corpus.wikitext.definitions import read_definitions
 from bertwright.corpus.wikitext.site import Site
 
 BOUNDARY = re.compile(b"(?=%b)" % PAGE)
+_HEAD = 2**16
 
 
 def read_header(file: File) -> Header:
     """What the head of a dump says of its wiki; a `SourceError` where no page follows."""
     head = bytearray()
-    for block in Reader(file):
+    for block in Reader(file, size=_HEAD):
         head += block
         if (end := head.find(PAGE)) >= 0:
             return parse_header(bytes(head[:end]), file.path)
@@ -40,15 +40,17 @@ def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[
     definitions = read_definitions(job.definitions) if job.definitions else None
     for page in _pages(job, counts, state):
         counts["pages"] += 1
-        kind = _kind(page, site, job.config)
+        kind = _kind(page, site, job)
         if kind != "article":
             counts[kind] += 1
             continue
         facts = {"id": page.id, "title": page.title, "revision": page.revision, "url": job.header.url(page.title)}
-        yield Article(facts | job.origin, paragraphs(page.text, site, job.config.wikitext, page.title, definitions))
+        yield Article(
+            facts | job.origin, paragraphs(page.text, site, job.config.wikitext, page.title, definitions, job.table)
+        )
 
 
-def _kind(page: Page, site: Site, config: CorpusConfig) -> str:
+def _kind(page: Page, site: Site, job: Job) -> str:
     namespace = page.namespace
     if namespace is None:
         prefix, colon, _ = page.title.partition(":")
@@ -57,7 +59,7 @@ def _kind(page: Page, site: Site, config: CorpusConfig) -> str:
         return "other_namespaces"
     if page.redirect or redirect_target(page.text, site) is not None:
         return "redirects"
-    if not config.keep_disambiguation and is_disambiguation(page.text, site, config.wikitext):
+    if not job.config.keep_disambiguation and is_disambiguation(page.text, site, job.table):
         return "disambiguations"
     return "article"
 

@@ -15,7 +15,7 @@ from bertwright.corpus.wikitext.redirect import redirect_target as redirect_targ
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
-from bertwright.corpus.wikitext.templates import template_key, templates_of
+from bertwright.corpus.wikitext.templates import Table, template_key, templates_of
 
 _DEFAULT = WikitextConfig()
 
@@ -36,16 +36,17 @@ def paragraphs(
     config: WikitextConfig = _DEFAULT,
     title: str = "",
     definitions: Definitions | None = None,
+    table: Table | None = None,
 ) -> list[Paragraph]:
     """The prose and list items of the article `title` in order, as a reader sees them.
 
     Headings go to the paragraph that opens their section and are never text of their own. Tables,
     references, galleries, files with their captions, categories and templates are dropped, except
-    templates that stand for words in a sentence: those of the tables (see `templates`), then those of
-    `definitions`. Malformed markup degrades to text; no input raises.
+    templates that stand for words in a sentence: those of the tables (see `templates`; `table` is the user's own), then
+    those of `definitions`. Malformed markup degrades to text; no input raises.
     """
     expander = Expander(definitions) if definitions else None
-    page = Page(site, templates_of(site.language, config.templates), title, expander)
+    page = Page(site, templates_of(site.language, table), title, expander)
     text = cut_regions(wikitext.replace("\r\n", "\n"), config.maths)
     text = _without_inline_marks(resolve(text, page))
     blocks, is_heading = _blocks(text)
@@ -62,12 +63,12 @@ def paragraphs(
     return result
 
 
-def is_disambiguation(wikitext: str, site: Site, config: WikitextConfig = _DEFAULT) -> bool:
+def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> bool:
     """Whether the page calls a template that marks a disambiguation page on this wiki.
 
-    The names are the table's (`templates.toml`), English ones counting everywhere, and those of `config.templates`.
+    The names are the table's (`templates.toml`), English ones counting everywhere, and those of the user's own `table`.
     """
-    names = templates_of(site.language, config.templates).disambiguation
+    names = templates_of(site.language, table).disambiguation
     calls = set(_CALL.findall(wikitext))
     return "__DISAMBIG__" in wikitext or any(template_key(call) in names for call in calls)
 

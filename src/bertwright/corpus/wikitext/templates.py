@@ -10,14 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError
 from bertwright.corpus.wikitext.patterns import Pattern
 
-_TABLE = Path(__file__).with_suffix(".toml")
 _DISAMBIGUATION = "disambiguation"
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
+
+
+class Table(NamedTuple):
+    """A file of templates as it was when it was read: workers may outlive an edition of the file, or lack it."""
+
+    path: Path
+    text: str
 
 
 @dataclass(frozen=True)
@@ -51,22 +57,30 @@ class Templates:
         return self.patterns.get(key.partition("-")[0] + "-*")
 
 
-@cache
-def templates_of(language: str, extra: Path | None = None) -> Templates:
-    """The templates of a wiki in `language`: of the table and of the user's own file `extra`, which wins.
+def read_table(path: Path) -> Table:
+    """The table in a file; `DataError` where there is no text."""
+    try:
+        return Table(path, path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
 
-    In each file the lines of [any] hold, then those of the language. Raises `DataError` where `extra` is unusable.
+
+@cache
+def templates_of(language: str, extra: Table | None = None) -> Templates:
+    """The templates of a wiki in `language`: of the built-in table and of the user's own, `extra`, which wins.
+
+    In each the lines of [any] hold, then those of the language. Raises `DataError` where `extra` is unusable.
     """
     patterns: dict[str, tuple[Pattern, ...]] = {}
     disambiguation: set[str] = set()
-    for path in (_TABLE, extra) if extra else (_TABLE,):
-        table = _read(path)
-        for lines in (table.get("any", {}), table.get(language, {})):
+    built_in = read_table(Path(__file__).with_suffix(".toml"))
+    for table in (built_in, extra) if extra else (built_in,):
+        for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):
             for name, ways in lines.items():
                 if name == _DISAMBIGUATION:
                     disambiguation.update(map(template_key, ways))
                 else:
-                    patterns[template_key(name)] = _parsed(path, name, ways)
+                    patterns[template_key(name)] = _parsed(table.path, name, ways)
     return Templates(patterns, frozenset(disambiguation))
 
 
@@ -98,17 +112,21 @@ def _parsed(path: Path, name: str, ways: str | list[str]) -> tuple[Pattern, ...]
 
 
 @cache
-def _read(path: Path) -> dict[str, dict[str, Any]]:
+def _lines(table: Table) -> dict[str, dict[str, Any]]:
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the template table {path}: {error}. It is TOML, as templates.toml is.") from error
-    for language, lines in table.items():
+        found = tomllib.loads(table.text)
+    except ValueError as error:
+        raise _unreadable(table.path, error) from error
+    for language, lines in found.items():
         if not isinstance(lines, dict):
-            raise DataError(f"{path}: {language!r} stands outside a table. Write it below [any] or [language].")
+            raise DataError(f"{table.path}: {language!r} stands outside a table. Write it below [any] or [language].")
         for name, ways in lines.items():
             if not isinstance(ways, str) and not (isinstance(ways, list) and all(isinstance(w, str) for w in ways)):
                 raise DataError(
-                    f'{path}: [{language}] {name!r} is {ways!r}; "pattern" or ["pattern", ...] is expected.'
+                    f'{table.path}: [{language}] {name!r} is {ways!r}; "pattern" or ["pattern", ...] is expected.'
                 )
-    return table
+    return found
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(f"cannot read the template table {path}: {error}. It is TOML, as templates.toml is.")

@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bertwright.corpus.dedup.drawn import COPIES
 from bertwright.corpus.dedup.exact import buckets, find_copies
 from bertwright.corpus.dedup.fates import FATES, Fate
 from bertwright.corpus.dedup.ids import Dropped
@@ -22,6 +23,7 @@ def write_parts(folder: Path, seed: int, sizes: list[int], distinct: int) -> tup
         rows["high"], rows["low"] = chosen[:, 0], chosen[:, 1]
         paths.append(folder / str(number))
         np.save(paths[-1].with_suffix(DOCUMENTS), rows)
+        np.save(paths[-1].with_suffix(COPIES), np.ones(size, np.uint8))
         hashes.append([tuple(pair) for pair in chosen.tolist()])
     return tuple(paths), hashes
 

@@ -1,9 +1,12 @@
 import hashlib
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.reference.near_copies import resemblance
 
-from bertwright.corpus.dedup.minhash import BANDS, WIDTH, signatures
+from bertwright.corpus.dedup.minhash import BANDS, SIGNATURES, WIDTH, SignPart, sign_part, signatures
 
 WORDS = [a + b + c for a in ("ba", "ke", "lo", "mi") for b in ("ra", "so", "ti") for c in ("n", "d", "k", "")]
 
@@ -31,6 +34,26 @@ def test_a_signature_depends_on_its_text_alone() -> None:
     assert together.shape == (20, BANDS, WIDTH)
     assert all(np.array_equal(signatures([alone])[0], among) for alone, among in zip(texts, together, strict=True))
     assert signatures([]).shape == (0, BANDS, WIDTH)
+
+
+def test_a_part_is_signed_some_documents_at_a_time(
+    tmp_path: Path, write_part: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertwright.corpus.dedup.minhash._AT_ONCE", 2000)
+    most = []
+    monkeypatch.setattr(
+        "bertwright.corpus.dedup.minhash.signatures",
+        lambda texts, **options: (most.append(sum(map(len, texts))), signatures(texts, **options))[1],
+    )
+    texts = [[" ".join(text(i, 1 + i)), " ".join(text(-i % 97, 5))] for i in range(90)]
+    part = write_part(tmp_path / "0000-000000", [[document] for document in texts])
+    sign_part(SignPart(part, True))
+    whole = signatures("\n".join(document) for document in texts)
+    assert np.array_equal(np.load(part.with_suffix(SIGNATURES)), whole.transpose(1, 0, 2))
+    assert len(most) > 5 and max(most) < 4000
+    empty = write_part(tmp_path / "0000-000001", [])
+    sign_part(SignPart(empty, True))
+    assert np.load(empty.with_suffix(SIGNATURES)).shape == (BANDS, 0, WIDTH)
 
 
 def test_signatures_are_the_same_on_every_machine_and_release() -> None:

@@ -1,5 +1,6 @@
 """Parquet and Arrow files, written with pyarrow and with Hugging Face `datasets` itself."""
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -101,6 +102,28 @@ def test_a_text_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("bertwright.corpus.sources.columns.MAX_DOCUMENT", 1000)
     with pytest.raises(SourceError, match="no page or document ends within"):
         Read(write(tmp_path / "a", text=["x" * 1001]), tmp_path)
+
+
+@pytest.mark.parametrize("write", [save, save_arrow])
+def test_bytes_that_are_no_text_are_an_error_with_a_place(tmp_path: Path, write: Any) -> None:
+    raw = pa.array([b"good"] * 299 + [b"bad \xff", b"good"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    with pytest.raises(SourceError, match="row 299 of the column 'text' is not valid UTF-8 at its byte 4. Write"):
+        Read(write(tmp_path / "a", text=text), tmp_path)
+
+
+def test_a_large_row_group_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("columns", "parquet"):
+        monkeypatch.setattr(f"bertwright.corpus.sources.{module}.PIECE_BYTES", 1000)
+    monkeypatch.setattr("bertwright.corpus.sources.parquet._ROWS", 7)
+    for sizes in ([500], [3, 400, 90, 7], [1] * 20 + [480]):
+        schema = pa.table(ROWS).schema
+        with pq.ParquetWriter(tmp_path / "a", schema) as writer:
+            for start, size in zip(itertools.accumulate([0, *sizes]), sizes, strict=False):
+                writer.write_table(pa.table(ROWS).slice(start, size))
+        read = Read(tmp_path / "a", tmp_path)
+        assert len(read.names) > 10
+        assert read.texts == TEXTS and read.facts("id") == ROWS["id"]
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

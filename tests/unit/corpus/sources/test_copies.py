@@ -15,6 +15,7 @@ from tests.unit.corpus.sources.reading import Read
 from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT
 from bertwright.core.remote import fetch
+from bertwright.core.servers import masked
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.run import identity, run
@@ -45,9 +46,45 @@ def test_a_query_makes_another_file_and_is_not_shown(tmp_path: Path, web: Server
     web.files["get"] = LINES["a"].encode()
     first, second = (Read(f"{web.address}/get?id={i}", tmp_path).source.files[0].path for i in (1, 2))
     assert first != second and len(web.asked) == 2
+    assert Read(masked(f"{web.address}/get?id=2"), tmp_path).source.files[0].path == second and len(web.asked) == 2
+    with pytest.raises(SourceError, match="/get .* left out.*Give the whole address"):
+        Read(masked(f"{web.address}/get?id=3"), tmp_path)
     with pytest.raises(DataError, match="/none: HTTP Error 404") as caught:
         Read(f"{web.address}/none?sig=secret", tmp_path)
     assert "secret" not in str(caught.value)
+
+
+def test_a_renewed_signature_does_not_make_another_file(tmp_path: Path, web: Server) -> None:
+    web.files["a.jsonl"] = LINES["a"].encode()
+    for query in ("?se=1&sig=old", "?se=2&sig=new", ""):
+        assert Read(f"{web.address}/a.jsonl{query}", tmp_path).texts == [["a. szöveg."]]
+    assert Read(f"HTTP{web.address.removeprefix('http')}/a.jsonl", tmp_path).texts == [["a. szöveg."]]
+    assert len(web.asked) == 1
+    assert [path.name for path in (tmp_path / "downloads").rglob("*") if path.is_file()] == ["a.jsonl"]
+
+
+def test_passwords_make_no_folder(tmp_path: Path, web: Server) -> None:
+    for url in (f"http://me:secret@{web.address.removeprefix('http://')}/a.jsonl", "ftp://me:secret@host/a.jsonl"):
+        with pytest.raises(DataError, match="name or password") as caught:
+            Read(url, tmp_path)
+        assert "secret" not in str(caught.value)
+    assert not [path for path in tmp_path.rglob("*") if "secret" in path.name] and not web.asked
+
+
+def test_the_identity_asks_nothing_of_the_network(tmp_path: Path, web: Server, memory: str) -> None:
+    web.files["a.jsonl"] = LINES["a"].encode()
+    for url in (f"{web.address}/a.jsonl", memory + "/a.jsonl", memory, memory + "/*.jsonl", "s3://texts/a.jsonl"):
+        config = CorpusConfig(source=url, language="hu", downloads=tmp_path / "downloads")
+        with pytest.raises(SourceError, match="no whole copy .* bertwright corpus"):
+            identity(config)
+        if not url.startswith("s3"):
+            Read(url, tmp_path)
+            identity(config)
+        if url == memory:
+            (tmp_path / "downloads" / "memory" / url.partition("://")[2] / "deep" / "c.jsonl").unlink()
+            with pytest.raises(SourceError, match="no whole copy"):
+                identity(config)
+    assert len(web.asked) == 1
 
 
 def test_the_corpus_of_a_remote_source_is_that_of_a_local_one(tmp_path: Path, web: Server) -> None:

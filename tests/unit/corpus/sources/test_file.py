@@ -58,6 +58,16 @@ def test_highly_compressed_bytes_come_in_small_blocks(tmp_path: Path, compressio
     assert max(sizes) <= (2**20 if compression in ("bz2", "xz") else 128 * 2**20)
 
 
+@pytest.mark.parametrize("compression", PACKERS)
+def test_a_head_can_be_read_in_small_blocks(tmp_path: Path, compression: Compression) -> None:
+    text = random.Random(5).randbytes(100_000)
+    file = File(put(tmp_path, "a", PACKERS[compression](text)), "text", compression)
+    blocks = list(Reader(file, size=1000))
+    assert b"".join(blocks) == text
+    if compression in ("bz2", "xz"):
+        assert max(map(len, blocks)) <= 1000
+
+
 def test_zstd_with_frames_to_skip_and_too_large_a_window(tmp_path: Path) -> None:
     skipped = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
     data = skipped + zstandard.ZstdCompressor().compress(b"first") + skipped + PACKERS["zst"](b"second")

@@ -45,6 +45,14 @@ def test_facts_are_taken_where_they_are(tmp_path: Path) -> None:
     assert third.paragraphs == []
 
 
+def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
+    row = {"text": "Fél\ud83d és egész \U0001f600.", "title": "C\ud800", "id": "\udfff", "url": "u\udc00"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    read = Read(tmp_path / "a.jsonl", tmp_path)
+    assert read.texts == [["Fél\ufffd és egész \U0001f600."]]
+    assert [read.facts(key) for key in ("title", "id", "url")] == [["C\ufffd"], ["\ufffd"], ["u\ufffd"]]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [

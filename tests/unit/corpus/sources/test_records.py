@@ -10,6 +10,7 @@ from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.records import LINE, RecordSplitter, line_number, plain_lines
 from bertwright.corpus.sources.text import BLANK_LINES, NEVER
+from bertwright.corpus.sources.wikiextractor import BOUNDARY
 
 PATH = Path("x.txt")
 
@@ -39,12 +40,24 @@ def test_records_do_not_depend_on_blocks(text: str, size: int, boundary: re.Patt
     assert all(data[offset:].decode().startswith(record) for offset, record in found)
 
 
+@pytest.mark.parametrize("size", [7, 5000, 10_000])
+def test_a_long_blank_line_parts_documents_too(size: int) -> None:
+    data = b"a\n" + b" " * 6000 + b"\nb\n\nc"
+    assert [text.strip() for _, text in records(data, size)] == ["a", "b", "c"]
+    ends = b"<doc>\n</doc>" + b" " * 6000 + b"\n<doc>\n</doc>\n"
+    assert len(records(ends, size, boundary=BOUNDARY)) == 2
+
+
 def test_a_cut_text_loses_its_last_document() -> None:
     assert records(b"one\n\ntwo and a ha\xc3", 4, cut=True) == [(0, "one\n\n")]
 
 
 def test_lines_are_plain() -> None:
     assert plain_lines("a\x07b\u009fc\0\n\n\x08\n\ufeffe\u0301") == ["abc", "é"]
+
+
+def test_half_of_a_character_is_replaced() -> None:
+    assert plain_lines("a\ud83d b\U0001f600") == ["a\ufffd b\U0001f600"]
 
 
 def test_the_line_of_an_offset(tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ def test_files_folders_and_patterns(novels: Path) -> None:
     assert names(novels / "[x].txt") == ["[x].txt"]
 
 
+def test_workers_elsewhere_find_the_same_files(novels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(novels)
+    assert opened("a.txt").files[0].path == novels / "a.txt"
+
+
 def test_what_a_source_is_called(novels: Path) -> None:
     assert [opened(path).name for path in (novels, novels / "*.txt", novels / "a.txt")] == ["novels", "novels", "a"]
     assert str(opened(novels)) == "novels (text, 3 files, 0.0 MB)"
@@ -60,6 +65,16 @@ def test_hashes(novels: Path) -> None:
     assert opened(novels).sampled_hash == before
     (novels / "b.txt").write_text("B.txt")
     assert opened(novels).sampled_hash != before
+
+
+def test_files_of_up_to_four_mebibytes_are_hashed_whole(tmp_path: Path) -> None:
+    for i in range(20):
+        (tmp_path / f"{i:02}.txt").write_bytes(b"A line.\n" * 100_000)
+    before = opened(tmp_path).sampled_hash
+    with (tmp_path / "07.txt").open("r+b") as handle:
+        handle.seek(100_000)
+        handle.write(b"X")
+    assert opened(tmp_path).sampled_hash != before
 
 
 def test_nothing_is_found(novels: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
 from bertwright.corpus.wikitext.patterns import Field, Pattern
-from bertwright.corpus.wikitext.templates import templates_of
+from bertwright.corpus.wikitext.templates import read_table, templates_of
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
     table.write_text(
         '[any]\nnowrap = "<{1}>"\nmine = ["{2*-}", "{1}"]\n[uk]\nmine = "{x}"\ndisambiguation = ["My Dab"]\n'
     )
-    english, ukrainian = templates_of("en", table), templates_of("uk", table)
+    english, ukrainian = (templates_of(language, read_table(table)) for language in ("en", "uk"))
     assert english.text("nowrap|a") == "<a>"
     assert english.text("mine|a|b|c_d|e") == "b-c d-e"
     assert english.text("mine|a") == "a"
@@ -104,7 +104,7 @@ def test_a_wrong_file_is_refused(content: str, message: str, tmp_path: Path) -> 
     table = tmp_path / "mine.toml"
     table.write_text(content)
     with pytest.raises(DataError, match=message):
-        templates_of("en", table)
+        templates_of("en", read_table(table))
 
 
 @pytest.mark.parametrize("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]"])

@@ -1,0 +1,116 @@
+"""The section of the corpus: what became of the documents, where they come from, and whether tests leaked in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from bertwright.report.facts import Facts
+from bertwright.report.words import bar, definitions, number, percent, table
+
+_LEFT_OUT = {
+    "duplicates": "same text as an earlier one",
+    "near_duplicates": "nearly the text of an earlier one",
+    "emptied": "too short without repeated paragraphs",
+    "not_drawn": "not drawn, by the weight of its source",
+}
+"""Documents that passed the filter and are not in the corpus, in the order in which that is decided."""
+_RULES = {"boilerplate": "boilerplate", "email": "e-mail addresses", "phone": "telephone numbers"}
+
+
+def corpus(facts: Facts) -> str:
+    """The way from pages to kept documents, with the reasons for which documents were dropped; then the sources."""
+    counts = facts.counts("corpus")
+    total = max(counts["pages"], counts["documents"], 1)
+    shown = [
+        (f'<span class="{"kept" if kept else "lost"}">{escape(name)}</span>', f"{count:,}", _share(count / total))
+        for name, count, kept in _steps(counts)
+        if count or kept
+    ]
+    return (
+        "<p>From the pages of the sources to the documents that were kept; indented lines are what was left out.</p>"
+        + table(("step", "count", "share"), shown, "funnel")
+        + definitions(_text(counts))
+        + _sources(counts["sources"])
+        + _contamination(counts["contamination"])
+    )
+
+
+def _share(share: float) -> str:
+    return f"{bar(share)}<small>{percent(share)}</small>"
+
+
+def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
+    dropped = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
+    pages = [
+        ("pages", counts["pages"], True),
+        ("redirects", counts["redirects"], False),
+        ("other namespaces", counts["other_namespaces"], False),
+        ("disambiguation pages", counts["disambiguations"], False),
+    ]
+    return [
+        *(pages if counts["pages"] else []),
+        ("documents", counts["documents"], True),
+        *((f"{counts['reasons'][name]} ({name})", count, False) for name, count in dropped),
+        *((words, counts[name], False) for name, words in _LEFT_OUT.items()),
+        ("kept documents", counts["kept"], True),
+    ]
+
+
+def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the corpus holds, and what is missing within its documents; nothing that is nought or says no more."""
+    yield "sentences", number(counts["sentences"])
+    yield "words", number(counts["words"])
+    yield "text", f"{counts['text_bytes'] / 1e6:,.1f} MB"
+    yield "read", f"{counts['source_bytes'] / 1e6:,.1f} MB"
+    if counts["copies"] != counts["kept"]:
+        yield "documents with their copies", number(counts["copies"])
+    if counts["duplicate_paragraphs"]:
+        yield "repeated paragraphs left out", number(counts["duplicate_paragraphs"])
+    for rule, count in counts["removed_paragraphs"].items():
+        yield f"paragraphs removed: {_RULES[rule]}", number(count)
+    for rule, count in counts["masked"].items():
+        yield f"masked: {_RULES[rule]}", number(count)
+
+
+def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each source; columns of numbers are documents and words as they stand in the corpus."""
+    rows = [
+        (
+            escape(source["name"]) + (f"<br><small>{escape(source['base'])}</small>" if source["base"] else ""),
+            escape(source["format"]),
+            number(source["files"]),
+            number(source["weight"]),
+            escape(source["licence"]),
+            f"{source['kept']:,} of {source['documents']:,}",
+            number(source["words"]),
+            escape(_cut(source["cut"])),
+        )
+        for source in sources
+    ]
+    return table(
+        ("source", "format", "files", "weight", "licence", "documents kept", "words", "whole"), rows, "sources"
+    )
+
+
+def _cut(cut: Mapping[str, Any] | None) -> str:
+    return "yes" if cut is None else f"no, it ends early; {cut['lost_bytes']:,} bytes left out"
+
+
+def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
+    if not texts:
+        return ""
+    rows = [
+        (escape(name), _found(found["found"], found["sentences"]), _found(found["short_found"], found["short"]))
+        for name, found in texts.items()
+    ]
+    return (
+        "<p>How much of texts for evaluation stands in the corpus. A sentence counts where 13 words in a row of it "
+        "stand in one document; a shorter one where it is a whole sentence there.</p>"
+        + table(("text", "sentences found", "shorter ones found"), rows)
+    )
+
+
+def _found(found: int, of: int) -> str:
+    return f"{found:,} of {of:,}" + (f" <small>{percent(found / of)}</small>" if of else "")

@@ -1,0 +1,29 @@
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from bertwright.core import libraries as module
+from bertwright.core.libraries import libraries
+
+
+class Said(list[str]):
+    """A log that keeps what it is told."""
+
+    def say(self, message: str) -> None:
+        self.append(message)
+
+
+def test_a_draft_begun_with_other_libraries_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a corpus of one sentence splitter, half of another, is what an upgrade between two starts would give."""
+    said = Said()
+    assert libraries(tmp_path, ["numpy"], said) == {"numpy": version("numpy")}  # type: ignore[arg-type]
+    (tmp_path / ".parts").mkdir()
+    libraries(tmp_path, ["numpy"], said)  # type: ignore[arg-type]
+    assert (tmp_path / ".parts").is_dir() and not said
+    monkeypatch.setattr(module, "version", lambda name: "99.0")
+    assert libraries(tmp_path, ["numpy"], said) == {"numpy": "99.0"}  # type: ignore[arg-type]
+    assert not (tmp_path / ".parts").exists()
+    assert said == [
+        f"{tmp_path.name} was begun with other libraries (numpy {version('numpy')} -> 99.0) and is begun anew"
+    ]

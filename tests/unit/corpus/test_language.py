@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+
+from bertwright.corpus import language
+from bertwright.corpus.language import Identifier, detect
+
+HUNGARIAN = "A folyó lassan kanyarog a dombok között, és estére eléri a tengert, ahol a halászok várják. "
+ENGLISH = "The old river winds slowly between the hills and reaches the sea by evening, where fishermen wait. "
+UKRAINIAN = "Стара річка повільно тече між пагорбами і ввечері досягає моря, де на неї чекають рибалки. "
+LATGALIAN = "Latgola ir Latvejis vaļsts dīnvydaustrumu reģions, kur dzeivoj latgalīši i runoj latgalīšu volūdā. "
+
+
+class Never:
+    """Stands in for py3langid where it must not be asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"py3langid was loaded for its {name}")
+
+
+@pytest.fixture
+def without_langid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language, "_langid", Never)
+
+
+@pytest.mark.usefixtures("without_langid")
+@pytest.mark.parametrize(("text", "code"), [(HUNGARIAN, "hu"), (ENGLISH, "en"), (UKRAINIAN, "uk")])
+def test_clear_texts_are_told_without_the_second_opinion(text: str, code: str) -> None:
+    identifier = Identifier(["hu", "uk"])
+    assert identifier.language(text * 3) == code
+    assert identifier.wants(code) == (code != "en")
+
+
+@pytest.mark.usefixtures("without_langid")
+def test_what_cld2_says_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    identifier = Identifier(["uk"])
+    for shares, reliable, expected in [
+        ([("uk", 20)], False, "uk"),
+        ([("ru", 49), ("uk", 36)], False, "uk"),
+        ([("ru", 55), ("uk", 40)], True, "uk"),
+        ([("ru", 60), ("uk", 39)], True, "ru"),
+    ]:
+        monkeypatch.setattr(language, "detect", lambda text, found=(shares, reliable): found)
+        assert identifier.language("") == expected
+
+
+def test_the_second_opinion_is_asked_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shares, reliable in [([("ru", 49), ("uk", 30)], False), ([("ru", 59), ("uk", 30)], True), ([("un", 0)], False)]:
+        monkeypatch.setattr(language, "detect", lambda text, found=(shares, reliable): found)
+        assert Identifier(["uk"]).language(UKRAINIAN) == "uk"
+        assert Identifier(["uk"]).language(HUNGARIAN) == "hu"
+
+
+def test_a_language_cld2_does_not_know_is_left_to_py3langid() -> None:
+    identifier = Identifier(["ltg"])
+    assert identifier.language(LATGALIAN) == "ltg"
+    assert not identifier.wants(identifier.language(UKRAINIAN))
+
+
+def test_nothing_is_known_of_a_language_neither_knows() -> None:
+    assert Identifier(["szl"]).language(HUNGARIAN) == ""
+    assert Identifier(["szl", "ltg"]).language(LATGALIAN) == ""
+    assert Identifier(["szl"]).wants("szl")
+
+
+@pytest.mark.usefixtures("without_langid")
+@pytest.mark.parametrize(
+    ("wiki", "text"),
+    [
+        ("simple", ENGLISH),
+        ("he", "ירושלים היא עיר הבירה של מדינת ישראל והעיר הגדולה ביותר בה, והיא שוכנת בהרי יהודה. "),
+        ("nb", "Hun ble født i Oslo, men flyttet etter hvert til Bergen, og hva hun gjorde der, vet ingen. "),
+        ("arz", "القاهرة هي عاصمة جمهورية مصر العربية وأكبر مدنها وتقع على ضفاف نهر النيل في شمال مصر. "),
+        ("zh", "北京市是中华人民共和国的首都，也是全国的政治和文化中心，位于华北平原的北部。"),
+    ],
+)
+def test_the_codes_of_wikis_are_understood(wiki: str, text: str) -> None:
+    assert Identifier([wiki]).language(text * 3) == wiki
+
+
+def test_detect_survives_what_cld2_refuses() -> None:
+    (first, *_), reliable = detect(HUNGARIAN * 2 + "\ufffe\x0b")
+    assert first[0] == "hu" and reliable
+    assert detect("") == ([("un", 0)] * 3, False)
