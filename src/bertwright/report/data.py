@@ -104,4 +104,8 @@ def examples(facts: Facts) -> str:
         (f"sequences of set {name}", f"{large(sum(per_pass))} in {len(per_pass)} passes")
         for name, per_pass in counts["train"]["rows"].items()
     ]
-    return table(("part", "documents", "sentences", "tokens"), rows) + definitions(plans)
+    foreign = [
+        (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
+        for key, data in counts.get("foreign", {}).items()
+    ]
+    return table(("part", "documents", "sentences", "tokens"), rows) + definitions(plans + foreign)
