@@ -158,9 +158,17 @@ def _vocab(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
 
 
 def _examples(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    from bertwright.examples.foreign_files import content, find
     from bertwright.examples.run import identity
 
-    return identity(recipe.examples, recipe.plan_sets(), inputs)
+    known, foreign = dict(inputs), recipe.train.foreign_data()
+    for data in foreign:
+        if data.path.exists():
+            known[data.input] = content(find(data))
+        elif _is_finished(folder, "examples"):  # the files are gone, what was made of them is not
+            known = {**open_artifact(folder / "examples", "examples").manifest["inputs"], **known}
+    foreign = tuple(data for data in foreign if data.input in known)
+    return identity(recipe.examples, recipe.plan_sets(), known, foreign)
 
 
 def _training(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tomli_w
 
-from bertwright.core.artifact import open_artifact
+from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.config import Section
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import write_atomic
@@ -101,9 +101,10 @@ class Recipe(Section):
         except RecipeError as error:
             return [("model", str(error))]
         found = list(self._against_positions(bert.max_position_embeddings))
-        if self.examples.pairs and bert.type_vocab_size < 2:
+        if bert.type_vocab_size < 2 and (self.examples.pairs or self.train.foreign_data()):
             text = f"{self.model.config} has type_vocab_size {bert.type_vocab_size}, but sentence pairs have 2 segments"
-            found.append(("model.config", f"{text}; write 2 there, or set examples.plan=doc-sentences"))
+            remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
+            found.append(("model.config", f"{text}; {remedy}"))
         return found
 
     def _against_positions(self, most: int) -> Iterator[Mistake]:
@@ -127,8 +128,17 @@ class Recipe(Section):
             key = f"train.phases.{i}.data"
             if phase.data is None:
                 continue
-            if wrong := _wrong_folder(phase.data, "examples"):
+            if not phase.data.exists():
+                yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
+            elif not (phase.data / MANIFEST).is_file():
+                if phase.documents != (0.0, 1.0):
+                    text = f"{list(phase.documents)} is a share of documents, which {phase.data} does not know"
+                    yield f"train.phases.{i}.documents", f"{text}; leave it out"
+            elif wrong := _wrong_folder(phase.data, "examples"):
                 yield key, wrong
+            elif phase.quarantine:
+                text = f"{phase.data} is an examples folder, whose files are checked by their hashes; leave it out"
+                yield f"train.phases.{i}.quarantine", text
             elif (made := _plan_of(phase.data)) != (here := self.examples.plan) and {made, here} & set(PAIRS):
                 yield key, f"{phase.data} was made with examples.plan={made}, here it is {here}; make both alike"
 

@@ -62,7 +62,8 @@ def examples(
 
     made = folder.inputs("examples", recipe)
     inputs = made["corpus"], made["vocab"]
-    return run(recipe.examples, recipe.plan_sets(), *inputs, folder.path / "examples", log, executor, share)
+    out, foreign = folder.path / "examples", recipe.train.foreign_data()
+    return run(recipe.examples, recipe.plan_sets(), *inputs, out, log, executor, share, foreign)
 
 
 def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
@@ -138,6 +139,8 @@ def run(
             "export checks its folder with transformers, which is not installed: pip install 'bertwright[hf]'. "
             "Or stop before it (--until evaluate)."
         )
+    if "examples" in stages:
+        _look_at_foreign_data(recipe)
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
     with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
         if "train" in stages and (folder.path / "train").exists():
@@ -155,6 +158,14 @@ def run(
                 except OthersToFinish as rest:
                     log.say(str(rest))
     return RunFolder(folder.path)
+
+
+def _look_at_foreign_data(recipe: Recipe) -> None:
+    """Raise before hours of work on the corpus what the beginnings of a phase's files tell."""
+    from bertwright.examples.foreign_files import find
+
+    for data in recipe.train.foreign_data():
+        find(data)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -105,6 +106,34 @@ class MaskingConfig(Section):
             return self.max_predictions or length
         highest = self.rate if isinstance(self.rate, float) else max(rate for _, rate in self.rate)
         return max(1, round(length * highest * 25 / 24))
+
+
+@dataclass(frozen=True)
+class ForeignData:
+    """Examples in a format of the field that a phase trains on, as the recipe names them."""
+
+    phase: int
+    path: Path
+    length: int
+    """Longest example, special tokens included (tokens)."""
+    masking: MaskingConfig
+    quarantine: bool
+    """Whether damaged files are left out instead of being an error."""
+
+    @property
+    def key(self) -> str:
+        """The section of the recipe, for messages."""
+        return f"train.phases.{self.phase}"
+
+    @property
+    def input(self) -> str:
+        """Its name among the inputs of the examples artifact."""
+        return f"data {self.phase}"
+
+    @property
+    def folder(self) -> str:
+        """Where the examples artifact keeps it."""
+        return f"foreign/{self.phase}"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -45,13 +46,35 @@ class DrawSettings:
     """Name of the phase: phases draw different orders and masks."""
 
 
+class PhaseDraws(Protocol):
+    """The training batches of one phase, whatever they are drawn from."""
+
+    @property
+    def settings(self) -> DrawSettings:
+        """What the phase decides about its batches."""
+
+    @property
+    def epoch_sizes(self) -> list[int]:
+        """Examples of epoch 0, 1, ...; after the last one they repeat."""
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean length of an example, special tokens included."""
+
+    def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
+        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
+        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`."""
+
+
 class Draws:
-    """The training batches of one phase."""
+    """The training batches of one phase, from store and plans."""
 
     def __init__(self, store: Store, plans: Plans, settings: DrawSettings) -> None:
         self.settings = settings
         self._store, self._plans = store, plans
-        self._epochs = Epochs(plans, settings.seed, settings.phase)
+        self._epochs = Epochs(plans.sizes, settings.seed, settings.phase)
 
     @property
     def epoch_sizes(self) -> list[int]:
@@ -118,14 +141,14 @@ class Draws:
 
     def _assembled(self, rows: Rows, shares: list[Share], masking: Masking) -> list[MicroBatch]:
         found: list[MicroBatch] = []
-        for group in _groups(shares):
+        for group in together(shares):
             examples = np.concatenate([share.examples for share in group])
             batch = assemble(rows[examples], self.settings.length, self._store, masking)
             found += split(batch, [share.row_sizes for share in group])
         return found
 
 
-def _groups(shares: list[Share]) -> Iterator[list[Share]]:
+def together(shares: list[Share]) -> Iterator[list[Share]]:
     """Micro-batches to assemble together: at most `AT_ONCE` examples, but at least one micro-batch."""
     group: list[Share] = []
     for share in shares:

@@ -29,7 +29,7 @@ def join(draft: Path, parts: Path, facts: list[dict[str, Any]]) -> dict[str, Any
 
 def _join_store(store: Path, parts: Path, split: str, shards: list[dict[str, Any]]) -> None:
     for name in ("tokens", "sentences", "hashes"):
-        _concatenate(store / f"{split}.{name}", [parts / f"{number:05}.{name}" for number in range(len(shards))])
+        concatenate(store / f"{split}.{name}", [parts / f"{number:05}.{name}" for number in range(len(shards))])
     for name, unit in (("documents", "sentences"), ("starts", "tokens")):
         first = 0
         with (store / f"{split}.{name}").open("wb") as target:
@@ -55,7 +55,8 @@ def _join_plans(plans: Path, parts: Path, name: str, shards: list[dict[str, Any]
     return [int(total) for total in rows.sum(axis=0)]
 
 
-def _concatenate(target: Path, sources: Iterable[Path]) -> None:
+def concatenate(target: Path, sources: Iterable[Path]) -> None:
+    """Write the bytes of all `sources`, one after another."""
     with target.open("wb") as out:
         for source in sources:
             with source.open("rb") as part:

@@ -59,21 +59,21 @@ class Plans:
 
 @dataclass(frozen=True)
 class Epochs:
-    """The endless sequence of a phase's epochs over `plans`."""
+    """The endless sequence of a phase's epochs, by the rows of each pass."""
 
-    plans: Plans
+    sizes: NDArray[np.int64]
     seed: int
     phase: str
 
     def __post_init__(self) -> None:
-        if (self.plans.sizes == 0).any():
+        if (self.sizes == 0).any():
             raise DataError(
                 "a pass of the plans has no rows: no document lies in its share. Widen its documents range."
             )
 
     def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
         """The rows at rising positions `r` of the sequence, as (epoch, pass, rows) in order."""
-        sizes = self.plans.sizes
+        sizes = self.sizes
         ends = np.cumsum(sizes)
         cycle, within = np.divmod(r, ends[-1])
         number = np.searchsorted(ends, within, side="right")

@@ -1,4 +1,4 @@
-"""The stage `examples`: corpus and vocabulary in, token store and plans out.
+"""The stage `examples`: corpus and vocabulary in, token store and plans out, and examples made elsewhere brought in.
 
 A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
 arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
@@ -7,7 +7,7 @@ are there they are joined into the files of the artifact; `.parts` goes once the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,14 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
-from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
+from bertwright.examples.foreign import Chosen, ImportTask, import_file, import_tasks
+from bertwright.examples.foreign_files import content, find
+from bertwright.examples.foreign_join import join_foreign
 from bertwright.examples.join import join
 from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
+from bertwright.examples.store import Vocabulary
 
 VERSION = 3
 FEW_HELDOUT = 20
@@ -41,22 +45,33 @@ def run(
     log: Log = SILENT,
     executor: Executor | None = None,
     share: Share = WHOLE,
+    foreign: Sequence[ForeignData] = (),
 ) -> Artifact:
-    """The examples artifact at `out`: the token store, and plans for each of `sets`.
+    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `foreign`.
 
     Shards are prepared by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
     the whole and another process completes the stage.
     """
     sets = _distinct(sets)
-    found = identity(config, sets, {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint})
+    chosen = [(data, find(data)) for data in foreign]
+    inputs = {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint}
+    inputs |= {data.input: content(found) for data, found in chosen}
+    ours = identity(config, sets, inputs, foreign)
     with executor or Pool(config.workers) as pool:
-        return build(out, found, log, lambda draft: _make(config, sets, corpus, vocab, draft, log, pool, share))
+        return build(out, ours, log, lambda draft: _make(config, sets, corpus, vocab, draft, log, pool, share, chosen))
 
 
-def identity(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str]) -> Identity:
-    """What the examples are a function of; `inputs` has the fingerprints of "corpus" and "vocab"."""
+def identity(
+    config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str], foreign: Sequence[ForeignData] = ()
+) -> Identity:
+    """What the examples are a function of; `inputs` has the fingerprints of "corpus" and "vocab", and the `content` of
+    each of `foreign`.
+    """
     settings = {"examples": what(config), "train": {"phases": [what(plan_set) for plan_set in _distinct(sets)]}}
-    return Identity("examples", VERSION, settings, {name: inputs[name] for name in ("corpus", "vocab")})
+    settings |= {data.key: {"length": data.length, "quarantine": data.quarantine} for data in foreign}
+    return Identity(
+        "examples", VERSION, settings, {name: inputs[name] for name in ("corpus", "vocab", *(d.input for d in foreign))}
+    )
 
 
 def _distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
@@ -72,6 +87,7 @@ def _make(
     log: Log,
     executor: Executor,
     share: Share,
+    foreign: Chosen,
 ) -> dict[str, Any]:
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log)
@@ -80,18 +96,13 @@ def _make(
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
-    mine = [task for task in tasks if share.owns(task.number)]
-    done = 0
-
-    def report(_: None) -> None:
-        nonlocal done
-        done += 1
-        log.progress("examples", done, len(mine), "shards")
-
-    executor.map(prepare_shard, mine, "examples", report)
-    share.complete("examples", draft, [task.facts for task in tasks])
+    imports = import_tasks(foreign, parts, vocab, Vocabulary(**vocabulary))
+    _work_through(tasks, imports, executor, share, log)
+    outputs = [*(task.facts for task in imports), *(task.facts for task in tasks)]
+    share.complete("examples", draft, outputs)
     counts = join(draft, parts, [read_json(task.facts) for task in tasks])
     _check(counts, config)
+    counts |= join_foreign(draft, foreign, imports, config.pairs, log)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
@@ -104,6 +115,23 @@ def _make(
         "heldout_contamination": leaked,
         "libraries": used,
     }
+
+
+def _work_through(
+    tasks: list[ShardTask], imports: list[ImportTask], executor: Executor, share: Share, log: Log
+) -> None:
+    """This process's share of the tasks; files made elsewhere first, because they may be refused."""
+    files = [task for number, task in enumerate(imports) if share.owns(number)]
+    shards = [task for task in tasks if share.owns(task.number)]
+    done = 0
+
+    def report(_: None) -> None:
+        nonlocal done
+        done += 1
+        log.progress("examples", done, len(files) + len(shards), "shards")
+
+    executor.map(import_file, files, "examples", report)
+    executor.map(prepare_shard, shards, "examples", report)
 
 
 def _vocabulary(vocab: Artifact) -> dict[str, Any]:

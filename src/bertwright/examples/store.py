@@ -48,6 +48,17 @@ class Vocabulary:
     continues: tuple[int, ...]
     """The ids of pieces that continue a word (##)."""
 
+    @classmethod
+    def open(cls, examples: Artifact, vocab: Artifact | None = None) -> Vocabulary:
+        """That of an examples artifact; with `vocab`, refused unless it was made with that vocabulary."""
+        vocabulary = cls(**json.loads(examples.file("vocabulary.json").read_text()))
+        if vocab is not None and vocab.counts["vocabulary"] != vocabulary.hash:
+            raise ArtifactError(
+                f"the tokens in {examples.path} were made with another vocabulary than {vocab.path} "
+                f"({vocabulary.hash[:12]} instead of {vocab.counts['vocabulary'][:12]}). Run the stage examples again."
+            )
+        return vocabulary
+
     @cached_property
     def continuation(self) -> NDArray[np.bool_]:
         """[V] which entries continue a word."""
@@ -88,12 +99,7 @@ class Store(Documents):
     @classmethod
     def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None) -> Store:
         """The store of an examples artifact; with `vocab`, refused unless it was tokenised with that vocabulary."""
-        vocabulary = Vocabulary(**json.loads(examples.file("vocabulary.json").read_text()))
-        if vocab is not None and vocab.counts["vocabulary"] != vocabulary.hash:
-            raise ArtifactError(
-                f"the tokens in {examples.path} were made with another vocabulary than {vocab.path} "
-                f"({vocabulary.hash[:12]} instead of {vocab.counts['vocabulary'][:12]}). Run the stage examples again."
-            )
+        vocabulary = Vocabulary.open(examples, vocab)
         facts = json.loads(examples.file(f"store/{split}.json").read_text())
         dtypes = {"tokens": facts["dtype"], "sentences": "<u2", "documents": "<u8", "starts": "<u8", "hashes": "<u8"}
         arrays = {name: map_file(examples.file(f"store/{split}.{name}"), dtype) for name, dtype in dtypes.items()}

@@ -70,10 +70,14 @@ def examples(facts: Facts) -> str:
         (f"sequences of set {name}", f"{large(sum(per_pass))} in {len(per_pass)} passes")
         for name, per_pass in counts["train"]["rows"].items()
     ]
+    foreign = [
+        (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
+        for key, data in counts.get("foreign", {}).items()
+    ]
     leak = counts["heldout_contamination"]
     return (
         table(("part", "documents", "sentences", "tokens"), rows)
-        + definitions(plans)
+        + definitions(plans + foreign)
         + f"<p>Of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} "
         f"({percent(leak['share'])}) have 13 words in a row that stand in the training text too.</p>"
     )

@@ -37,14 +37,22 @@ def identity(
     """What the model trained in `out` is a function of; `inputs` are the fingerprints of `examples` and `vocab`.
 
     Files and folders that the recipe names count by their content, not by where they lie. One that is gone since
-    training began counts by what the checkpoints in `out` say of it.
+    training began counts by what the checkpoints in `out` say of it. Data in a foreign format counts with `examples`,
+    which holds it.
     """
     sections = _sections(config, model, optim, next_sentence, extendable=True)
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
         "train.init": config.init
     }
     found = {key: _fingerprint(path, key, out) for key, path in named.items() if path is not None}
-    return Identity("train", VERSION, sections, {**inputs, **found})
+    foreign = {f"{data.key}.data" for data in config.foreign_data()}
+    if missing := [key for key, value in found.items() if value is None and key not in foreign]:
+        raise ArtifactError(
+            f"{missing[0]}: {named[missing[0]]} is no finished artifact. Give the folder of a checkpoint, or of a "
+            "finished stage."
+        )
+    known = {key: value for key, value in found.items() if value is not None}
+    return Identity("train", VERSION, sections, {**inputs, **known})
 
 
 def checkpoint_identity(
@@ -92,16 +100,14 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
     return replace(identity, inputs={**identity.inputs, **grown, "weights": weights})
 
 
-def _fingerprint(path: Path, key: str, out: Path) -> str:
+def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
         with suppress(ArtifactError):
             if recorded := open_artifact(begun).manifest["inputs"].get(key):
                 return str(recorded)
-    raise ArtifactError(
-        f"{key}: {path} is no finished artifact. Give the folder of a checkpoint, or of a finished stage."
-    )
+    return None
 
 
 def _sections(
@@ -110,7 +116,7 @@ def _sections(
     train, network = what(config, extendable=extendable), what(model)
     del train["init"]
     for phase in train["phases"]:
-        del phase["data"]
+        del phase["data"], phase["quarantine"]
     if model.config is not None:
         network["config"] = model.resolve(1, next_sentence).model_dump(mode="json")
     return {"train": train, "model": network, "optim": what(optim)}

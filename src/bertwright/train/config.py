@@ -7,8 +7,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, extendable, how
-from bertwright.examples.config import Cut, Length, MaskingConfig, Share
+from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
 from bertwright.optim.config import Schedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -48,13 +49,18 @@ class PhaseConfig(Section):
     documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: Path | None = None
-    """An `examples` folder of its own instead of the run's; it must be made with the same vocabulary."""
+    """Examples of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL or Hugging
+    Face datasets. They must be made with the same vocabulary."""
+    quarantine: bool = False
+    """Whether damaged files of `data` are left out and listed instead of being an error."""
 
     @model_validator(mode="after")
     def _one_length(self) -> PhaseConfig:
         given = [name for name in LENGTHS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
+        if self.quarantine and self.data is None:
+            raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
         if self.micro_tokens and (self.micro_batch or self.packing):
@@ -92,3 +98,11 @@ class TrainConfig(Section):
     """Where the model runs; `auto` takes a GPU when torch sees one."""
     threads: int = how(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
+
+    def foreign_data(self) -> tuple[ForeignData, ...]:
+        """The phases whose data is no artifact of ours, but files in a format of the field."""
+        return tuple(
+            ForeignData(i, p.data, p.length, p.masking, p.quarantine)
+            for i, p in enumerate(self.phases)
+            if p.data is not None and not (p.data / MANIFEST).is_file()
+        )

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from bertwright.core import rng
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.draw import Draws
+from bertwright.examples.draw import PhaseDraws
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.scores import score
@@ -33,7 +33,7 @@ class Phase:
     """A phase with everything resolved to steps."""
 
     index: int
-    draws: Draws
+    draws: PhaseDraws
     heldout: Callable[[], list[MicroBatch]]
     """The held-out batches, with fixed masks."""
     steps: int

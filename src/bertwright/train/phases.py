@@ -12,7 +12,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import Draws, DrawSettings, heldout_batches, open_draws
+from bertwright.examples.draw import DrawSettings, PhaseDraws, heldout_batches, open_draws
+from bertwright.examples.foreign_draw import open_foreign
 from bertwright.examples.store import Store
 from bertwright.train.config import PhaseConfig, TrainConfig
 from bertwright.train.loop import Phase
@@ -29,7 +30,6 @@ def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> 
 
 def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifact) -> Phase:
     phase = config.phases[index]
-    source = examples if phase.data is None else _own_data(phase, index, examples)
     settings = DrawSettings(
         length=phase.length,
         masking=phase.masking,
@@ -38,8 +38,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         seed=config.seed,
         phase=str(index),
     )
-    plan_set = PlanSet(length=phase.length, documents=phase.documents)
-    draws = open_draws(source, plan_set, settings, vocab)
+    draws = _draws(config, index, settings, examples, vocab)
     steps = _steps(phase, draws)
     part = max(1, math.ceil(steps / PARTS_OF_A_PHASE))
     return Phase(
@@ -55,6 +54,14 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         evaluate_every=config.evaluate_every or part,
         checkpoint_every=config.checkpoint_every or part,
     )
+
+
+def _draws(config: TrainConfig, index: int, settings: DrawSettings, examples: Artifact, vocab: Artifact) -> PhaseDraws:
+    if own := [data for data in config.foreign_data() if data.phase == index]:
+        return open_foreign(examples, own[0], settings, vocab)
+    phase = config.phases[index]
+    source = examples if phase.data is None else _own_data(phase, index, examples)
+    return open_draws(source, PlanSet(length=phase.length, documents=phase.documents), settings, vocab)
 
 
 def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
@@ -77,7 +84,7 @@ def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBat
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
 
 
-def _steps(phase: PhaseConfig, draws: Draws) -> int:
+def _steps(phase: PhaseConfig, draws: PhaseDraws) -> int:
     """The phase's length in optimizer steps, whatever it was given in; a begun step counts whole."""
     if phase.steps is not None:
         return phase.steps

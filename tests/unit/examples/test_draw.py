@@ -56,7 +56,7 @@ def test_seed_and_phase_change_the_order(examples: Artifact, change: dict[str, o
 
 def test_epochs_follow_each_other_without_a_seam(examples: Artifact) -> None:
     plans = Plans.open(examples, made.SETS[0])
-    epochs, sizes = Epochs(plans, 1, "one"), plans.sizes
+    epochs, sizes = Epochs(plans.sizes, 1, "one"), plans.sizes
     total = int(sizes.sum())
     found = epochs.locate(np.arange(2 * total))
     assert [(epoch, number) for epoch, number, _ in found] == [(e, e % 3) for e in range(6)]

@@ -73,7 +73,7 @@ def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
                 value.as_py()
             except UnicodeDecodeError as error:
                 raise SourceError(
-                    f"{job.file.path}: row {row:,} of the column {name!r} is not valid UTF-8 at its byte {error.start:,}. "
+                    f"{job.file.path}: row {row:,} of the column {name!r} is not UTF-8 at its byte {error.start:,}. "
                     "Write the file again, with its texts decoded."
                 ) from error
         raise

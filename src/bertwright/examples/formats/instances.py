@@ -65,8 +65,8 @@ class Instances:
     def take(self, rows: slice | Ints) -> Instances:
         """The examples `rows`, in that order."""
         chosen = np.arange(len(self))[rows]
-        tokens, cu_seqlens = _gather(self.cu_seqlens, chosen)
-        predictions, cu_predictions = _gather(self.cu_predictions, chosen)
+        tokens, cu_seqlens = gather(self.cu_seqlens, chosen)
+        predictions, cu_predictions = gather(self.cu_predictions, chosen)
         return Instances(
             self.token_ids[tokens],
             cu_seqlens,
@@ -131,13 +131,14 @@ def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
+def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
+    """The elements of `rows` of a ragged array that end at `cu`, and where the rows end among them."""
+    begins = cu[rows].astype(np.int64)
+    counts = cu[rows + 1].astype(np.int64) - begins
+    found = ends(counts)
+    return np.arange(found[-1]) + np.repeat(begins - found[:-1], counts), found
+
+
 def _inside(cu: Ints) -> Ints:
     """The position of each element inside its row."""
     return np.arange(cu[-1]) - np.repeat(cu[:-1], np.diff(cu))
-
-
-def _gather(cu: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """The elements of `rows`, and where the rows end among them."""
-    counts = np.diff(cu)[rows]
-    found = ends(counts)
-    return np.arange(found[-1]) + np.repeat(cu[rows] - found[:-1], counts), found

@@ -27,6 +27,7 @@ FORMATS: dict[Kind, Format] = {
 """The formats of examples; `megatron` holds token documents."""
 
 _TEST = re.compile(r"_test_\d+\.")
+_OTHER_SPLITS = ("test", "validation", "eval")
 _PARTS = re.compile(r"-of-(\d+)")
 
 
@@ -47,6 +48,11 @@ class Found:
     """Examples in the whole files; None when only reading tells."""
     parts: int | None
     """Parts there should be, where names end in `-of-<parts>`."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is there to be trained on: NVIDIA's test files and folders named after another split are not."""
+        return self.split == "training" and self.kind != "megatron" and self.folder.name not in _OTHER_SPLITS
 
     @property
     def incomplete(self) -> str | None:

@@ -108,7 +108,7 @@ def test_a_text_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_bytes_that_are_no_text_are_an_error_with_a_place(tmp_path: Path, write: Any) -> None:
     raw = pa.array([b"good"] * 299 + [b"bad \xff", b"good"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
-    with pytest.raises(SourceError, match="row 299 of the column 'text' is not valid UTF-8 at its byte 4. Write"):
+    with pytest.raises(SourceError, match="row 299 of the column 'text' is not UTF-8 at its byte 4. Write"):
         Read(write(tmp_path / "a", text=text), tmp_path)
 
 

@@ -1,0 +1,167 @@
+"""Examples made elsewhere, brought in once: files in any format of the field become flat arrays that can be mapped.
+
+    foreign/0/tokens                 ids as stored (after masking, where masks are static), as wide as the store's
+    foreign/0/cu_seqlens             uint64 [N + 1] where examples begin and end
+    foreign/0/second                 uint16 [N] position where segment 1 begins; the length where there is one segment
+    foreign/0/positions              uint16 predicted positions inside each example
+    foreign/0/labels                 original ids there, as wide as tokens
+    foreign/0/cu_predictions         uint64 [N + 1] where the predictions of an example begin and end
+    foreign/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
+    foreign/0/facts.json             what was read, and what was left out
+
+`0` is the number of the phase. A task is one file; its part is ended by a JSON file, as that of a corpus shard is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import DataError
+from bertwright.core.files import cannot_write, make_folder, write_json
+from bertwright.examples.config import ForeignData
+from bertwright.examples.foreign_files import damaged
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.format import Kind
+from bertwright.examples.formats.instances import Instances
+from bertwright.examples.formats.recognise import FORMATS, Found
+from bertwright.examples.store import Vocabulary, token_dtype
+from bertwright.vocab.given import read_vocabulary
+
+TELLING = 16
+"""Predictions from which the id that most of them show tells whether it is [MASK]."""
+ENDS = {"cu_seqlens": "lengths", "cu_predictions": "predictions"}
+"""The running sums of the artifact, and the column of the parts that each is made of."""
+
+
+Chosen = Sequence[tuple[ForeignData, Found]]
+"""The phases with such data, and the files of each."""
+
+
+@dataclass(frozen=True)
+class ImportTask:
+    """What a worker needs to bring in one file."""
+
+    data: ForeignData
+    file: Path
+    kind: Kind
+    static: bool
+    """Whether the set has masks."""
+    number: int
+    """Of the file in its set."""
+    parts: Path
+    vocab: Artifact
+    vocabulary: Vocabulary
+
+    @property
+    def facts(self) -> Path:
+        """The file that is written last: `{"file", "examples", "tokens", ...}`, or `{"file", "fault"}`."""
+        return self.part("json")
+
+    def part(self, column: str) -> Path:
+        """The file of one column."""
+        return self.parts / self.data.folder / f"{self.number:05}.{column}"
+
+
+def dtypes(vocabulary_size: int) -> dict[str, str]:
+    """The element types of the columns that are flat in parts and artifact alike."""
+    ids = token_dtype(vocabulary_size)
+    return {"tokens": ids, "second": "<u2", "positions": "<u2", "labels": ids, "next_sentence_labels": "i1"}
+
+
+def import_tasks(chosen: Chosen, parts: Path, vocab: Artifact, vocabulary: Vocabulary) -> list[ImportTask]:
+    """A task for each file of each phase."""
+    return [
+        ImportTask(data, file, found.kind, found.shape.static, number, parts, vocab, vocabulary)
+        for data, found in chosen
+        for number, file in enumerate(found.files)
+    ]
+
+
+def import_file(task: ImportTask) -> None:
+    """Write the part of one file, unless it is there; with `quarantine` a damaged one leaves its fault alone."""
+    if task.facts.exists():
+        return
+    make_folder(task.facts.parent)
+    try:
+        facts = _write_part(task)
+    except ShardError as error:
+        if not task.data.quarantine:
+            raise damaged(task.data, error) from error
+        facts = {"fault": error.fault}
+    except OSError as error:
+        raise cannot_write(task.parts, error) from error
+    write_json(task.facts, {"file": task.file.name, **facts})
+
+
+def _write_part(task: ImportTask) -> dict[str, Any]:
+    kinds = dtypes(task.vocabulary.size) | dict.fromkeys(ENDS.values(), "<u2")
+    totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
+    # Ids beyond the vocabulary are no damage: `_check` says what they mean. LDDL's pieces cannot be read without it.
+    entries = read_vocabulary(task.vocab.file("vocab.txt")) if task.kind == "lddl" else None
+    with ExitStack() as stack:
+        out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
+        for block in filter(len, FORMATS[task.kind].read(task.file, entries)):
+            _check(task, block, totals["examples"])
+            for name, values in _columns(block).items():
+                out[name].write(values.astype(kinds[name]).tobytes())
+            labelled = int((block.next_sentence_labels >= 0).sum())
+            totals.update(
+                examples=len(block), tokens=len(block.token_ids), predictions=len(block.labels), labelled=labelled
+            )
+        for handle in out.values():
+            handle.flush()
+            os.fsync(handle.fileno())
+    return dict(totals)
+
+
+def _columns(block: Instances) -> dict[str, NDArray[Any]]:
+    return {
+        "tokens": block.token_ids,
+        "second": block.second,
+        "positions": block.positions,
+        "labels": block.labels,
+        "next_sentence_labels": block.next_sentence_labels,
+        "lengths": block.lengths,
+        "predictions": np.diff(block.cu_predictions),
+    }
+
+
+def _check(task: ImportTask, block: Instances, first: int) -> None:
+    """Refuse what leaving out a file does not mend: examples too long, or made with another vocabulary."""
+    data, special, lengths = task.data, task.vocabulary, block.lengths
+    example = f"{data.key}.data: {task.file}: example"
+    if len(over := np.flatnonzero(lengths > data.length)):
+        raise DataError(
+            f"{example} {first + over[0]:,} has {lengths[over[0]]} tokens, more than {data.key}.length={data.length}. "
+            "Give the length that the examples were made for."
+        )
+    if task.static != bool(len(block.labels)):
+        masks = ("no masks", "masks") if task.static else ("masks", "none")
+        raise DataError(
+            f"{example} {first:,} and those after it have {masks[0]}, the first file of the set has {masks[1]}. "
+            "Keep files with and without masks in folders of their own."
+        )
+    other = "They were made with another vocabulary than this run's: give theirs as vocab.file."
+    if (largest := max(block.token_ids.max(), block.labels.max(initial=0))) >= special.size:
+        raise DataError(
+            f"{example} {first:,} or one after it has id {largest}; there are {special.size:,} entries. {other}"
+        )
+    begins, lasts = block.token_ids[block.cu_seqlens[:-1]], block.token_ids[block.cu_seqlens[1:] - 1]
+    for ids, verb, name, number in ((begins, "begins", "[CLS]", special.cls), (lasts, "ends", "[SEP]", special.sep)):
+        if len(wrong := np.flatnonzero(ids != number)):
+            row = int(wrong[0])
+            raise DataError(f"{example} {first + row:,} {verb} with id {ids[row]}, not {name} ({number}). {other}")
+    shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
+    if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
+        found = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
+        raise DataError(f"{example} {first:,} and those after it: {found}. {other}")

@@ -1,0 +1,58 @@
+"""Which files a phase with data in a format of the field trains on, and what they are known by."""
+
+from __future__ import annotations
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import sha256_of
+from bertwright.corpus.sources.file import sampled_hash
+from bertwright.examples.config import ForeignData, MaskingConfig
+from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.recognise import Found, recognise
+
+
+def find(data: ForeignData) -> Found:
+    """The one training set at the phase's path that is made for its length, or does not say for which.
+
+    Looks at the beginnings of files only. `RecipeError` where none or several fit, or where a setting has no meaning
+    for them; `DataError` where nothing is recognised, or a file is damaged and `quarantine` is not set.
+    """
+    if not data.path.exists():
+        raise RecipeError(
+            f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
+        )
+    sets = recognise(data.path)
+    fitting = [each for each in sets if each.trains and each.shape.length in (None, data.length)]
+    if len(fitting) != 1:
+        number = f"{len(fitting)} training sets" if fitting else "no training set"
+        raise RecipeError(
+            f"{data.key}.data: {data.path} has {number} for {data.key}.length={data.length}; found are "
+            f"{'; '.join(map(_described, sets))}. Give the path of one that has this length, or change the length."
+        )
+    (found,) = fitting
+    if found.damaged and not data.quarantine:
+        raise damaged(data, found.damaged[0])
+    if found.shape.static and data.masking != MaskingConfig():
+        raise RecipeError(
+            f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
+            "nothing. Leave them out, or give examples without masks."
+        )
+    return found
+
+
+def content(found: Found) -> str:
+    """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
+    blocks = max(4, 64 // len(found.files))
+    return sha256_of([sampled_hash(file, blocks) for file in found.files])
+
+
+def damaged(data: ForeignData, error: ShardError) -> DataError:
+    """What to raise for a damaged file that is not to be left out."""
+    return DataError(
+        f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or leave damaged files out with "
+        f"{data.key}.quarantine=true."
+    )
+
+
+def _described(found: Found) -> str:
+    length = f"length {found.shape.length}" if found.shape.length else "length not said"
+    return f"{found.folder} ({found.kind}, {length}{'' if found.trains else ', not for training'})"

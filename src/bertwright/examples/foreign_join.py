@@ -1,0 +1,90 @@
+"""The parts of examples made elsewhere, joined into the arrays of the artifact, and what the user is told of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder, read_json, write_json
+from bertwright.core.log import Log
+from bertwright.examples.config import ForeignData
+from bertwright.examples.foreign import ENDS, Chosen, ImportTask, dtypes
+from bertwright.examples.formats.instances import ends
+from bertwright.examples.formats.recognise import Found
+from bertwright.examples.join import concatenate
+
+COUNTS = ("examples", "tokens", "predictions", "labelled")
+
+
+def join_foreign(draft: Path, chosen: Chosen, tasks: list[ImportTask], pairs: bool, log: Log) -> dict[str, Any]:
+    """Write `foreign/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
+
+    `DataError` when a phase has nothing left to train on.
+    """
+    counts = {}
+    for data, found in chosen:
+        summary = _join_set(draft, data, found, [task for task in tasks if task.data == data])
+        for sentence in _sentences(data, summary, pairs):
+            log.say(f"examples: {sentence}")
+        counts[data.key] = summary
+    if counts:
+        log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
+    return {"foreign": counts} if counts else {}
+
+
+def _join_set(draft: Path, data: ForeignData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
+    """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
+    facts = [read_json(task.facts) for task in tasks]
+    whole = [task for task, each in zip(tasks, facts, strict=True) if "fault" not in each]
+    left_out = [{"file": error.file.name, "fault": error.fault} for error in found.damaged]
+    left_out += [each for each in facts if "fault" in each]
+    kept = [each for each in facts if "fault" not in each]
+    counts = {name: sum(each[name] for each in kept) for name in COUNTS}
+    if not counts["examples"]:
+        faults = "; ".join(f"{each['file']}: {each['fault']}" for each in left_out) or "its files are empty"
+        raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({faults}).")
+    folder = make_folder(draft / data.folder)
+    for name in dtypes(tasks[0].vocabulary.size):
+        concatenate(folder / name, [task.part(name) for task in whole])
+    for name, column in ENDS.items():
+        _join_ends(folder / name, [task.part(column) for task in whole])
+    summary = {
+        "kind": found.kind,
+        "static": found.shape.static,
+        "length": data.length,
+        **counts,
+        "fill": counts["tokens"] / (counts["examples"] * data.length),
+        "mask_rate": counts["predictions"] / counts["tokens"] if found.shape.static else None,
+        "incomplete": found.incomplete,
+        "quarantined": left_out,
+    }
+    write_json(folder / "facts.json", {**summary, "files": kept})
+    return summary
+
+
+def _sentences(data: ForeignData, summary: dict[str, Any], pairs: bool) -> list[str]:
+    """What the user should know of a phase's data."""
+    masks = "with their masks" if summary["static"] else "to be masked"
+    said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]
+    if summary["incomplete"]:
+        said.append(f"{data.key}.data is incomplete: {summary['incomplete']} are there")
+    said += [f"{data.key}.data: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    without = summary["examples"] - summary["labelled"]
+    if pairs and without:
+        said.append(f"{without:,} of them have no next-sentence label and count for masked words alone")
+    if not pairs and summary["labelled"]:
+        said.append("their next-sentence labels are not used, because examples.plan makes no pairs")
+    return said
+
+
+def _join_ends(target: Path, parts: list[Path]) -> None:
+    last = 0
+    with target.open("wb") as out:
+        for part in parts:
+            sums = ends(np.fromfile(part, "<u2")) + last
+            out.write(sums[:-1].astype("<u8").tobytes())
+            last = int(sums[-1])
+        out.write(np.array([last], "<u8").tobytes())
