@@ -21,7 +21,7 @@ from tests.unit.cluster import cluster
 from bertwright import Recipe
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
-from bertwright.corpus.wikitext.templates import templates_of
+from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.stages import STAGES
 from bertwright.vocab import download as vocabularies
@@ -175,7 +175,7 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
     piece = tomllib.loads(block)
     if "any" in piece:
         (workplace / "mine.toml").write_text(block, encoding="utf-8")
-        templates = templates_of("hu", workplace / "mine.toml")
+        templates = templates_of("hu", read_table(workplace / "mine.toml"))
         assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
         return
     vocabulary = Path(piece.get("vocab", {}).get("file", "unused"))

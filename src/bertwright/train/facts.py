@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import re
 import resource
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -44,7 +46,18 @@ def counts(state: State, model: BertForPreTraining, vocab: Artifact, weights: st
         "lives": [dict(entry) for entry in state.lives],
         "vocabulary": vocab.counts["vocabulary"],
         "weights": weights,
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        * (1 if sys.platform == "darwin" else 1024),
+        "peak_memory_bytes": peak_memory(),
         **{key: state.lives[-1][key] for key in ("device", "ranks", "threads", "torch")},
     }
+
+
+def peak_memory() -> int:
+    """The largest resident set this process ever had, in bytes.
+
+    Linux says it of the process's own memory; the number that is left elsewhere may be that of the process which
+    started this one.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file() and (found := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
+        return int(found[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
