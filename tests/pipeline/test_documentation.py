@@ -108,6 +108,9 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             if before in ("", "--against"):
                 provide(Path(word), request)
         yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
+    elif verb == "convert":
+        provide(Path(rest[0]), request)
+        yield arguments
     elif "--download" in rest:
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
     elif verb == "run":
