@@ -176,6 +176,14 @@ class ExamplesConfig(Section):
     workers: int = how(0, ge=0)
     """Processes (0: one per processor)."""
 
+    @model_validator(mode="after")
+    def _random_pairs_are_of_one_plan(self) -> Self:
+        names = ("random_next_prob", "random_label")
+        given = [name for name in names if getattr(self, name) != type(self).model_fields[name].default]
+        if given and self.plan != "next-sentence":
+            raise ValueError(f"{' and '.join(given)} mean something with plan = next-sentence only, not {self.plan}")
+        return self
+
     @property
     def pairs(self) -> bool:
         """Whether examples are labelled pairs of segments."""

@@ -1,6 +1,6 @@
 """The plans of one set in an examples artifact, and which of their rows an epoch and a global step take.
 
-    plans/train/128/00.rows     the rows of pass 0 (dtype `walk.ROW`), shard after shard
+    plans/train/128/00.rows     the rows of pass 0 (dtype `rows.ROW`), shard after shard
     plans/train/128.json        rows of each shard, for each pass
 
 Epoch e takes pass e mod passes in an order of its own. Epochs follow each other without a seam: global step k is

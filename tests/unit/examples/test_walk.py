@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from tests.reference import pairs
 
 from bertwright.core.rng import below, fold, key
@@ -179,3 +180,10 @@ def test_segments_hold_as_many_whole_sentences_as_fit() -> None:
     config = ExamplesConfig(plan="doc-sentences", short_seq_prob=0.0)
     (plan,) = plan_passes(documents, np.ones(2, bool), 64, config, 1)
     assert plan["a_count"].tolist() == [60, 30, 62, 43]  # 20+20+20 | 30 | 62 of 100 | the other 38, and 5
+
+
+@pytest.mark.parametrize("setting", [{"random_next_prob": 0.3}, {"random_label": "google"}])
+@pytest.mark.parametrize("plan", ["sentence-order", "doc-sentences", "full-sentences"])
+def test_settings_of_random_pairs_are_refused_where_there_are_none(plan: str, setting: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=f"{next(iter(setting))} mean something with plan = next-sentence only"):
+        ExamplesConfig.model_validate({"plan": plan, **setting})

@@ -1,0 +1,44 @@
+"""The fault: every shard of a training set holds the same examples.
+
+A shuffling script of the MLPerf BERT data never advanced its index, so it wrote one shard's examples into all of them;
+the accuracy of runs trained on them stopped at 0.63 (mlcommons/training issue 659, training_results_v2.1 6 and 10).
+Nothing in the files looks wrong. `bertwright inspect` compares what the shards hold, and our own files share nothing.
+
+The switch: none. No recipe wants it.
+"""
+
+import shutil
+from pathlib import Path
+
+from tests.conftest import Prepared
+
+from bertwright.examples.config import Cut, MaskingConfig, PlanSet
+from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.formats.export import ExportSet, export
+from bertwright.examples.formats.names import Target
+from bertwright.examples.formats.statistics import statistics
+from bertwright.vocab.given import read_vocabulary
+
+
+def shards(prepared: Prepared, folder: Path) -> list[Path]:
+    """Three files of the examples of length 32."""
+    settings = DrawSettings(32, MaskingConfig(frozen=True), 16, Cut(16), seed=1, phase="0")
+    draws = open_draws(prepared.examples, PlanSet(length=32), settings)
+    one = ExportSet("set", "text", draws, lambda: iter(()))
+    entries = read_vocabulary(prepared.vocab.file("vocab.txt"))
+    export([one], folder, Target("hdf5"), 3, entries)
+    return sorted(folder.rglob("*_training_*.hdf5"))
+
+
+def faults(folder: Path) -> list[str]:
+    (training,) = (found for found in statistics(folder)["sets"] if found["split"] == "training")
+    return list(training["faults"])
+
+
+def test_shards_that_are_one_and_the_same_are_named_and_ours_are_not(prepared: Prepared, tmp_path: Path) -> None:
+    first, *others = shards(prepared, tmp_path / "ours")
+    assert not any(first.name in fault for fault in faults(tmp_path / "ours"))
+    for other in others:  # the script's index never moves
+        shutil.copyfile(first, other)
+    told = " ".join(faults(tmp_path / "ours"))
+    assert all(path.name in told for path in (first, *others)), told
