@@ -8,9 +8,7 @@ nothing. Special tokens are not recognised in running text: an article that quot
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +20,13 @@ from bertwright.core.errors import ArtifactError
 from bertwright.vocab.match import Matcher
 from bertwright.vocab.normal import CONTINUATION, SPECIALS
 from bertwright.vocab.split import WordSplitter
+from bertwright.vocab.words import PADDING, WordTable, runs
 
 CACHED_WORDS = 1 << 20
-_APART = (
-    {mark: f" {mark}" for mark in ",.;:!?)]”»…"}
-    | {mark: f"{mark} " for mark in "([„«"}
-    | {mark: f" {mark} " for mark in "-'\"“’"}
-)
-_END = "\n"
+_END = ord("\n")
+_ALONE = "".join(chr(c) for c in range(33, 127) if not chr(c).isalnum() and chr(c) not in "<=>")
+_APART = "”»…„«“’"
+_KINDS = bytes(0 if c == 32 else 2 if c == _END or chr(c) in _ALONE else 1 for c in range(256))
 
 
 class Tokenizer:
@@ -54,14 +51,16 @@ class Tokenizer:
 
     def encode_sentences(self, sentences: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """All ids one after another, and the number of ids of each sentence; no [CLS] or [SEP]."""
-        if len(self._number) > self._limit:
+        if len(self._words) > self._limit:
             self._forget()
-        numbers = self._numbers(_spaced(sentences).split(" "))
-        starts, counts = (np.frombuffer(column, np.int64)[numbers] for column in (self._starts, self._counts))
-        ends = np.cumsum(counts)
-        source = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-        lengths = np.diff(ends[numbers == self._number.get(_END)], prepend=0)
-        return np.frombuffer(self._pieces, np.uint32)[source], lengths
+        text = _text(sentences)
+        starts, ends = _cut(text)
+        numbers, new = self._words.numbers(text, starts, ends)
+        if new:
+            self._learn(b" ".join(new).decode().split(" "))
+        begins, counts = (np.frombuffer(column, np.int64)[numbers] for column in (self._begins, self._counts))
+        behind = np.cumsum(counts)[np.frombuffer(text, np.uint8)[starts] == _END]
+        return np.frombuffer(self._pieces, np.uint32)[runs(begins, counts)], np.diff(behind, prepend=0)
 
     def ids(self, entry: str) -> int:
         """The id of an entry such as "[MASK]"."""
@@ -82,24 +81,16 @@ class Tokenizer:
                 words.append(entry)
         return " ".join(words)
 
-    def _numbers(self, words: list[str]) -> NDArray[np.int64]:
-        """The place of each word in the cache; new words are learnt."""
-        known = len(self._number)
-        numbers = np.fromiter(map(self._number.__getitem__, words), np.int64, len(words))
-        if new := len(self._number) - known:
-            self._learn(list(islice(reversed(self._number), new))[::-1])
-        return numbers
-
     def _learn(self, words: list[str]) -> None:
         pieces, ends = self._match(self._splitter.lines(words))
         counts = np.diff(ends, prepend=0)
-        self._starts.frombytes((len(self._pieces) + ends - counts).tobytes())
+        self._begins.frombytes((len(self._pieces) + ends - counts).tobytes())
         self._counts.frombytes(counts.tobytes())
         self._pieces.frombytes(pieces.tobytes())
 
     def _forget(self) -> None:
-        self._number = defaultdict[str, int](count().__next__)
-        self._starts, self._counts, self._pieces = array("q"), array("q"), array("I")
+        self._words = WordTable()
+        self._begins, self._counts, self._pieces = array("q"), array("q"), array("I")
 
 
 def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
@@ -108,15 +99,18 @@ def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
     return Tokenizer(FastTokenizer.from_file(str(artifact.file("tokenizer.json"))))
 
 
-def _spaced(sentences: Sequence[str]) -> str:
-    """The sentences as one text, the word `_END` after each, common punctuation marks a space apart from words.
+def _text(sentences: Sequence[str]) -> bytes:
+    """The sentences as one text, an `_END` after each, with spaces around."""
+    text = "\n".join([*sentences, ""])
+    if text.count("\n") > len(sentences):
+        return _text([sentence.replace("\n", " ") for sentence in sentences])
+    for mark in _APART:
+        text = text.replace(mark, f" {mark} ")
+    return f" {text}{' ' * PADDING}".encode()
 
-    BERT sets these marks apart anyway, and NFC makes no character of one of them and what stands beside it; doing it
-    before the cache is asked saves it the words with a comma behind.
-    """
-    text = f" {_END} ".join([*sentences, ""])
-    if text.count(_END) > len(sentences):
-        return _spaced([sentence.replace(_END, " ") for sentence in sentences])
-    for mark, apart in _APART.items():
-        text = text.replace(mark, apart)
-    return text
+
+def _cut(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where words start and end: what lies between spaces, each ASCII punctuation mark and each `_END` a word alone."""
+    kinds = np.frombuffer(text.translate(_KINDS), np.int8)
+    edges, alone = np.diff(kinds & 1), kinds == 2
+    return np.flatnonzero((edges == 1) | alone[1:]) + 1, np.flatnonzero((edges == -1) | alone[:-1]) + 1

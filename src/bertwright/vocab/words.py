@@ -1,0 +1,126 @@
+"""Numbers for words, by a hash table of numpy arrays: all words of a text are looked up at once.
+
+A Python dictionary costs a string, its hash and several waits for memory for each word; here a word is one or a few
+machine words of eight bytes, and the processor waits for many of them at the same time. The hash only says where to
+look: whether two words are the same is decided by all their bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PADDING = 8
+_FREE = -1
+_SLOTS = 1 << 12
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio (Knuth, The Art of Computer Programming 3, §6.4)
+_HALF = np.uint64(32)
+_LAST = np.array([(1 << 8 * kept) - 1 for kept in range(9)], np.uint64)
+
+
+class WordTable:
+    """The distinct words seen, numbered 0, 1, 2, ... as they came."""
+
+    def __init__(self) -> None:
+        self._slots = np.full(_SLOTS, _FREE, np.int32)
+        self._hashes, self._chunks = array("Q"), array("Q")
+        self._lengths, self._begins = array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def numbers(
+        self, text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[bytes]]:
+        """The number of each word `text[start:end]`, and the words that are new in the order of their numbers.
+
+        No word is empty, and `text` goes on for `PADDING` bytes behind the last one, whatever they are.
+        """
+        words, known = _packed(text, starts, ends - starts), len(self)
+        numbers = self._find(words)
+        missing = np.flatnonzero(numbers == _FREE)
+        new = defaultdict[bytes, int](count(known).__next__)
+        spans = map(slice, starts[missing].tolist(), ends[missing].tolist())
+        numbers[missing] = np.fromiter(map(new.__getitem__, map(text.__getitem__, spans)), np.int64, len(missing))
+        example = np.empty(len(new), np.int64)
+        example[numbers[missing] - known] = missing
+        self._add(words, example)
+        return numbers, list(new)
+
+    def _find(self, words: _Words) -> NDArray[np.int64]:
+        numbers = np.empty(len(words.hashes), np.int64)
+        pending, slots = np.arange(len(numbers)), self._first_slots(words.hashes)
+        while len(pending):
+            numbers[pending] = found = self._slots[slots]
+            other = np.flatnonzero(found != _FREE)
+            other = other[~self._same(words, pending[other], found[other])]
+            pending, slots = pending[other], self._next(slots[other])
+        return numbers
+
+    def _same(self, words: _Words, tokens: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
+        same = np.frombuffer(self._lengths, np.int64)[numbers] == words.lengths[tokens]
+        tokens, numbers = tokens[same], numbers[same]
+        sizes = words.sizes[tokens]
+        mine = np.frombuffer(self._chunks, np.uint64)[runs(np.frombuffer(self._begins, np.int64)[numbers], sizes)]
+        equal = mine == words.chunks[runs(words.begins[tokens], sizes)]
+        same[same] = np.logical_and.reduceat(equal, np.cumsum(sizes) - sizes)
+        return same
+
+    def _add(self, words: _Words, tokens: NDArray[np.int64]) -> None:
+        sizes = words.sizes[tokens]
+        begins = len(self._chunks) + np.cumsum(sizes) - sizes
+        numbers = np.arange(len(self), len(self) + len(tokens), dtype=np.int32)
+        self._chunks.frombytes(words.chunks[runs(words.begins[tokens], sizes)].tobytes())
+        self._begins.frombytes(begins.tobytes())
+        self._lengths.frombytes(words.lengths[tokens].tobytes())
+        self._hashes.frombytes(words.hashes[tokens].tobytes())
+        if 2 * len(self) > len(self._slots):
+            self._slots = np.full(1 << (4 * len(self)).bit_length(), _FREE, np.int32)
+            numbers = np.arange(len(self), dtype=np.int32)
+        self._place(numbers)
+
+    def _place(self, numbers: NDArray[np.int32]) -> None:
+        slots = self._first_slots(np.frombuffer(self._hashes, np.uint64)[numbers])
+        while len(numbers):
+            free = self._slots[slots] == _FREE
+            self._slots[slots[free]] = numbers[free]
+            left = self._slots[slots] != numbers
+            numbers, slots = numbers[left], self._next(slots[left])
+
+    def _first_slots(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        return (hashes >> np.uint64(65 - len(self._slots).bit_length())).astype(np.int64)
+
+    def _next(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        return slots + 1 & len(self._slots) - 1
+
+
+class _Words(NamedTuple):
+    """The words of a text as chunks of eight bytes, the last of each filled up with zeros."""
+
+    lengths: NDArray[np.int64]
+    chunks: NDArray[np.uint64]
+    begins: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+
+
+def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> _Words:
+    sizes = lengths + 7 >> 3
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    every = np.ndarray(len(text) - 7, np.uint64, text, strides=(1,))
+    chunks = every[8 * np.arange(sizes.sum()) + np.repeat(starts - 8 * begins, sizes)]
+    chunks[ends - 1] &= _LAST[lengths - 8 * (sizes - 1)]
+    hashes = np.add.reduceat((chunks ^ chunks >> _HALF) * _GOLDEN, begins)
+    return _Words(lengths, chunks, begins, sizes, (hashes ^ hashes >> _HALF) * _GOLDEN)
+
+
+def runs(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, ... for each start, as many as its count says, one run after another."""
+    ends = np.cumsum(counts)
+    return np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
