@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,12 @@ class Matcher:
         self.continuation = np.zeros(len(ids), bool)
         self.continuation[[i for entry, i in ids.items() if entry.startswith(CONTINUATION)]] = True
 
-    def __call__(self, lines: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """The ids of all lines one after another, and where each line ends; in a line words lie between spaces."""
-        text = np.frombuffer("\n".join(["", *lines, ""]).encode("utf-32-le"), "<u4")
+    def __call__(self, lines: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The ids of all lines one after another, and where each line ends; words lie between spaces.
+
+        A "\\n" stands behind each line.
+        """
+        text = np.frombuffer(f"\n{lines}".encode("utf-32-le"), "<u4")
         line_ends = text == ord("\n")
         outside = line_ends | (text == ord(" "))
         edges = np.diff(outside.view(np.int8))

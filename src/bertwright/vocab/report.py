@@ -70,7 +70,7 @@ def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[s
 
 def _tokenised(entries: list[str], words: list[str], occurrences: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """For each word its tokens, whether it is unknown, its one-character tokens; and how often each entry occurs."""
-    pieces, ends = Matcher({entry: i for i, entry in enumerate(entries)})(words)
+    pieces, ends = Matcher({entry: i for i, entry in enumerate(entries)})("".join(f"{word}\n" for word in words))
     tokens = np.diff(ends, prepend=0)
     is_single = np.array([len(entry.removeprefix(CONTINUATION)) == 1 for entry in entries])
     singles = np.append(0, np.cumsum(is_single[pieces]))

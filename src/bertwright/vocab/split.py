@@ -10,11 +10,15 @@ versions of Unicode agree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import islice
 from unicodedata import is_normalized, ucd_3_2_0
 
+import numpy as np
 from tokenizers import normalizers, pre_tokenizers
+
+from bertwright.vocab.cut import cut, lines_of, text_of
+from bertwright.vocab.words import WordTable
 
 _ASK = "\0"
 _SENTENCES_AT_ONCE = 1000
@@ -26,34 +30,50 @@ class WordSplitter:
     def __init__(self, normal: normalizers.Normalizer, split: pre_tokenizers.PreTokenizer) -> None:
         self._normal, self._split = normal, split
         self._characters = _Characters(self.by_library)
+        self._replaced = np.zeros(0x110000, np.uint32)  # by one character; 0 where not, or not asked yet
 
     def words(self, text: str) -> list[str]:
         """BERT's words of a text."""
-        return " ".join(self.lines(text.split(" "))).split()
+        return self.lines(text.replace(" ", "\n")).split()
 
-    def lines(self, words: Sequence[str]) -> list[str]:
-        """For each of `words`, which hold no space, the words that BERT makes of it, with one space or more between."""
-        text = " ".join(words)
-        spaced = text.translate(self._characters)
-        lines = spaced.split("\n") if words else []
-        if _ASK in spaced or not is_normalized("NFC", text):
-            for i, word in enumerate(words):
-                if _ASK in lines[i] or not is_normalized("NFC", word):
-                    lines[i] = " ".join(self.by_library(word))
-        return lines
+    def lines(self, text: str) -> str:
+        """For each line of `text`, which holds no space, the words that BERT makes of it, with spaces between."""
+        codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
+        if not (replaced := self._replaced[codes]).all():
+            for code in np.unique(codes[replaced == 0]).tolist():
+                if len(character := self._characters[code]) == 1:
+                    self._replaced[code] = ord(character)
+            replaced = self._replaced[codes]
+        lines = str(replaced.astype("<u4"), "utf-32-le")
+        if replaced.all() and is_normalized("NFC", text):
+            return lines
+        return "\n".join(
+            line if _ASK not in line and is_normalized("NFC", word) else self._line(word)
+            for word, line in zip(text.split("\n"), lines.split("\n"), strict=True)
+        )
 
     def by_library(self, text: str) -> list[str]:
         """The same as `words`, slowly."""
         return [word for word, _ in self._split.pre_tokenize_str(self._normal.normalize_str(text))]
 
+    def _line(self, word: str) -> str:
+        line = word.translate(self._characters)
+        return line if _ASK not in line and is_normalized("NFC", word) else " ".join(self.by_library(word))
+
 
 def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """How often each of BERT's words occurs; the words between spaces are counted first, and then split once each."""
-    spaced, words = Counter[str](), Counter[str]()
+    """How often each of BERT's words occurs; the words of `cut` are counted first, and then split once each."""
+    table, counts = WordTable(), np.zeros(0, np.int64)
+    lines, words = list[str](), Counter[str]()
     sentences = iter(sentences)
     while batch := list(islice(sentences, _SENTENCES_AT_ONCE)):
-        spaced.update(" ".join(batch).split(" "))
-    for line, occurrences in zip(splitter.lines(list(spaced)), spaced.values(), strict=True):
+        text = text_of(batch)
+        starts, ends = cut(text)
+        numbers, new = table.numbers(text, starts, ends)
+        counts = np.bincount(numbers, minlength=len(table)) + np.pad(counts, (0, len(new)))
+        if len(new):
+            lines += splitter.lines(lines_of(text, starts[new], ends[new])).split("\n")[:-1]
+    for line, occurrences in zip(lines, counts.tolist(), strict=True):
         for word in line.split():
             words[word] = words.get(word, 0) + occurrences
     return words
@@ -63,7 +83,7 @@ class _Characters(dict[int, str]):
     """What stands in a line for a character, by code point: itself or another, alone or between spaces, or nothing."""
 
     def __init__(self, by_library: Callable[[str], list[str]]) -> None:
-        super().__init__({ord(" "): "\n"})
+        super().__init__({ord("\n"): "\n"})
         self._by_library = by_library
 
     def __missing__(self, code: int) -> str:

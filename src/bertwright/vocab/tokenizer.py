@@ -1,7 +1,7 @@
-"""Sentences to exact BERT ids, fast: every distinct space-separated word is tokenised once.
+"""Sentences to exact BERT ids, fast: every distinct word of `cut` is tokenised once.
 
-Neither NFC, BERT's normalisation, its splitting, nor WordPiece looks across a space, so caching by word changes
-nothing. Special tokens are not recognised in running text: an article that quotes "[MASK]" gets
+Neither NFC, BERT's normalisation, its splitting, nor WordPiece looks across the end of such a word, so caching by
+word changes nothing. Special tokens are not recognised in running text: an article that quotes "[MASK]" gets
 `[`, `MASK`, `]`, as in the original BasicTokenizer, never the mask itself.
 """
 
@@ -17,16 +17,13 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
+from bertwright.vocab.cut import cut, lines_of, text_of
 from bertwright.vocab.match import Matcher
 from bertwright.vocab.normal import CONTINUATION, SPECIALS
 from bertwright.vocab.split import WordSplitter
-from bertwright.vocab.words import PADDING, WordTable, runs
+from bertwright.vocab.words import WordTable, runs
 
 CACHED_WORDS = 1 << 20
-_END = ord("\n")
-_ALONE = "".join(chr(c) for c in range(33, 127) if not chr(c).isalnum() and chr(c) not in "<=>")
-_APART = "”»…„«“’"
-_KINDS = bytes(0 if c == 32 else 2 if c == _END or chr(c) in _ALONE else 1 for c in range(256))
 
 
 class Tokenizer:
@@ -53,14 +50,15 @@ class Tokenizer:
         """All ids one after another, and the number of ids of each sentence; no [CLS] or [SEP]."""
         if len(self._words) > self._limit:
             self._forget()
-        text = _text(sentences)
-        starts, ends = _cut(text)
+        text = text_of(sentences)
+        starts, ends = cut(text)
         numbers, new = self._words.numbers(text, starts, ends)
-        if new:
-            self._learn(b" ".join(new).decode().split(" "))
+        if len(new):
+            self._learn(lines_of(text, starts[new], ends[new]))
         begins, counts = (np.frombuffer(column, np.int64)[numbers] for column in (self._begins, self._counts))
-        behind = np.cumsum(counts)[np.frombuffer(text, np.uint8)[starts] == _END]
-        return np.frombuffer(self._pieces, np.uint32)[runs(begins, counts)], np.diff(behind, prepend=0)
+        sentence_ends = np.searchsorted(starts, np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")))
+        lengths = np.diff(np.append(0, np.cumsum(counts))[sentence_ends], prepend=0)
+        return np.frombuffer(self._pieces, np.uint32)[runs(begins, counts)], lengths
 
     def ids(self, entry: str) -> int:
         """The id of an entry such as "[MASK]"."""
@@ -81,7 +79,7 @@ class Tokenizer:
                 words.append(entry)
         return " ".join(words)
 
-    def _learn(self, words: list[str]) -> None:
+    def _learn(self, words: str) -> None:
         pieces, ends = self._match(self._splitter.lines(words))
         counts = np.diff(ends, prepend=0)
         self._begins.frombytes((len(self._pieces) + ends - counts).tobytes())
@@ -97,20 +95,3 @@ def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
     """The tokenizer of a vocabulary artifact, or of the folder it lies in."""
     artifact = vocab if isinstance(vocab, Artifact) else open_artifact(vocab, "vocab")
     return Tokenizer(FastTokenizer.from_file(str(artifact.file("tokenizer.json"))))
-
-
-def _text(sentences: Sequence[str]) -> bytes:
-    """The sentences as one text, an `_END` after each, with spaces around."""
-    text = "\n".join([*sentences, ""])
-    if text.count("\n") > len(sentences):
-        return _text([sentence.replace("\n", " ") for sentence in sentences])
-    for mark in _APART:
-        text = text.replace(mark, f" {mark} ")
-    return f" {text}{' ' * PADDING}".encode()
-
-
-def _cut(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where words start and end: what lies between spaces, each ASCII punctuation mark and each `_END` a word alone."""
-    kinds = np.frombuffer(text.translate(_KINDS), np.int8)
-    edges, alone = np.diff(kinds & 1), kinds == 2
-    return np.flatnonzero((edges == 1) | alone[1:]) + 1, np.flatnonzero((edges == -1) | alone[:-1]) + 1

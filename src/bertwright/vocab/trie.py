@@ -46,7 +46,8 @@ class Trie:
 
     def classes(self, characters: NDArray[np.integer]) -> NDArray[np.int32]:
         """What `step` reads for characters given by their code points."""
-        return self._classes[characters]
+        classes: NDArray[np.int32] = self._classes[characters]
+        return classes
 
     def step(self, nodes: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
         """The node behind each node by the character of that class, or -1."""

@@ -8,8 +8,6 @@ look: whether two words are the same is decided by all their bytes.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -17,17 +15,19 @@ from numpy.typing import NDArray
 
 PADDING = 8
 _FREE = -1
-_SLOTS = 1 << 12
+_NOWHERE = np.zeros(0, np.int64)
+_FIRST_SLOTS = 1 << 12
+_SLOTS_PER_WORD = 4  # at least: then nearly all words are found at the first or second slot
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio (Knuth, The Art of Computer Programming 3, §6.4)
 _HALF = np.uint64(32)
-_LAST = np.array([(1 << 8 * kept) - 1 for kept in range(9)], np.uint64)
+_FIRST_BYTES = np.array([(1 << 8 * kept) - 1 for kept in range(9)], np.uint64)
 
 
 class WordTable:
     """The distinct words seen, numbered 0, 1, 2, ... as they came."""
 
     def __init__(self) -> None:
-        self._slots = np.full(_SLOTS, _FREE, np.int32)
+        self._slots = np.full(_FIRST_SLOTS, _FREE, np.int32)
         self._hashes, self._chunks = array("Q"), array("Q")
         self._lengths, self._begins = array("q"), array("q")
 
@@ -36,34 +36,32 @@ class WordTable:
 
     def numbers(
         self, text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], list[bytes]]:
-        """The number of each word `text[start:end]`, and the words that are new in the order of their numbers.
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The number of each word `text[start:end]`, and the places among them where a new one stands first.
 
         No word is empty, and `text` goes on for `PADDING` bytes behind the last one, whatever they are.
         """
-        words, known = _packed(text, starts, ends - starts), len(self)
-        numbers = self._find(words)
-        missing = np.flatnonzero(numbers == _FREE)
-        new = defaultdict[bytes, int](count(known).__next__)
-        spans = map(slice, starts[missing].tolist(), ends[missing].tolist())
-        numbers[missing] = np.fromiter(map(new.__getitem__, map(text.__getitem__, spans)), np.int64, len(missing))
-        example = np.empty(len(new), np.int64)
-        example[numbers[missing] - known] = missing
-        self._add(words, example)
-        return numbers, list(new)
+        words, new = _packed(text, starts, ends - starts), [_NOWHERE]
+        numbers = self._find(words, np.arange(len(starts)))
+        while len(missing := np.flatnonzero(numbers == _FREE)):  # once more only where two words have one hash
+            new.append(missing[np.sort(np.unique(words.hashes[missing], return_index=True)[1])])
+            self._add(words, new[-1])
+            numbers[missing] = self._find(words, missing)
+        return numbers, np.concatenate(new)
 
-    def _find(self, words: _Words) -> NDArray[np.int64]:
-        numbers = np.empty(len(words.hashes), np.int64)
-        pending, slots = np.arange(len(numbers)), self._first_slots(words.hashes)
+    def _find(self, words: _Words, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        numbers = np.empty(len(tokens), np.int64)
+        pending, slots = np.arange(len(tokens)), self._first_slots(words.hashes[tokens])
         while len(pending):
             numbers[pending] = found = self._slots[slots]
             other = np.flatnonzero(found != _FREE)
-            other = other[~self._same(words, pending[other], found[other])]
+            other = other[~self._same(words, tokens[pending[other]], found[other])]
             pending, slots = pending[other], self._next(slots[other])
         return numbers
 
     def _same(self, words: _Words, tokens: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
-        same = np.frombuffer(self._lengths, np.int64)[numbers] == words.lengths[tokens]
+        """Whether each of the words `tokens` of the text is the word of that number."""
+        same: NDArray[np.bool_] = np.frombuffer(self._lengths, np.int64)[numbers] == words.lengths[tokens]
         tokens, numbers = tokens[same], numbers[same]
         sizes = words.sizes[tokens]
         mine = np.frombuffer(self._chunks, np.uint64)[runs(np.frombuffer(self._begins, np.int64)[numbers], sizes)]
@@ -72,6 +70,7 @@ class WordTable:
         return same
 
     def _add(self, words: _Words, tokens: NDArray[np.int64]) -> None:
+        """Give the next numbers to these words of the text, all different and new."""
         sizes = words.sizes[tokens]
         begins = len(self._chunks) + np.cumsum(sizes) - sizes
         numbers = np.arange(len(self), len(self) + len(tokens), dtype=np.int32)
@@ -79,8 +78,8 @@ class WordTable:
         self._begins.frombytes(begins.tobytes())
         self._lengths.frombytes(words.lengths[tokens].tobytes())
         self._hashes.frombytes(words.hashes[tokens].tobytes())
-        if 2 * len(self) > len(self._slots):
-            self._slots = np.full(1 << (4 * len(self)).bit_length(), _FREE, np.int32)
+        if _SLOTS_PER_WORD * len(self) > len(self._slots):
+            self._slots = np.full(1 << (2 * _SLOTS_PER_WORD * len(self)).bit_length(), _FREE, np.int32)
             numbers = np.arange(len(self), dtype=np.int32)
         self._place(numbers)
 
@@ -113,14 +112,16 @@ def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
     sizes = lengths + 7 >> 3
     ends = np.cumsum(sizes)
     begins = ends - sizes
-    every = np.ndarray(len(text) - 7, np.uint64, text, strides=(1,))
-    chunks = every[8 * np.arange(sizes.sum()) + np.repeat(starts - 8 * begins, sizes)]
-    chunks[ends - 1] &= _LAST[lengths - 8 * (sizes - 1)]
-    hashes = np.add.reduceat((chunks ^ chunks >> _HALF) * _GOLDEN, begins)
-    return _Words(lengths, chunks, begins, sizes, (hashes ^ hashes >> _HALF) * _GOLDEN)
+    chunk_at = np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
+    chunks = chunk_at[8 * np.arange(sizes.sum()) + np.repeat(starts - 8 * begins, sizes)].astype(np.uint64, copy=False)
+    chunks[ends - 1] &= _FIRST_BYTES[lengths - 8 * (sizes - 1)]
+    mixed = chunks * _GOLDEN
+    hashes = np.add.reduceat(mixed ^ mixed >> _HALF, begins) * _GOLDEN
+    return _Words(lengths, chunks, begins, sizes, hashes)
 
 
 def runs(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """start, start + 1, ... for each start, as many as its count says, one run after another."""
-    ends = np.cumsum(counts)
-    return np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
+    places: NDArray[np.int64] = np.arange(counts.sum())
+    places += np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return places

@@ -20,7 +20,7 @@ def test_by_hand() -> None:
     assert bert_splitter(True, True).words("Árvíz, (1879)! 中文\u00a0x") == [
         "arviz", ",", "(", "1879", ")", "!", "中", "文", "x",
     ]  # fmt: skip
-    assert bert_splitter(False, False).lines(["a,b", "", "A\u0301"]) == ["a , b", "", "Á"]
+    assert bert_splitter(False, False).lines("a,b\n\nA\u0301") == "a , b\n\nÁ"
 
 
 def test_an_accent_asked_for_alone_is_not_taken_for_part_of_a_letter() -> None:

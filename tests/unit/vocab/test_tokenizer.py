@@ -12,9 +12,10 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.errors import ArtifactError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
+from bertwright.vocab.cut import APART, ASCII_APART
 from bertwright.vocab.normal import bert_splitter, build_tokenizer
 from bertwright.vocab.split import count_words
-from bertwright.vocab.tokenizer import _APART, Tokenizer
+from bertwright.vocab.tokenizer import Tokenizer
 from bertwright.vocab.wordpiece import train_wordpiece
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
@@ -99,7 +100,7 @@ def test_no_character_is_composed_of_a_mark_that_is_set_apart() -> None:
     composed = {
         chr(int(part, 16)) for parts in decompositions if len(parts) == 2 and "<" not in parts[0] for part in parts
     }
-    assert "\u0301" in composed and not composed & set(_APART)
+    assert "\u0301" in composed and not composed & set(APART + ASCII_APART)
 
 
 def test_a_small_cache_changes_nothing() -> None:
