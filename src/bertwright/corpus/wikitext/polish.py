@@ -36,7 +36,8 @@ def polish(text: str) -> str:
     text = _SPACE.sub(" ", text)
     if not text.isascii():
         text = _STACKED_MARKS.sub(lambda marks: marks[0][:30], _INVISIBLE.sub("", text))
-        text = unicodedata.normalize("NFC", text)
+        # Line by line, because one combining mark makes all of what it is given slow.
+        text = "\n".join(unicodedata.normalize("NFC", line) for line in text.split("\n"))
     return shown(close_gaps(text))
 
 
