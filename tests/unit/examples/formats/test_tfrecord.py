@@ -80,15 +80,22 @@ def test_the_tfrecord_package_reads_what_is_written_and_writes_what_is_read(tmp_
     assert same(concatenate(list(tfrecord.read(tmp_path / "theirs", VOCABULARY))), found)
 
 
-def test_tensorflow_reads_what_is_written(tmp_path):
+@pytest.mark.parametrize(("suffix", "compression"), [("", ""), (".gz", "GZIP")])
+def test_tensorflow_reads_what_is_written_and_writes_what_is_read(tmp_path, suffix, compression):
     tensorflow = pytest.importorskip("tensorflow", reason="TensorFlow is not needed; where it is, it must agree")
-    found = sample(50)
-    tfrecord.write(tmp_path / "ours", iter([found]), SHAPE)
-    for row, record in zip(rows_of(found), tensorflow.data.TFRecordDataset(str(tmp_path / "ours")), strict=True):
-        example = tensorflow.train.Example.FromString(record.numpy())
-        for key, (values, kind) in features_of(row).items():
-            stored = getattr(example.features.feature[key], f"{'int64' if kind == 'int' else kind}_list").value
-            assert list(stored) == values
+    found, (ours, theirs) = sample(50), (tmp_path / f"{name}{suffix}" for name in ("ours", "theirs"))
+    tfrecord.write(ours, iter([found]), SHAPE)
+    records = tensorflow.data.TFRecordDataset(str(ours), compression_type=compression)
+    with tensorflow.io.TFRecordWriter(str(theirs), options=compression) as writer:
+        for row, record in zip(rows_of(found), records, strict=True):
+            example = tensorflow.train.Example.FromString(record.numpy())
+            again = tensorflow.train.Example()
+            for key, (values, kind) in features_of(row).items():
+                name = f"{'int64' if kind == 'int' else kind}_list"
+                assert list(getattr(example.features.feature[key], name).value) == values
+                getattr(again.features.feature[key], name).value.extend(values)
+            writer.write(again.SerializeToString())
+    assert same(concatenate(list(tfrecord.read(theirs, VOCABULARY))), found)
 
 
 def test_unpacked_lists_and_unknown_fields_are_read():
