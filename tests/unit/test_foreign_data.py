@@ -136,7 +136,8 @@ def test_an_epoch_holds_every_example_of_the_files(
         whole = draws_of(folder, f"train.phases.{index}.batch={size}")[index]
         first, second = whole.step(0), whole.step(1)
         assert as_drawn(first) == as_drawn(second) == as_rows(every)
-        assert batch_hash(first[0]) != batch_hash(second[0]), "each epoch has an order of its own"
+        orders = [step[0].token_ids.tolist() for step in (first, second)]
+        assert orders[0] != orders[1], "each epoch has an order of its own"
         steps = [draws.step(step) for step in range(3)]
         assert as_drawn([batch for step in steps for batch in step]) <= as_rows(every)
         resumed = draws_of(folder)[index].step(2)
@@ -246,7 +247,7 @@ def test_the_command_line_trains_both_phases_on_intels_folder(
     assert printed.count("held out here cannot be told") == 1
     folder = RunFolder(tmp_path / "run")
     assert folder.artifact("train").counts["steps"] == 5
-    batch = describe_batch(folder.path, 1, 0)
+    batch = describe_batch(folder.path, 1, 1)
     assert batch["sequences"] == 8 and "[MASK=" in str(batch)
     shutil.rmtree(source)
     recipe, before = Recipe.load(folder.path / "recipe.toml", given=False), folder.artifact("train").fingerprint

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.core.errors import DataError
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.instances import MAX_LENGTH, Instances
 from bertwright.examples.formats.recognise import FORMATS, Found, recognise
 from bertwright.examples.formats.sketch import Sketch, row_hashes
+from bertwright.examples.formats.token_statistics import token_statistics
 
 _BINS = 8
 _TELLING = 8
@@ -37,15 +37,15 @@ def statistics(
 ) -> dict[str, Any]:
     """`{"path", "sets": [...]}`: numbers and `faults` (sentences) of each set of files in `path`.
 
-    `limit`: most examples read of each file. `world`: ranks that will share the files. `vocabulary` adds the unknown
-    rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
+    `limit`: most examples (or documents) read of each file. `world`: ranks that will share the files. `vocabulary` adds
+    the unknown rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
     """
     return {"path": str(path), "sets": [_of_set(found, vocabulary, limit, world) for found in recognise(path)]}
 
 
 def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
     if found.kind == "megatron":
-        raise DataError(f"{found.folder} holds token documents, not examples; make examples of them first.")
+        return token_statistics(found, vocabulary, limit)
     tally = _Tally(found, vocabulary)
     for file in found.files:
         tally.begin(file)
@@ -111,9 +111,9 @@ class _Tally:
         telling, with_text = predictions >= _TELLING, predictions >= _TELLING_WITH_TEXT * self.found.shape.static
         masks = row_hashes(block.positions, block.cu_predictions)
         self.masks.add(masks[telling], contents[telling])
-        examples = contents ^ masks
-        self.examples.add(examples[with_text], contents[with_text])
-        whole = int(examples.sum(dtype=np.uint64))
+        with_masks = contents ^ masks
+        self.examples.add(with_masks[with_text], contents[with_text])
+        whole = int(with_masks.sum(dtype=np.uint64))
         file, (examples, content) = self.files.popitem()
         self.files[file] = examples + len(block), (content + whole) % 2**64
 
