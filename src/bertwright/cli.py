@@ -195,7 +195,8 @@ def inspect(
     path: Annotated[Path, typer.Argument(help="A run folder, artifact, checkpoint, model, dump, text or examples.")],
     verify: Annotated[bool, typer.Option("--verify", help="Check the SHA-256 of every file.")] = False,
     batch: Annotated[
-        int | None, typer.Option(metavar="STEP", help="Show the batch of this training step, from 1, as text (run folder).")
+        int | None,
+        typer.Option(metavar="STEP", help="Show the batch of this training step, from 1, as text (run folder)."),
     ] = None,
     phase: Annotated[int, typer.Option(help="The phase that --batch means.")] = 0,
     vocab: Annotated[Path | None, typer.Option(help="Of examples in a foreign format: their vocab.txt.")] = None,

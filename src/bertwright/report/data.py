@@ -27,7 +27,8 @@ def vocabulary(facts: Facts) -> str:
     measured = " there" if counts["trained_on"] else " from the beginning of every shard"
     return (
         f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}.</p>"
-        + definitions(rows) + _scripts(counts["scripts"])
+        + definitions(rows)
+        + _scripts(counts["scripts"])
     )
 
 
