@@ -21,7 +21,7 @@ from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentenc
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
-VERSION = 2
+VERSION = 3
 
 
 def run(config: VocabConfig, corpus: Artifact, out: Path, log: Log = SILENT) -> Artifact:
