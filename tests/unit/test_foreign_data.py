@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.conftest import SMALL
 from tests.unit.examples.made import rows_of
 
 from bertwright import Recipe, cli, run
@@ -32,13 +31,6 @@ from bertwright.vocab.given import read_vocabulary
 
 KINDS: list[Kind] = ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"]
 LENGTHS = (16, 32)
-SECOND_PHASE = """
-[[train.phases]]
-length = 32
-batch = 8
-learning_rate = 1e-3
-steps = 2
-"""
 Said = list[str]
 
 
@@ -54,16 +46,6 @@ class Notes:
     def progress(self, *_: Any, **__: Any) -> None: ...
 
     def record(self, row: dict[str, Any]) -> None: ...
-
-
-@pytest.fixture(scope="session")
-def two_phases(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe of two phases, and beside it the run up to `examples` that it gives."""
-    folder = tmp_path_factory.mktemp("foreign")
-    text = SMALL.format(folder=small_recipe.parent).replace("[train]", SECOND_PHASE + "\n[train]")
-    (folder / "two.toml").write_text(text)
-    run(Recipe.load(folder / "two.toml"), folder / "own", ["corpus", "vocab", "examples"])
-    return folder / "two.toml"
 
 
 @pytest.fixture(scope="session")
