@@ -6,39 +6,46 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
+PACKAGE := $(VENV)/.package
+TOOLS := $(VENV)/.tools
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
 
 .PHONY: setup demo test test-all test-gpu check format
 
-setup: $(STAMP)
+setup: $(TOOLS)
 
 # torch comes first and alone: pip then takes a CPU wheel where one is offered to it (PIP_FIND_LINKS, find-links,
 # an extra index) and the index's own build where none is, and no later step replaces it.
-$(STAMP): pyproject.toml constraints.txt
+$(PACKAGE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("bertwright needs Python 3.11 or newer, not " + sys.version.split()[0] + "; try make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) "$$(grep '^torch==' constraints.txt)"
+	$(INSTALL) --constraint constraints.txt --editable '.[hf]'
 	touch $@
 
-demo: $(STAMP)
+# What the tests need beside: other programs' formats, clouds and schedulers, for them to be asked.
+$(TOOLS): $(PACKAGE)
+	$(INSTALL) --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(PACKAGE)
 	$(BIN)/bertwright run recipes/demo.toml --out runs/demo
 
-test: $(STAMP)
+test: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" $(TESTS)
 
-test-all: $(STAMP)
+test-all: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu" $(TESTS)
 
-test-gpu: $(STAMP)
+test-gpu: $(TOOLS)
 	$(BIN)/python -m pytest -m gpu $(TESTS)
 
-check: $(STAMP)
+check: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: $(STAMP)
+format: $(TOOLS)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -8,7 +8,7 @@ the TurkuNLP filter with langdetect, a SentencePiece vocabulary, and NVIDIA's cr
 says what is missing. The peers are installed into a virtual environment, a throw-away one unless `--peers` names it;
 some are under the GPL and AGPL and are only run as programs. Both sides train a vocabulary of 32,000 and make 5 passes
 of examples of 128 and of 512 tokens, as the two phases want; ours are pair plans over a token store, whose masks are
-drawn in training. Our shards are small, so that a small sample has tasks for two cores.
+drawn in training. A sample of a few megabytes has too few tasks for two cores: give a hundred for that figure.
 A dump in another packaging is first made multistream bz2, a hundred pages a stream, as Wikimedia's are.
 """
 
@@ -42,7 +42,6 @@ RECIPE = """
 [corpus]
 source = "{dump}"
 language = "{language}"
-shard_bytes = 524_288
 workers = {workers}
 [vocab]
 size = {words}

@@ -52,7 +52,7 @@ def train(path: Path, name: str) -> None:
     """In a child: print the entries, and to standard error the CPU seconds and the peak memory."""
     texts = list(first(lines(path), TRAINING_BYTES))
     started = time.process_time()
-    entries = train_entries(VocabConfig.model_validate({"size": SIZE, "trainer": TRAINERS[name]}), texts)
+    entries, _ = train_entries(VocabConfig.model_validate({"size": SIZE, "trainer": TRAINERS[name]}), texts)
     seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(*entries, sep="\n")

@@ -112,10 +112,13 @@ def _vocabularies(a: Vocabulary, b: Vocabulary, text: list[str], why_not: str) -
 
 
 def _on(text: list[str], vocabulary: Vocabulary, only: set[str]) -> dict[str, Any]:
+    from bertwright.vocab.normal import bert_splitter
     from bertwright.vocab.report import measure, usage
+    from bertwright.vocab.split import count_words
 
-    used = usage(*vocabulary, text)
+    words = count_words(text, bert_splitter(vocabulary.lower_case, vocabulary.strip_accents))
+    used = usage(vocabulary.entries, words)
     commonest = sorted(only & used.keys(), key=lambda entry: (-used[entry], entry))[:SHOWN]
-    rates = {key: value for key, value in measure(*vocabulary, text).items() if key != "scripts"}
+    rates = {key: value for key, value in measure(vocabulary.entries, words).items() if key != "scripts"}
     settings = {"lower_case": vocabulary.lower_case, "strip_accents": vocabulary.strip_accents}
     return {**settings, **rates, "commonest of its own": [f"{entry} ({used[entry]:,})" for entry in commonest]}

@@ -168,7 +168,9 @@ def check(
 def convert(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="A run folder, or a folder of examples of any format.")],
     destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to make.")],
-    to: Annotated[str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl or datasets.")],
+    to: Annotated[
+        str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; of a run also megatron.")
+    ],
     length: Annotated[int | None, typer.Option(min=1, help="Room for tokens, where SRC does not say.")] = None,
     predictions: Annotated[
         int | None, typer.Option(min=1, help="Room for predictions, where SRC does not say.")
@@ -195,12 +197,13 @@ def inspect(
     path: Annotated[Path, typer.Argument(help="A run folder, artifact, checkpoint, model, dump, text or examples.")],
     verify: Annotated[bool, typer.Option("--verify", help="Check the SHA-256 of every file.")] = False,
     batch: Annotated[
-        int | None, typer.Option(metavar="STEP", help="Show the training batch of this step as text (run folder).")
+        int | None,
+        typer.Option(metavar="STEP", help="Show the batch of this training step, from 1, as text (run folder)."),
     ] = None,
     phase: Annotated[int, typer.Option(help="The phase that --batch means.")] = 0,
-    vocab: Annotated[Path | None, typer.Option(help="Of examples in a foreign format: their vocab.txt.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Of such examples: most to read of each file.")] = None,
-    world: Annotated[int, typer.Option(min=1, help="Of such examples: ranks that are to share the files.")] = 1,
+    vocab: Annotated[Path | None, typer.Option(help="Of data in a foreign format: its vocab.txt.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Of such data: most to read of each file.")] = None,
+    world: Annotated[int, typer.Option(min=1, help="Of such data: ranks that are to share the files.")] = 1,
     against: Annotated[
         Path | None, typer.Option(help="Say how this one differs: vocabularies, artifacts of one stage, recipes.")
     ] = None,

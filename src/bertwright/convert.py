@@ -1,4 +1,4 @@
-"""What `bertwright convert` does: examples of a run, or anyone's, into a format of the field."""
+"""What `bertwright convert` does: examples or documents of a run, or anyone's examples, into a format of the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.formats import convert as between
 from bertwright.examples.formats.export import BLOCK, ExportSet, export
+from bertwright.examples.formats.export_tokens import export_documents
 from bertwright.examples.formats.names import Target, nvidia_folder
+from bertwright.examples.store import Store
 from bertwright.recipe import Recipe
 from bertwright.stages import RunFolder
 from bertwright.train.config import PhaseConfig
@@ -34,7 +36,8 @@ def convert(
 
     A run folder gives the examples of each of its phases, with the masks of its recipe drawn once for each pass, in
     `files` files (0: one for each corpus shard), and at most `heldout` held-out examples, example i·n/heldout of n
-    (the rule of the MLPerf evaluation set). Anything else is a folder of examples in one of the formats.
+    (the rule of the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a
+    folder of examples in one of the formats.
     """
     if (source / "recipe.toml").is_file():
         if vocabulary or quarantine or target.length or target.predictions:
@@ -49,8 +52,15 @@ def convert(
 def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
     recipe, run = Recipe.load(source / "recipe.toml", given=False), RunFolder(source)
     examples, vocab = run.artifact("examples"), run.artifact("vocab")
+    name = f"corpus_{recipe.corpus.language}"
+    if target.kind == "megatron":
+        if heldout is not None:
+            raise RecipeError(
+                "megatron takes the training documents of a run, none of the held-out ones. Leave --heldout out."
+            )
+        return export_documents(Store.open(examples, vocab=vocab), destination, name, files, log)
     sets = [
-        _export_set(recipe, i, phase, examples, vocab, target, heldout)
+        _export_set(recipe, i, phase, examples, vocab, target, name, heldout)
         for i, phase in enumerate(recipe.train.phases)
         if phase.data is None
     ]
@@ -65,13 +75,14 @@ def _export_set(
     examples: Artifact,
     vocab: Artifact,
     target: Target,
+    name: str,
     heldout: int | None,
 ) -> ExportSet:
     masking = phase.masking.model_copy(update={"frozen": True})
     settings = DrawSettings(phase.length, masking, phase.batch, phase.cut, recipe.train.seed, str(index))
     plan_set = PlanSet(length=phase.length, documents=phase.documents)
     draws = open_draws(examples, plan_set, settings, vocab)
-    most, name = masking.most(phase.length), f"corpus_{recipe.corpus.language}"
+    most = masking.most(phase.length)
     folder = f"seq_{plan_set.name}"
     if target.kind in ("hdf5", "hdf5-varlen"):
         case = vocab.counts["lower_case"], vocab.counts["strip_accents"]

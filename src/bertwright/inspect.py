@@ -56,9 +56,10 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     """The first sequences of a training batch, masked tokens as [MASK=word], from the run's recipe and store alone.
 
-    `hash` is that of the whole global batch in one piece: it does not depend on how training cuts it.
+    `step` counts from 1, as the log of training does; its row in metrics.jsonl has as `batch` the `hash` given here,
+    on any number of ranks and however training cuts the batch.
     """
-    from bertwright.examples.batch import batch_hash
+    from bertwright.examples.batch import batch_hash, hash_digits
     from bertwright.train.phases import resolve_phases
     from bertwright.vocab.tokenizer import load_tokenizer
 
@@ -67,16 +68,16 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
     vocab = run.artifact("vocab")
     phases = resolve_phases(recipe.train.model_copy(update={"phases": uncut}), run.artifact("examples"), vocab)
-    if not 0 <= phase < len(phases) or not 0 <= step < phases[phase].steps:
-        spans = ", ".join(f"phase {p.index}: 0 to {p.steps - 1}" for p in phases)
+    if not 0 <= phase < len(phases) or not 1 <= step <= phases[phase].steps:
+        spans = ", ".join(f"phase {p.index}: 1 to {p.steps}" for p in phases)
         raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
-    (whole,) = phases[phase].draws.step(step)
+    (whole,) = phases[phase].draws.step(step - 1)
     facts: dict[str, Any] = {
         "what": f"training batch of phase {phase}, step {step}",
         "sequences": whole.counts.sequences,
         "tokens": whole.counts.tokens,
         "masked": whole.counts.predictions,
-        "hash": batch_hash(whole),
+        "hash": hash_digits(batch_hash(whole)),
     }
     return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary)}
 
@@ -148,7 +149,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 
 
 def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
-    """Examples in a format of the field: numbers and faults of each set of files."""
+    """Examples or token documents in a format of the field: numbers and faults of each set of files."""
     try:
         entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
         found = statistics(path, entries, examples.limit, examples.world)["sets"]
@@ -158,7 +159,7 @@ def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
         raise DataError(
             f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
         ) from error
-    return {"what": "examples in a foreign format", "set": found}
+    return {"what": "training data in a foreign format", "set": found}
 
 
 def _source(path: Path) -> dict[str, Any]:

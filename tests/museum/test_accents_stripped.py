@@ -90,7 +90,7 @@ def test_the_vocabulary_that_was_made_for_accents_pays_for_their_loss() -> None:
     tokenizer = build_tokenizer(entries, lower_case=False, strip_accents=False)
     intended = pieces(tokenizer, SENTENCES)
     original = pieces(tokenizer, [original_text(sentence, original_option([])) for sentence in SENTENCES])
-    ours = measure(entries, False, False, SENTENCES)
+    ours = measure(entries, count_words(SENTENCES, bert_splitter(False, False)))
     # A vocabulary of these very sentences exaggerates the price; the last test has the real one.
     assert original > 1.5 * intended
     assert ours["sample_tokens"] == intended and ours["unknown_rate"] == 0

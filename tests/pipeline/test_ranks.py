@@ -12,6 +12,8 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT
 from tests.pipeline.conftest import Call
 
+from bertwright.inspect import describe_batch
+
 OVERRIDES = (
     "model.dropout=0.0",
     "model.attention_dropout=0.0",
@@ -54,11 +56,36 @@ def test_two_ranks_train_as_one(
     assert_same_training(metrics(together), metrics(alone))
 
 
+def test_two_ranks_log_the_hash_that_inspect_prints(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call
+) -> None:
+    """Packed in the first phase, examples made elsewhere in the second; every interval has steps of its own."""
+    folder = small_examples(tmp_path / "run")
+    assert call("convert", folder, tmp_path / "converted", "--to", "datasets").code == 0
+    _, data = sorted(filter(Path.is_dir, (tmp_path / "converted").iterdir()))
+    changed = (
+        "train.phases.0.packing=true",
+        f"train.phases.1.data={data}",
+        "train.log_every=5",
+        "train.evaluate_every=3",
+    )
+    arguments = (small_recipe, *OVERRIDES, *changed, "train.checkpoint_every=4", "--out", folder)
+    made = call("run", *arguments, "--until", "examples")
+    assert made.code == 0, made.err
+    done = two_ranks("train", *arguments)
+    assert done.returncode == 0, done.stderr
+    rows = metrics(folder)
+    due = [*((0, step) for step in (3, 4, 5, 6, 8, 9, 10, 12)), (1, 3), (1, 4)]
+    assert [(row["phase"], row["step"]) for row in rows] == due
+    hashes = [describe_batch(folder, row["phase"], row["step"])["hash"] for row in rows]
+    assert [row["batch"] for row in rows] == hashes and len(set(hashes)) == len(rows)
+
+
 def assert_same_training(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     """The same sequences and tokens at each step, and the same losses but for the order of summation."""
     assert len(rows) == len(expected)
     for row, other in zip(rows, expected, strict=True):
-        for name in ("phase", "step", "total_steps", "optimizer_step", "tokens_seen", "learning_rate"):
+        for name in ("phase", "step", "total_steps", "optimizer_step", "tokens_seen", "learning_rate", "batch"):
             assert row[name] == other[name], name
         assert row.keys() == other.keys()
         for name in row.keys() & {"mlm_loss", "nsp_loss", "heldout_mlm_loss", "heldout_nsp_loss"}:

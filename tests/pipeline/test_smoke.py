@@ -215,8 +215,8 @@ def test_inspect_shows_any_training_batch(smoke: Run, call: Call) -> None:
     assert batch["sequences"] == 16
     sequence = next(value for key, value in batch.items() if key.startswith("sequence 0"))
     assert sequence.startswith("[CLS] ") and "[MASK=" in sequence and sequence.endswith("[SEP]")
-    beyond = call("inspect", smoke.folder, "--batch", 40)
-    assert beyond.code == 2 and "phase 0: 0 to 39, phase 1: 0 to 9" in beyond.err
+    beyond = call("inspect", smoke.folder, "--batch", 41)
+    assert beyond.code == 2 and "phase 0: 1 to 40, phase 1: 1 to 10" in beyond.err
 
 
 def facts_of(call: Call, *arguments: object) -> dict[str, object]:

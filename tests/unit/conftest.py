@@ -50,6 +50,15 @@ MODEL = {
 }
 
 
+SECOND_PHASE = """
+[[train.phases]]
+length = 32
+batch = 8
+learning_rate = 1e-3
+steps = 2
+"""
+
+
 @pytest.fixture(scope="session")
 def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe whose stages take a second together."""
@@ -58,6 +67,16 @@ def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "bert.json").write_text(json.dumps(MODEL))
     (folder / "small.toml").write_text(SMALL.format(folder=folder))
     return folder / "small.toml"
+
+
+@pytest.fixture(scope="session")
+def two_phases(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe of two phases, and beside it the run up to `examples` that it gives."""
+    folder = tmp_path_factory.mktemp("foreign")
+    text = SMALL.format(folder=small_recipe.parent).replace("[train]", SECOND_PHASE + "\n[train]")
+    (folder / "two.toml").write_text(text)
+    run(Recipe.load(folder / "two.toml"), folder / "own", ["corpus", "vocab", "examples"])
+    return folder / "two.toml"
 
 
 @pytest.fixture(scope="session")

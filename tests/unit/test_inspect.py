@@ -1,14 +1,19 @@
 """`inspect`: a batch is the same whole however training cuts it, and shows what it predicts."""
 
+import json
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bertwright import Recipe
+from bertwright import Recipe, run
+from bertwright.convert import convert
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.examples.config import MaskingConfig
+from bertwright.examples.formats.names import Target
 from bertwright.inspect import describe, describe_batch
 
 
@@ -30,8 +35,29 @@ def test_the_hash_of_a_batch_does_not_depend_on_micro_batches(trained: Path) -> 
     assert describe_batch(trained, 0, 1)["hash"] != first["hash"]
 
 
+@pytest.mark.parametrize("cut", ["micro_batch=3", "packing=true", "micro_tokens=40"])
+@pytest.mark.parametrize("foreign", [False, True])
+def test_the_log_of_training_carries_the_hash_of_each_batch(
+    trained: Path, load: Callable[..., Recipe], cut: str, foreign: bool
+) -> None:
+    phase = "train.phases.0"
+    changes = [f"{phase}.{cut}", *([] if cut == "micro_batch=3" else [f"{phase}.micro_batch=0"])]
+    if foreign:
+        convert(trained, trained.parent / "converted", Target("datasets"))
+        (data,) = filter(Path.is_dir, (trained.parent / "converted").iterdir())
+        changes.append(f"{phase}.data={data}")
+        shutil.rmtree(trained / "examples")
+    shutil.rmtree(trained / "train")
+    run(load(*changes), trained, ["examples", "train"])
+    rows = [json.loads(line) for line in (trained / "train" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    hashes = [describe_batch(trained, 0, step)["hash"] for step in (1, 2, 3)]
+    assert [row["batch"] for row in rows] == hashes
+    assert len(set(hashes)) == 3 and all(re.fullmatch("[0-9a-f]{16}", each) for each in hashes)
+
+
 def test_sequences_are_shown_as_words_with_their_masks(trained: Path) -> None:
-    facts = describe_batch(trained, 0, 0)
+    facts = describe_batch(trained, 0, 1)
     shown = {name: text for name, text in facts.items() if name.startswith("sequence ")}
     assert len(shown) == 4
     assert all(re.fullmatch(r"sequence \d \((random )?next\)", name) for name in shown)
@@ -40,8 +66,8 @@ def test_sequences_are_shown_as_words_with_their_masks(trained: Path) -> None:
 
 
 def test_a_step_beyond_the_phase_is_an_error_that_says_which_there_are(trained: Path) -> None:
-    for phase, step in ((0, 3), (1, 0), (0, -1)):
-        with pytest.raises(RecipeError, match=r"the steps are phase 0: 0 to 2\."):
+    for phase, step in ((0, 4), (1, 1), (0, 0)):
+        with pytest.raises(RecipeError, match=r"the steps are phase 0: 1 to 3\."):
             describe_batch(trained, phase, step)
 
 

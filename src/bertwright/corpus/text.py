@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from bertwright.core.artifact import Artifact
 SHARDS = "shards/"
 TEXT, FACTS = ".txt.zst", ".jsonl.zst"
 """A shard's sentences, and its side-car: one line of JSON says what is known of a document (title, url, ...)."""
+_BLOCK = 2**20
 
 
 def shard_names(artifact: Artifact) -> list[str]:
@@ -27,15 +27,14 @@ def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
 
 def documents_in(shard: Path) -> Iterator[list[str]]:
     """The documents of a shard's file; the last needs no blank line after it."""
-    document: list[str] = []
-    for line in _lines(shard):
-        if line == "\n":
-            yield document
-            document = []
-        else:
-            document.append(line.removesuffix("\n"))
-    if document:
-        yield document
+    rest = b""
+    with shard.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
+        while block := stream.read(_BLOCK):
+            *documents, rest = (rest + block).split(b"\n\n")
+            for document in documents:
+                yield document.decode().split("\n")
+    if rest:
+        yield rest.decode().removesuffix("\n").split("\n")
 
 
 def sentences(artifact: Artifact) -> Iterator[str]:
@@ -43,10 +42,3 @@ def sentences(artifact: Artifact) -> Iterator[str]:
     for name in shard_names(artifact):
         for document in read_documents(artifact, name):
             yield from document
-
-
-def _lines(shard: Path) -> Iterator[str]:
-    with shard.open("rb") as handle:
-        stream = zstandard.ZstdDecompressor().stream_reader(handle)
-        with io.TextIOWrapper(stream, encoding="utf-8", newline="\n") as lines:
-            yield from lines

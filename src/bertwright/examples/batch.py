@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bertwright.core.rng import Bits, bits
 
 PREDICTIONS_MULTIPLE = 64
 
@@ -78,14 +79,45 @@ class MicroBatch:
         )
 
 
-def batch_hash(batch: MicroBatch) -> str:
-    """32 hexadecimal digits of a BLAKE2b hash over all arrays, for logs and tests."""
-    digest = hashlib.blake2b(digest_size=16)
-    for field in fields(batch):
-        array = np.ascontiguousarray(getattr(batch, field.name))
-        digest.update(f"{field.name}:{array.dtype.str}:{array.shape};".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+def batch_hash(batch: MicroBatch) -> int:
+    """A number below 2^64 for what training sees of a batch, whatever the order, rows and padding of its sequences.
+
+    It is the sum, modulo 2^64, of one hash per sequence: so the numbers of parts add up to that of the whole, however
+    ranks and micro-batches cut it. A sequence's hash is over id, position and segment of every token, place, label and
+    weight of every prediction, and next-sentence label and weight. What has weight 0 does not count, and neither does
+    a sequence that has no other weight, such as padding: nothing is learned from it.
+    """
+    words = batch.token_ids << 24  # then 24 bits of position and 8 of segment, in place: memory is most of the time
+    words += batch.position_ids
+    words <<= 8
+    words += batch.segment_ids
+    tokens = bits(0, words.view(np.uint64))
+    counted = np.flatnonzero(batch.weights)
+    places = batch.prediction_positions[counted]
+    predictions = bits(tokens[places], _weighted(batch.labels[counted], batch.weights[counted]))
+    bounds = np.searchsorted(places, batch.cu_seqlens)
+    content = _sums(tokens, batch.cu_seqlens) + _sums(predictions, bounds)
+    hashes = bits(content, _weighted(batch.next_sentence_labels, batch.sequence_weights))
+    return int(hashes[(np.diff(bounds) > 0) | (batch.sequence_weights != 0)].sum())
+
+
+def hash_digits(number: int) -> str:
+    """The 16 hexadecimal digits shown for a sum of batch hashes."""
+    return f"{number % 2**64:016x}"
+
+
+def _weighted(labels: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Each label with the bits of its weight below it; 0 where the weight is 0."""
+    words: NDArray[np.int64] = (labels << 32 | weights.view(np.uint32)) * (weights != 0)
+    return words
+
+
+def _sums(values: Bits, bounds: NDArray[np.integer[Any]]) -> Bits:
+    """The sum of `values`, modulo 2^64, between each two neighbours of `bounds`."""
+    filled = np.diff(bounds) > 0  # reduceat takes one value where there is none
+    sums = np.zeros(len(filled), np.uint64)
+    sums[filled] = np.add.reduceat(values, bounds[:-1][filled])
+    return sums
 
 
 def _extended(array: NDArray[Any], size: int, value: int) -> NDArray[Any]:

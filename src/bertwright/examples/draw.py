@@ -159,9 +159,15 @@ def together(shares: list[Share]) -> Iterator[list[Share]]:
     yield group
 
 
-def open_draws(examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vocab: Artifact | None = None) -> Draws:
-    """The training batches of a phase from an examples artifact; with `vocab`, refused if made with another one."""
-    return Draws(Store.open(examples, vocab=vocab), Plans.open(examples, plan_set), settings)
+def open_draws(
+    examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vocab: Artifact | None = None, within: str = ""
+) -> Draws:
+    """The training batches of a phase from an examples artifact; with `vocab`, refused if made with another one.
+
+    `within` as for `Store.open`.
+    """
+    store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
+    return Draws(store, plans, settings)
 
 
 def heldout_batches(

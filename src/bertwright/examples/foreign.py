@@ -10,6 +10,7 @@
     foreign/0/facts.json             what was read, and what was left out
 
 `0` is the number of the phase. A task is one file; its part is ended by a JSON file, as that of a corpus shard is.
+Tokenised documents become a store and plans instead (`foreign_tokens`).
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from numpy.typing import NDArray
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder, write_json
-from bertwright.examples.config import ForeignData
+from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign_files import damaged
+from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.instances import Instances
@@ -72,28 +74,40 @@ class ImportTask:
         return self.parts / self.data.folder / f"{self.number:05}.{column}"
 
 
+Import = ImportTask | TokensTask
+"""A task of the stage that brings in what others have made."""
+
+
 def dtypes(vocabulary_size: int) -> dict[str, str]:
     """The element types of the columns that are flat in parts and artifact alike."""
     ids = token_dtype(vocabulary_size)
     return {"tokens": ids, "second": "<u2", "positions": "<u2", "labels": ids, "next_sentence_labels": "i1"}
 
 
-def import_tasks(chosen: Chosen, parts: Path, vocab: Artifact, vocabulary: Vocabulary) -> list[ImportTask]:
-    """A task for each file of each phase."""
-    return [
-        ImportTask(data, file, found.kind, found.shape.static, number, parts, vocab, vocabulary)
-        for data, found in chosen
-        for number, file in enumerate(found.files)
-    ]
+def import_tasks(
+    chosen: Chosen, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig
+) -> list[Import]:
+    """A task for each file of each phase; several for a file of tokenised documents."""
+    tasks: list[Import] = []
+    for data, found in chosen:
+        if found.kind == "megatron":
+            entries = read_vocabulary(vocab.file("vocab.txt"))
+            tasks += token_tasks(data, found, parts, vocabulary, entries, config)
+        else:
+            tasks += [
+                ImportTask(data, file, found.kind, found.shape.static, number, parts, vocab, vocabulary)
+                for number, file in enumerate(found.files)
+            ]
+    return tasks
 
 
-def import_file(task: ImportTask) -> None:
-    """Write the part of one file, unless it is there; with `quarantine` a damaged one leaves its fault alone."""
+def import_file(task: Import) -> None:
+    """Write the part of one task, unless it is there; with `quarantine` a damaged file leaves its fault alone."""
     if task.facts.exists():
         return
     make_folder(task.facts.parent)
     try:
-        facts = _write_part(task)
+        facts = import_documents(task) if isinstance(task, TokensTask) else _write_part(task)
     except ShardError as error:
         if not task.data.quarantine:
             raise damaged(task.data, error) from error

@@ -1,5 +1,7 @@
 """Drawing from examples made elsewhere: as from plans, each epoch is an order of its own over all of them.
 
+Tokenised documents have become a store and plans, and are drawn from as ours are.
+
 Masks that the examples have are taken as they are. Where they have none, they are drawn as for our own examples,
 anew in every epoch or, with `masking.frozen`, once.
 """
@@ -19,9 +21,9 @@ from bertwright.core.files import read_json
 from bertwright.core.rng import fold, key
 from bertwright.examples.assemble import split
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import PAIRS, ForeignData
+from bertwright.examples.config import PAIRS, ForeignData, PlanSet
 from bertwright.examples.deal import Share, deal
-from bertwright.examples.draw import DrawSettings, together
+from bertwright.examples.draw import DrawSettings, PhaseDraws, open_draws, together
 from bertwright.examples.foreign import dtypes
 from bertwright.examples.formats.instances import Instances, ends, gather
 from bertwright.examples.masking import Ids, Keys, Masking
@@ -165,8 +167,10 @@ class ForeignDraws:
         )
 
 
-def open_foreign(examples: Artifact, data: ForeignData, settings: DrawSettings, vocab: Artifact) -> ForeignDraws:
+def open_foreign(examples: Artifact, data: ForeignData, settings: DrawSettings, vocab: Artifact) -> PhaseDraws:
     """The training batches of a phase from what the stage examples brought in; refused with another vocabulary."""
+    if examples.names(f"{data.folder}/store/"):
+        return open_draws(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
     vocabulary = Vocabulary.open(examples, vocab)
     pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
     return ForeignDraws(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

@@ -41,8 +41,11 @@ def find(data: ForeignData) -> Found:
 
 def content(found: Found) -> str:
     """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
-    blocks = max(4, 64 // len(found.files))
-    return sha256_of([sampled_hash(file, blocks) for file in found.files])
+    files = list(found.files)
+    if found.kind == "megatron":
+        files += [file.with_suffix(".bin") for file in files]
+    blocks = max(4, 64 // len(files))
+    return sha256_of([sampled_hash(file, blocks) for file in files])
 
 
 def damaged(data: ForeignData, error: ShardError) -> DataError:

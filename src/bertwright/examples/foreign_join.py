@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ForeignData
-from bertwright.examples.foreign import ENDS, Chosen, ImportTask, dtypes
+from bertwright.examples.foreign import ENDS, Chosen, Import, ImportTask, dtypes
+from bertwright.examples.foreign_tokens import TokensTask
+from bertwright.examples.foreign_tokens_join import join_tokens, told_of_tokens
 from bertwright.examples.formats.instances import ends
 from bertwright.examples.formats.recognise import Found
 from bertwright.examples.join import concatenate
@@ -19,18 +22,27 @@ from bertwright.examples.join import concatenate
 COUNTS = ("examples", "tokens", "predictions", "labelled")
 
 
-def join_foreign(draft: Path, chosen: Chosen, tasks: list[ImportTask], pairs: bool, log: Log) -> dict[str, Any]:
+def join_foreign(
+    draft: Path, chosen: Chosen, tasks: list[Import], pairs: bool, entries: Sequence[str], log: Log
+) -> dict[str, Any]:
     """Write `foreign/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
 
-    `DataError` when a phase has nothing left to train on.
+    `store/` must be there; `entries` are the vocabulary by id. `DataError` when a phase has nothing left to train on.
     """
     counts = {}
     for data, found in chosen:
-        summary = _join_set(draft, data, found, [task for task in tasks if task.data == data])
-        for sentence in _sentences(data, summary, pairs):
+        mine = [task for task in tasks if task.data == data]
+        if found.kind == "megatron":
+            documents = [task for task in mine if isinstance(task, TokensTask)]
+            summary = join_tokens(draft, data, found, documents, entries)
+            said = told_of_tokens(data, summary)
+        else:
+            summary = _join_set(draft, data, found, [task for task in mine if isinstance(task, ImportTask)])
+            said = _sentences(data, summary, pairs)
+        for sentence in said:
             log.say(f"examples: {sentence}")
         counts[data.key] = summary
-    if counts:
+    if any(found.kind != "megatron" for _, found in chosen):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
     return {"foreign": counts} if counts else {}
 

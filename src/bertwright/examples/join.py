@@ -3,56 +3,73 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.files import make_folder, write_json
 from bertwright.examples.rows import ROW
-from bertwright.examples.store import SPLITS
+from bertwright.examples.store import SPLITS, Split
+
+Facts = Mapping[int, dict[str, Any]]
+"""What was counted in each part, by its number."""
+Kept = Callable[[int, NDArray[np.void]], NDArray[np.void]]
+"""`kept(number, rows)`: the rows of a part that go into the plans."""
 
 
 def join(draft: Path, parts: Path, facts: list[dict[str, Any]]) -> dict[str, Any]:
     """Write `store/` and `plans/` from `parts`; `facts` are the shards' counts. Returns the counts of the whole."""
     counts: dict[str, Any] = {"documents": sum(shard[split]["documents"] for shard in facts for split in SPLITS)}
-    make_folder(draft / "store")
     for split in SPLITS:
-        shards = [shard[split] for shard in facts]
-        _join_store(draft / "store", parts / split, split, shards)
-        rows = {name: _join_plans(draft / "plans" / split, parts / split, name, shards) for name in shards[0]["rows"]}
-        totals = {name: sum(shard[name] for shard in shards) for name in ("documents", "sentences", "tokens")}
-        counts[split] = {**totals, "rows": rows}
+        counts[split] = join_split(draft, parts, split, {number: shard[split] for number, shard in enumerate(facts)})
     return counts
 
 
-def _join_store(store: Path, parts: Path, split: str, shards: list[dict[str, Any]]) -> None:
+def join_split(
+    folder: Path, parts: Path, split: Split, shards: Facts, kept: Kept = lambda _, rows: rows
+) -> dict[str, Any]:
+    """Write store and plans of a split into `folder` from its parts; `shards` are the counts of those to take."""
+    _join_store(make_folder(folder / "store"), parts / split, split, shards)
+    plans = folder / "plans" / split
+    names = next(iter(shards.values()))["rows"]
+    rows = {name: _join_plans(plans, parts / split, name, shards, kept) for name in names}
+    totals = {name: sum(shard[name] for shard in shards.values()) for name in ("documents", "sentences", "tokens")}
+    return {**totals, "rows": rows}
+
+
+def _join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
     for name in ("tokens", "sentences", "hashes"):
-        concatenate(store / f"{split}.{name}", [parts / f"{number:05}.{name}" for number in range(len(shards))])
+        concatenate(store / f"{split}.{name}", [parts / f"{number:05}.{name}" for number in shards])
     for name, unit in (("documents", "sentences"), ("starts", "tokens")):
         first = 0
         with (store / f"{split}.{name}").open("wb") as target:
-            for number, shard in enumerate(shards):
+            for number, shard in shards.items():
                 target.write((np.fromfile(parts / f"{number:05}.{name}", "<u8")[:-1] + np.uint64(first)).tobytes())
                 first += shard[unit]
             target.write(np.array([first], "<u8").tobytes())
-    facts = [{name: shard[name] for name in ("tokens", "sentences", "documents")} for shard in shards]
-    write_json(store / f"{split}.json", {"dtype": shards[0]["dtype"], "shards": facts})
+    facts = [{name: shard[name] for name in ("tokens", "sentences", "documents")} for shard in shards.values()]
+    write_json(store / f"{split}.json", {"dtype": next(iter(shards.values()))["dtype"], "shards": facts})
 
 
-def _join_plans(plans: Path, parts: Path, name: str, shards: list[dict[str, Any]]) -> list[int]:
+def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept) -> list[int]:
     """Parts hold all passes of a shard; plans hold all shards of a pass. Returns the rows of each pass."""
-    rows = np.array([shard["rows"][name] for shard in shards], np.int64)
+    made = {shard: facts["rows"][name] for shard, facts in shards.items()}
+    rows = np.zeros((len(next(iter(made.values()))), len(made)), np.int64)
     make_folder(plans / name)
-    for number in range(rows.shape[1]):
+    for number, of_pass in enumerate(rows):
         with (plans / name / f"{number:02}.rows").open("wb") as target:
-            for shard, counts in enumerate(rows):
-                before = int(counts[:number].sum()) * ROW.itemsize
-                part = np.fromfile(parts / name / f"{shard:05}.rows", ROW, count=int(counts[number]), offset=before)
+            for column, (shard, counts) in enumerate(made.items()):
+                before = sum(counts[:number]) * ROW.itemsize
+                part = kept(
+                    shard, np.fromfile(parts / name / f"{shard:05}.rows", ROW, count=counts[number], offset=before)
+                )
                 target.write(part.tobytes())
-    write_json(plans / f"{name}.json", {"rows": rows.T.tolist()})
-    return [int(total) for total in rows.sum(axis=0)]
+                of_pass[column] = len(part)
+    write_json(plans / f"{name}.json", {"rows": rows.tolist()})
+    return [int(total) for total in rows.sum(axis=1)]
 
 
 def concatenate(target: Path, sources: Iterable[Path]) -> None:

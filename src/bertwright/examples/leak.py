@@ -29,10 +29,11 @@ _OVERLAP = 16 * RUN
 """Tokens that two blocks of training text share, so that no run is cut: 16 pieces a word."""
 
 
-def heldout_contamination(store: Path, vocabulary: Sequence[str]) -> dict[str, Any]:
+def heldout_contamination(store: Path, vocabulary: Sequence[str], train: Path | None = None) -> dict[str, Any]:
     """Of a sample of held-out sentences of 13 words or more: how many `sentences`, how many `found`, their `share`.
 
-    `store` is the folder of the token store, `vocabulary` the entries by id.
+    `store` is the folder of the token store, `vocabulary` the entries by id. `train` is the folder of another store
+    whose training text is searched instead.
     """
     pieces = bits(key("pieces"), np.arange(len(vocabulary)))
     pieces[[not any(map(str.isalnum, entry)) for entry in vocabulary]] = 0  # marks alone are no words
@@ -44,7 +45,7 @@ def heldout_contamination(store: Path, vocabulary: Sequence[str]) -> dict[str, A
     ]  # fmt: skip
     sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
     found = set[int]()
-    tokens = _tokens(store, "train")
+    tokens = _tokens(train or store, "train")
     for at in range(0, len(tokens) if sentences else 0, _BLOCK):
         block = _words(tokens[at : at + _BLOCK + _OVERLAP], pieces, begins)
         found.update(sought.found(runs(block, RUN)).tolist())

@@ -33,9 +33,9 @@ class Plans:
     shard_rows: NDArray[np.int64]
 
     @classmethod
-    def open(cls, examples: Artifact, plan_set: PlanSet, split: Split = "train") -> Plans:
-        """The plans made for `plan_set`."""
-        folder = f"plans/{split}/{plan_set.name}"
+    def open(cls, examples: Artifact, plan_set: PlanSet, split: Split = "train", within: str = "") -> Plans:
+        """The plans made for `plan_set`; `within` as for `Store.open`."""
+        folder = f"{within}plans/{split}/{plan_set.name}"
         if f"{folder}.json" not in examples.names():
             made = ", ".join(examples.counts[split]["rows"])
             raise ArtifactError(

@@ -1,4 +1,4 @@
-"""The stage `examples`: corpus and vocabulary in, token store and plans out, and examples made elsewhere brought in.
+"""The stage `examples`: corpus and vocabulary in, token store and plans out, and data made elsewhere brought in.
 
 A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
 arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
@@ -23,7 +23,7 @@ from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
-from bertwright.examples.foreign import Chosen, ImportTask, import_file, import_tasks
+from bertwright.examples.foreign import Chosen, Import, import_file, import_tasks
 from bertwright.examples.foreign_files import content, find
 from bertwright.examples.foreign_join import join_foreign
 from bertwright.examples.join import join
@@ -31,7 +31,7 @@ from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
 
-VERSION = 3
+VERSION = 4
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
@@ -96,18 +96,19 @@ def _make(
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
-    imports = import_tasks(foreign, parts, vocab, Vocabulary(**vocabulary))
+    imports = import_tasks(foreign, parts, vocab, Vocabulary(**vocabulary), config)
     _work_through(tasks, imports, executor, share, log)
     outputs = [*(task.facts for task in imports), *(task.facts for task in tasks)]
     share.complete("examples", draft, outputs)
     counts = join(draft, parts, [read_json(task.facts) for task in tasks])
     _check(counts, config)
-    counts |= join_foreign(draft, foreign, imports, config.pairs, log)
+    entries = tokenizer_of(vocab).vocabulary
+    counts |= join_foreign(draft, foreign, imports, config.pairs, entries, log)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
         log.say(f"examples: scores on {heldout} held-out documents will be rough; a larger examples.heldout helps")
-    leaked = heldout_contamination(draft / "store", tokenizer_of(vocab).vocabulary)
+    leaked = heldout_contamination(draft / "store", entries)
     return {
         "vocabulary": vocabulary["hash"],
         "shards": len(names),
@@ -117,9 +118,7 @@ def _make(
     }
 
 
-def _work_through(
-    tasks: list[ShardTask], imports: list[ImportTask], executor: Executor, share: Share, log: Log
-) -> None:
+def _work_through(tasks: list[ShardTask], imports: list[Import], executor: Executor, share: Share, log: Log) -> None:
     """This process's share of the tasks; files made elsewhere first, because they may be refused."""
     files = [task for number, task in enumerate(imports) if share.owns(number)]
     shards = [task for task in tasks if share.owns(task.number)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -62,8 +62,14 @@ def prepare_shard(task: ShardTask) -> None:
     if not task.facts.exists():
         documents = _tokenised(task)
         heldout = is_heldout(documents.hashes, task.config.heldout)
-        members: dict[Split, NDArray[np.bool_]] = {"train": ~heldout, "heldout": heldout}
-        facts = {split: _write_split(task, split, subset(documents, member)) for split, member in members.items()}
+        members: dict[Split, tuple[NDArray[np.bool_], Sequence[PlanSet]]] = {
+            "train": (~heldout, task.sets),
+            "heldout": (heldout, _lengths(task.sets)),
+        }
+        facts = {
+            split: write_split(task.parts, task.number, split, subset(documents, member), sets, task.config)
+            for split, (member, sets) in members.items()
+        }
         write_json(task.facts, facts)
 
 
@@ -81,17 +87,23 @@ def _tokenised(task: ShardTask) -> Documents:
     return documents_of(np.concatenate(flat), counts, np.concatenate(lengths), hashes)
 
 
-def _write_split(task: ShardTask, split: Split, documents: Documents) -> dict[str, Any]:
-    stem = make_folder(task.parts / split) / f"{task.number:05}"
+def write_split(
+    parts: Path, number: int, split: Split, documents: Documents, sets: Sequence[PlanSet], config: ExamplesConfig
+) -> dict[str, Any]:
+    """Write the documents of one split as part `number` of its store, and their plans for `sets`; the counts of both.
+
+    Held-out documents are walked once.
+    """
+    stem = make_folder(parts / split) / f"{number:05}"
     for name, array in {**vars(documents), "starts": documents.token_starts()}.items():
         _write(stem.with_suffix(f".{name}"), array)
-    passes = task.config.passes if split == "train" else 1
+    passes = config.passes if split == "train" else 1
     rows = {}
-    for plan_set in task.sets if split == "train" else _lengths(task.sets):
+    for plan_set in sets:
         member = in_share(documents.hashes, plan_set.documents)
-        plans = plan_passes(documents, member, plan_set.length, task.config, passes)
+        plans = plan_passes(documents, member, plan_set.length, config, passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
-        _write(make_folder(task.parts / split / plan_set.name) / f"{task.number:05}.rows", np.concatenate(plans))
+        _write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans))
     return {
         "dtype": documents.tokens.dtype.str,
         "tokens": len(documents.tokens),

@@ -84,7 +84,8 @@ class Documents:
 
     def token_starts(self) -> NDArray[np.uint64]:
         """Where each document begins in the tokens, and their number."""
-        return np.concatenate([[0], np.cumsum(self.sentences, dtype=np.uint64)])[self.documents.astype(np.int64)]
+        ends = np.cumsum(self.sentences, dtype=np.uint64)
+        return np.concatenate([np.zeros(1, np.uint64), ends])[self.documents.astype(np.int64)]
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,17 @@ class Store(Documents):
     vocabulary: Vocabulary
 
     @classmethod
-    def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None) -> Store:
-        """The store of an examples artifact; with `vocab`, refused unless it was tokenised with that vocabulary."""
+    def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None, within: str = "") -> Store:
+        """The store of an examples artifact; with `vocab`, refused unless it was tokenised with that vocabulary.
+
+        `within`: such as `foreign/0/`, for the documents that were brought in for a phase.
+        """
         vocabulary = Vocabulary.open(examples, vocab)
-        facts = json.loads(examples.file(f"store/{split}.json").read_text())
+        facts = json.loads(examples.file(f"{within}store/{split}.json").read_text())
         dtypes = {"tokens": facts["dtype"], "sentences": "<u2", "documents": "<u8", "starts": "<u8", "hashes": "<u8"}
-        arrays = {name: map_file(examples.file(f"store/{split}.{name}"), dtype) for name, dtype in dtypes.items()}
+        arrays = {
+            name: map_file(examples.file(f"{within}store/{split}.{name}"), dtype) for name, dtype in dtypes.items()
+        }
         shard_tokens = np.cumsum([0, *(shard["tokens"] for shard in facts["shards"])])
         return cls(**arrays, shard_tokens=shard_tokens, vocabulary=vocabulary)
 

@@ -24,9 +24,11 @@ def vocabulary(facts: Facts) -> str:
         ("case", case),
         ("accents", accents),
     ]
+    measured = " there" if counts["trained_on"] else " from the beginning of every shard"
     return (
-        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words from the beginning "
-        "of every shard.</p>" + definitions(rows) + _scripts(counts["scripts"])
+        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}.</p>"
+        + definitions(rows)
+        + _scripts(counts["scripts"])
     )
 
 

@@ -49,8 +49,8 @@ class PhaseConfig(Section):
     documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: Path | None = None
-    """Examples of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL or Hugging
-    Face datasets. They must be made with the same vocabulary."""
+    """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
+    datasets or Megatron. They must be made with the same vocabulary."""
     quarantine: bool = False
     """Whether damaged files of `data` are left out and listed instead of being an error."""
 

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from bertwright.core import rng
 from bertwright.core.errors import DataError, Interrupted
-from bertwright.examples.batch import MicroBatch
+from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.examples.draw import PhaseDraws
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.bert import BertForPreTraining
@@ -122,23 +122,27 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         seconds = window.add(result, tokens, waited)
         state = state.advanced(result.applied, draws.settings.global_batch, tokens, seconds)
         _refuse_divergence(state, phase)
-        state, window = _observe(session, phase, state, window, rate)
+        state, window = _observe(session, phase, state, window, rate, micro_batches)
     pending.result()
     return state
 
 
-def _observe(session: Session, phase: Phase, state: State, window: Window, rate: float) -> tuple[State, Window]:
+def _observe(
+    session: Session, phase: Phase, state: State, window: Window, rate: float, micro_batches: list[MicroBatch]
+) -> tuple[State, Window]:
     """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
     step, began = state.data_step, time.perf_counter()
     state = replace(state, phase_end=step == phase.steps)
     stop = session.ranks.any(session.stop_requested())
-    if session.ranks.first and (state.phase_end or step % phase.evaluate_every == 0):
+    scored = state.phase_end or step % phase.evaluate_every == 0
+    if session.ranks.first and scored:
         scores = score(session.model, _on_device(phase.heldout(), session.device)).as_dict()
         finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
         state = replace(state, heldout=finite if "mlm_loss" in finite else {})
     save = state.phase_end or stop or step % phase.checkpoint_every == 0
-    if save or state.heldout or step % phase.log_every == 0:
-        session.record(_row(phase, state, window, rate) | {"saved": save})
+    if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
+        batch = _digits(session.ranks, micro_batches)
+        session.record(_row(phase, state, window, rate) | {"batch": batch, "saved": save})
         window = Window()
     if save:
         session.save(state)
@@ -173,6 +177,12 @@ def _row(phase: Phase, state: State, window: Window, rate: float) -> dict[str, A
         "seconds": state.seconds,
     }
     return row | {f"heldout_{name}": value for name, value in state.heldout.items()}
+
+
+def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
+    """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
+    high, low = ranks.begin_sum(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
+    return hash_digits(high * 2**32 + low)
 
 
 def _on_device(batches: list[MicroBatch], device: torch.device) -> list[PackedBatch]:

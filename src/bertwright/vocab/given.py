@@ -6,8 +6,9 @@ from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normal import CONTINUATION, SPECIALS, normalizer
+from bertwright.vocab.normal import CONTINUATION, SPECIALS, bert_splitter, normalizer
 from bertwright.vocab.report import measure
+from bertwright.vocab.split import count_words
 
 MOST_UNREACHABLE = 0.05
 MOST_UNKNOWN = 0.05
@@ -46,11 +47,11 @@ def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> 
             f"vocab.file={config.file} does not belong to {settings}: {len(lost):,} of its {len(entries):,} entries "
             f"could never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
         )
-    rate = measure(entries, config.lower_case, config.strip_accents, sentences)["unknown_rate"]
+    rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences)
     if rate > MOST_UNKNOWN:
         raise RecipeError(
             f"vocab.file={config.file} does not belong to this corpus with {settings}: {rate:.1%} of the words "
-            f"are unknown (at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, float(rate))}"
+            f"are unknown (at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, rate)}"
         )
 
 
@@ -64,12 +65,17 @@ def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> li
 
 def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str:
     pairs = [(False, False), (False, True), (True, False), (True, True)]
-    rates = {pair: measure(entries, *pair, sentences)["unknown_rate"] for pair in pairs}
+    rates = {pair: _unknown_rate(entries, *pair, sentences) for pair in pairs}
     best = min(rates, key=rates.__getitem__)
     if rates[best] > rate / 2:
         return "Use a vocabulary made for this language, or leave vocab.file out to train one."
     lower_case, strip_accents = map(_toml, best)
     return f"With vocab.lower_case={lower_case}, vocab.strip_accents={strip_accents} it would be {rates[best]:.1%}."
+
+
+def _unknown_rate(entries: list[str], lower_case: bool, strip_accents: bool, sentences: list[str]) -> float:
+    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
+    return float(measure(entries, words)["unknown_rate"])
 
 
 def _toml(value: bool) -> str:

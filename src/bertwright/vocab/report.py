@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -12,27 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.vocab.match import Matcher
-from bertwright.vocab.normal import CONTINUATION, UNK, bert_splitter
-from bertwright.vocab.split import count_words
+from bertwright.vocab.normal import CONTINUATION, UNK
 
 SHOWN_SHARE = 1e-4
 
 
-def measure(entries: list[str], lower_case: bool, strip_accents: bool, sentences: Iterable[str]) -> dict[str, Any]:
-    """Fertility and unknown words of `sentences`; a word is a run of letters or one punctuation mark.
+def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
+    """Fertility and unknown words of a text, given how often each word occurs in it (see `split.count_words`).
 
     `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK], `single_character_rate` the
     share of tokens that are one character, and `unused_rate` the share of entries that the text never used. `scripts`
     says the same by script, commonest first: a word's and an entry's script is that of its first letter.
     """
-    sentences = list(sentences)
-    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
     occurrences = np.fromiter(words.values(), np.int64, len(words))
     tokens, unknown, single, used = _tokenised(entries, list(words), occurrences)
     columns = np.stack([occurrences, occurrences * tokens, occurrences * unknown, occurrences * single])
     return {
         "entries": len(entries),
-        "sample_sentences": len(sentences),
         "sample_words": int(occurrences.sum()),
         "sample_tokens": int(columns[1].sum()),
         **_rates(columns.sum(1), used),
@@ -40,9 +36,8 @@ def measure(entries: list[str], lower_case: bool, strip_accents: bool, sentences
     }
 
 
-def usage(entries: list[str], lower_case: bool, strip_accents: bool, sentences: Iterable[str]) -> Counter[str]:
-    """How often each entry occurs in the tokenised sentences; those that never do are left out."""
-    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
+def usage(entries: list[str], words: Mapping[str, int]) -> Counter[str]:
+    """How often each entry occurs in the tokenised words; those that never do are left out."""
     *_, used = _tokenised(entries, list(words), np.fromiter(words.values(), np.int64, len(words)))
     return Counter({entries[i]: int(used[i]) for i in np.flatnonzero(used)})
 

@@ -21,7 +21,7 @@ from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentenc
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
-VERSION = 2
+VERSION = 3
 
 
 def run(config: VocabConfig, corpus: Artifact, out: Path, log: Log = SILENT) -> Artifact:
@@ -48,24 +48,24 @@ def _content(file: Path) -> str:
 
 
 def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[str, Any]:
-    measured = first_sentences(corpus)
-    if not any(sentence.strip() for sentence in measured):
+    if not corpus.counts["sentences"]:
         raise DataError(f"{corpus.path} has no sentences. Look at its drop reasons, or give another corpus.source.")
     trained: dict[str, Any] = {}
     if config.file is not None:
-        entries = read_vocabulary(config.file)
+        entries, measured = read_vocabulary(config.file), first_sentences(corpus)
         check_fit(entries, config, measured)
+        words = count_words(measured, bert_splitter(config.lower_case, config.strip_accents))
     else:
         sample = Sample(corpus, config.sample_bytes, config.seed, _most_sentences(config.trainer))
         of = "the corpus" if sample.share == 1 else f"{sample.share:.1%} of the corpus's documents"
         log.say(f"vocab: training {config.size:,} entries ({config.trainer.kind}) on {of}")
-        entries = train_entries(config, sample.sentences())
+        entries, words = train_entries(config, sample.sentences())
         trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
     text = "".join(f"{entry}\n" for entry in entries).encode()
     write_atomic(draft / "vocab.txt", text)
     tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
     write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
-    report = {**measure(entries, config.lower_case, config.strip_accents, measured), "trained_on": trained}
+    report = {**measure(entries, words), "trained_on": trained}
     write_json(draft / "report.json", report)
     vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
     fit = f"{report['fertility']} tokens a word, {report['unknown_rate']:.2%} unknown"
@@ -78,12 +78,15 @@ def _most_sentences(trainer: TrainerConfig) -> int:
     return trainer.input_sentence_size if trainer.kind == "sentencepiece" and trainer.shuffle else 0
 
 
-def train_entries(config: VocabConfig, sentences: Iterable[str]) -> list[str]:
-    """The entries that the configured trainer learns from `sentences`, which are read once."""
+def train_entries(config: VocabConfig, sentences: Iterable[str]) -> tuple[list[str], Counter[str]]:
+    """The entries that the configured trainer learns from `sentences`, which are read once, and how often each word
+    occurs there.
+    """
     splitter, trainer = bert_splitter(config.lower_case, config.strip_accents), config.trainer
-    if trainer.kind == "wordpiece":
-        return train_wordpiece(config, trainer, count_words(sentences, splitter))
     words: Counter[str] = Counter()
+    if trainer.kind == "wordpiece":
+        words = count_words(sentences, splitter)
+        return train_wordpiece(config, trainer, words), words
 
     def texts() -> Iterator[str]:
         for sentence in sentences:
@@ -92,4 +95,4 @@ def train_entries(config: VocabConfig, sentences: Iterable[str]) -> list[str]:
             yield " ".join(split)
 
     learnt = to_wordpiece(train_sentencepiece(config, trainer, texts()))
-    return lay_out(config, trainer.add_characters, learnt, words)
+    return lay_out(config, trainer.add_characters, learnt, words), words

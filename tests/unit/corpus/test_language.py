@@ -51,6 +51,14 @@ def test_the_second_opinion_is_asked_in_doubt(monkeypatch: pytest.MonkeyPatch) -
         assert Identifier(["uk"]).language(HUNGARIAN) == "hu"
 
 
+@pytest.mark.usefixtures("without_langid")
+def test_all_of_a_long_text_is_represented() -> None:
+    """A short beginning in another language, such as a quotation, does not decide; most of the text does."""
+    identifier = Identifier(["hu"])
+    assert identifier.language(ENGLISH * 30 + HUNGARIAN * 170) == "hu"
+    assert identifier.language(HUNGARIAN * 30 + ENGLISH * 170) == "en"
+
+
 def test_a_language_cld2_does_not_know_is_left_to_py3langid() -> None:
     identifier = Identifier(["ltg"])
     assert identifier.language(LATGALIAN) == "ltg"

@@ -51,7 +51,7 @@ class Made:
             (draft / "shards").mkdir()
             text = "".join(f"{_document(i)}\n\n" for i in range(40))
             write_atomic(draft / "shards/00000.txt.zst", zstandard.ZstdCompressor().compress(text.encode()))
-            return {"text_bytes": len(text.encode())}
+            return {"sentences": text.count("\n") - text.count("\n\n"), "text_bytes": len(text.encode())}
 
         def model(draft: Path) -> dict[str, object]:
             config = BertConfig(

@@ -1,9 +1,11 @@
 import hashlib
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.unit.examples import made
 
@@ -15,6 +17,7 @@ from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.store import Store
 
 
 def contents(artifact: Artifact) -> dict[str, str]:
@@ -68,6 +71,28 @@ def test_a_task_carries_the_manifest_of_its_shard_alone(examples: Artifact, tmp_
     inputs = (open_artifact(examples.path.parent / name) for name in ("corpus", "vocab"))
     stage.run(ExamplesConfig(workers=1), made.SETS[:1], *inputs, tmp_path / "examples", executor=Heard(1))
     assert len(carried) == 2 and all(names == [name] for name, names in carried)
+
+
+def test_full_sentences_have_sep_where_documents_meet(tmp_path: Path) -> None:
+    artifact = made.examples(tmp_path, plan="full-sentences")
+    store = Store.open(artifact)
+    ids, bounds = store.tokens.tolist(), store.starts.tolist()
+    documents = [ids[a:b] for a, b in pairwise(bounds)]
+    settings = DrawSettings(64, MaskingConfig(), 100, Cut(100), 1, "one")
+    (batch,) = open_draws(artifact, made.SETS[0], settings).step(0)
+    tokens = batch.token_ids.copy()
+    tokens[batch.prediction_positions] = batch.labels
+    met = 0
+    for a, b in pairwise(batch.cu_seqlens):
+        ends = a + np.flatnonzero(tokens[a:b] == store.vocabulary.sep)
+        pieces = [tokens[c + 1 : d].tolist() for c, d in pairwise([a, *ends])]
+        for before, after in pairwise(pieces):
+            met += 1
+            assert any(
+                first[-len(before) :] == before and second[: len(after)] == after
+                for first, second in pairwise(documents)
+            )
+    assert met > 10
 
 
 def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:

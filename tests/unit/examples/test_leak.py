@@ -49,6 +49,10 @@ def test_sentences_with_thirteen_words_of_the_training_text_are_found(
     ]
     store = write_store(tmp_path, tokenizer, [" ".join(train[:30]), " ".join(train[30:]) + "."], heldout)
     assert heldout_contamination(store, tokenizer.vocabulary) == {"sentences": 4, "found": 2, "share": 0.5}
+    (tmp_path / "other").mkdir()
+    elsewhere = write_store(tmp_path / "other", tokenizer, [" ".join(other[15:45])], [])
+    found = heldout_contamination(store, tokenizer.vocabulary, elsewhere)
+    assert found == {"sentences": 4, "found": 1, "share": 0.25}
 
 
 def test_it_agrees_with_the_search_in_the_text(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ def test_the_store_holds_the_text(examples: Artifact) -> None:
         wanted = [text for text, take in zip(texts, member, strict=True) if take]
         assert read[split] == [[tokenizer.encode_sentences([s])[0].tolist() for s in text] for text in wanted]
         assert stores[split].hashes.tolist() == [text_hash(text) for text in wanted]
+        sizes = [sum(map(len, document)) for document in read[split]]
+        assert stores[split].starts.tolist() == [sum(sizes[:number]) for number in range(len(sizes) + 1)]
     assert 0 < heldout.sum() < 30
 
 

@@ -1,11 +1,13 @@
+from bertwright.vocab.normal import bert_splitter
 from bertwright.vocab.report import measure, script, script_lines, usage
+from bertwright.vocab.split import count_words
 
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "a", ".", "мир", "zebra", "1", "##8"]
-TEXT = ["a cats dog. мир миры", "a 18"]
+WORDS = count_words(["a cats dog. мир миры", "a 18"], bert_splitter(False, False))
 
 
 def test_by_script_by_hand() -> None:
-    report = measure(ENTRIES, False, False, TEXT)
+    report = measure(ENTRIES, WORDS)
     # Latin: a a cats dog -> a, a, cat ##s, [UNK]; Cyrillic: мир, миры -> мир, [UNK]; digits: 18 -> 1 ##8; marks: "."
     assert list(report["scripts"]) == ["Latin", "Cyrillic", "digits", "other marks"]
     latin, cyrillic, digits, marks = report["scripts"].values()
@@ -21,22 +23,22 @@ def test_by_script_by_hand() -> None:
 
 
 def test_special_tokens_in_the_text_are_text() -> None:
-    assert measure(ENTRIES, False, False, ["[MASK]"])["unknown_rate"] == 1
+    assert measure(ENTRIES, count_words(["[MASK]"], bert_splitter(False, False)))["unknown_rate"] == 1
 
 
 def test_usage_counts_entries() -> None:
-    assert usage(ENTRIES, False, False, TEXT) == {
+    assert usage(ENTRIES, WORDS) == {
         "a": 2, "cat": 1, "##s": 1, "[UNK]": 2, ".": 1, "мир": 1, "1": 1, "##8": 1,
     }  # fmt: skip
 
 
 def test_nothing_is_measured_as_nothing() -> None:
-    report = measure(ENTRIES, False, False, [" "])
+    report = measure(ENTRIES, {})
     assert report["sample_words"] == report["fertility"] == 0 and report["scripts"] == {}
 
 
 def test_scripts_and_their_lines() -> None:
     found = map(script, ["##árvíz", "Ελλάδα", "'ukr", "中", "ひ", "2026", "...", "\U000e0001"])
     assert list(found) == ["Latin", "Greek", "Latin", "Cjk", "Hiragana", "digits", "other marks", "other marks"]
-    lines = dict(script_lines(measure(ENTRIES, False, False, TEXT)["scripts"]))
+    lines = dict(script_lines(measure(ENTRIES, WORDS)["scripts"]))
     assert lines["Cyrillic"].startswith("2 words, 1.0 tokens a word, 50.00% unknown")

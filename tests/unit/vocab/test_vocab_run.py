@@ -10,7 +10,9 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab import run as stage
 from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.normal import bert_splitter
 from bertwright.vocab.report import measure
+from bertwright.vocab.split import count_words
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
@@ -71,7 +73,7 @@ def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
 
 def test_measures_by_hand() -> None:
     entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "a", "."]
-    report = measure(entries, False, False, ["a cats dog.", "a"])
+    report = measure(entries, count_words(["a cats dog.", "a"], bert_splitter(False, False)))
     # words: a, cats, dog, . and a; tokens: a, cat ##s, [UNK], . and a
     assert report["sample_words"] == 5 and report["sample_tokens"] == 6
     assert report["fertility"] == 1.2 and report["unknown_rate"] == 0.2

@@ -40,9 +40,9 @@ class RecordSplitter:
             self.bytes += len(block)
             searched = max(0, len(buffer.rstrip()) - _MARK)  # here a boundary may have begun
             buffer += block
-            done = 0
+            done, solid = 0, len(buffer.rstrip())
             for match in self._boundary.finditer(buffer, searched):
-                if match.end() < len(buffer):  # else the boundary may go on in the next block
+                if match.end() < solid:  # else the boundary may go on in the next block
                     yield from self._record(bytes(buffer[done : match.end()]), len(buffer) - done)
                     done = match.end()
             del buffer[:done]

@@ -24,7 +24,6 @@ _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
 _BREAKING = re.compile("br|p|div|li|[uod]l|d[td]|blockquote|center|hr|poem|table|tr", re.I)
 _UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
-_LINE_WITH_BOLD = re.compile(r"^.*'''.*$", re.MULTILINE)
 _EXTERNAL_LINK = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]]*+([^\[\]\n]*+)\]", re.I)
 _BEHAVIOUR = re.compile(r"__[^\s_<>|]++(?:_[^\s_<>|]++)*+__")
 _HEADING = re.compile(r"(={2,6})([^=].*?)\1=*+(.*)|=([^=]+)=")
@@ -76,7 +75,7 @@ def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> 
 def _without_inline_marks(text: str) -> str:
     text = _TAG.sub(lambda tag: "\n\n" if _BREAKING.fullmatch(tag[1]) else "", text)
     if "''" in text:
-        text = _LINE_WITH_BOLD.sub(_elision, text)
+        text = "\n".join(map(_elision, text.split("\n")))
         for marks in ("'''''", "'''", "''"):
             text = text.replace(marks, "")
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
@@ -85,11 +84,9 @@ def _without_inline_marks(text: str) -> str:
     return text
 
 
-def _elision(line: re.Match[str]) -> str:
+def _elision(line: str) -> str:
     """In l'''amour'' the first quote is an apostrophe: MediaWiki's rule for an odd bold mark."""
-    if line[0].count("'''") % 2:
-        return _UNPAIRED_BOLD.sub("&#39;''", line[0], count=1)
-    return line[0]
+    return _UNPAIRED_BOLD.sub("&#39;''", line, count=1) if line.count("'''") % 2 else line
 
 
 def _blocks(text: str) -> tuple[list[str], list[bool]]:

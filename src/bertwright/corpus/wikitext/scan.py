@@ -14,6 +14,9 @@ from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.variants import variant_text
 
+# Most links show their target or their label; they need no look at what they lead to.
+_PLAIN_LINK = re.compile(r"\[\[(?![\s#])([^\[\]{}|:\n]++)(?<!\s)\]\]")
+_LABELLED_LINK = re.compile(r"\[\[[^\[\]{}|:\n]*+\|([^\[\]{}|\n]*+)\]\]")
 # Possessive classes: no alternative ever gives back what it took, so a page is read at most twice.
 _TOKEN = re.compile(
     r"""\[\[[^\[\]{}\n]*+\]\]          # a link that nests nothing
@@ -49,7 +52,10 @@ def resolve(wikitext: str, page: Page) -> str:
     A construct without its end keeps its text, except that an open template, table or file goes to the
     end of its line; an end without its beginning is dropped.
     """
-    return _Scan(page).run(f"\n{wikitext}\n").strip("\n")
+    text = f"\n{wikitext}\n"
+    for shown in (_PLAIN_LINK, _LABELLED_LINK):  # `split` keeps what a group matched, and calls nothing for it
+        text = "".join(shown.split(text))
+    return _Scan(page).run(text).strip("\n")
 
 
 class _Scan:

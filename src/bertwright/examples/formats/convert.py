@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.draft import publish
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind, Shape
 from bertwright.examples.formats.names import Target, file_name
 from bertwright.examples.formats.recognise import FORMATS, Found, recognise
+from bertwright.examples.formats.whole import whole_folder
 
 NOTE = "conversion.json"
 _PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
@@ -46,16 +44,10 @@ def convert(
         raise DataError(
             f"{source} has files of several formats in one folder. Move one of them to a folder of its own."
         )
-    if destination.exists():
-        raise RecipeError(f"{destination} is there already. Move it away, or give another destination.")
-    draft = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.draft")
-    try:
+    with whole_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
         note = _note(source, target, written, left_out, log)
         write_json(draft / NOTE, note)
-        publish(draft, destination, None)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return note
 
 
@@ -107,7 +99,10 @@ def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Sh
     """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
     from_to = f"{found.folder} cannot become {target.kind}"
     if "megatron" in (found.kind, target.kind):
-        raise DataError(f"{from_to}: Megatron's files hold token documents. Examples (pairs, masks) are made of them.")
+        raise DataError(
+            f"{from_to}: Megatron's files hold token documents, of which examples (pairs, masks) are yet to be made. "
+            "Train on them as they lie (phase.data), or convert a run folder (its documents become megatron)."
+        )
     if not found.shape.static and target.kind in _WITHOUT_DYNAMIC:
         raise DataError(
             f"{from_to}: its examples have no masks. Export examples with masks from the token store instead."

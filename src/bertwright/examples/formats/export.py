@@ -6,8 +6,6 @@ epochs, and beside it the held-out examples. So the files hold the same examples
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.core.draft import publish
-from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
@@ -26,6 +22,7 @@ from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import Instances
 from bertwright.examples.formats.names import Target, file_name
 from bertwright.examples.formats.recognise import FORMATS
+from bertwright.examples.formats.whole import whole_folder
 
 BLOCK = 2048
 """Most examples in memory at a time."""
@@ -55,12 +52,9 @@ def export(
 
     The destination appears when all of it is written.
     """
-    if destination.exists():
-        raise RecipeError(f"{destination} is there already. Move it away, or give another destination.")
-    draft = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.draft")
     total, done = sum(each.draws.total for each in sets), 0
     written: dict[str, Any] = {}
-    try:
+    with whole_folder(destination) as draft:
         for each in sets:
             settings = each.draws.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
@@ -75,9 +69,6 @@ def export(
             written[path] = _write(draft / path, map(instances, each.heldout()), target, shape, vocabulary)
         note = {"kind": target.kind, "examples": sum(written.values()), "files": written}
         write_json(draft / NOTE, note)
-        publish(draft, destination, None)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return note
 
 

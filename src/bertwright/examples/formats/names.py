@@ -24,9 +24,9 @@ class Target:
 
 def kind_of(name: str) -> Kind:
     """The format called `name`, if it is one that can be written."""
-    kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind) if kind != "megatron"}
+    kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
     if name not in kinds:
-        raise RecipeError(f"there is no format {name!r} to write examples in; there are {', '.join(kinds)}.")
+        raise RecipeError(f"there is no format {name!r} to write; there are {', '.join(kinds)}.")
     return kinds[name]
 
 

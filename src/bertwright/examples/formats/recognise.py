@@ -52,7 +52,7 @@ class Found:
     @property
     def trains(self) -> bool:
         """Whether it is there to be trained on: NVIDIA's test files and folders named after another split are not."""
-        return self.split == "training" and self.kind != "megatron" and self.folder.name not in _OTHER_SPLITS
+        return self.split == "training" and self.folder.name not in _OTHER_SPLITS
 
     @property
     def incomplete(self) -> str | None:

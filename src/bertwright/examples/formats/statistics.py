@@ -15,17 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.core.errors import DataError
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.instances import MAX_LENGTH, Instances
 from bertwright.examples.formats.recognise import FORMATS, Found, recognise
 from bertwright.examples.formats.sketch import Sketch, row_hashes
+from bertwright.examples.formats.token_statistics import token_statistics
 
 _BINS = 8
 _TELLING = 8
 """Predictions from which equal positions of two examples are no coincidence."""
+_TELLING_WITH_TEXT = 4
+"""The same for two examples of one text."""
 _SHARED = 0.001
-"""Share of repeated examples or masks across shards that is called a fault."""
+"""Share of examples or masks repeated across shards that is called a fault."""
+_SHARED_TEXTS = 0.05
+"""The same for texts whose masks are not drawn yet: several passes over little text repeat some."""
 
 
 def statistics(
@@ -33,15 +37,15 @@ def statistics(
 ) -> dict[str, Any]:
     """`{"path", "sets": [...]}`: numbers and `faults` (sentences) of each set of files in `path`.
 
-    `limit`: most examples read of each file. `world`: ranks that will share the files. `vocabulary` adds the unknown
-    rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
+    `limit`: most examples (or documents) read of each file. `world`: ranks that will share the files. `vocabulary` adds
+    the unknown rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
     """
     return {"path": str(path), "sets": [_of_set(found, vocabulary, limit, world) for found in recognise(path)]}
 
 
 def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
     if found.kind == "megatron":
-        raise DataError(f"{found.folder} holds token documents, not examples; make examples of them first.")
+        return token_statistics(found, vocabulary, limit)
     tally = _Tally(found, vocabulary)
     for file in found.files:
         tally.begin(file)
@@ -77,11 +81,11 @@ class _Tally:
         self.kept = self.predictions = self.unknown = self.beyond = self.largest = 0
         self.files: dict[Path, tuple[int, int]] = {}
         """Examples of each file, and a hash of them that does not depend on their order."""
-        self.texts, self.masks = Sketch(len(found.files)), Sketch(len(found.files))
+        self.examples, self.masks = Sketch(len(found.files)), Sketch(len(found.files))
 
     def begin(self, file: Path) -> None:
         self.files[file] = 0, 0
-        self.texts.begin_file()
+        self.examples.begin_file()
         self.masks.begin_file()
 
     def leave_out(self, file: Path, error: ShardError) -> None:
@@ -103,11 +107,13 @@ class _Tally:
             self.unknown += int((originals == self.unk).sum())
             self.beyond += sum(int((ids >= len(self.vocabulary)).sum()) for ids in (block.token_ids, block.labels))
         contents = row_hashes(originals, block.cu_seqlens)
-        telling = np.diff(block.cu_predictions) >= _TELLING
-        self.texts.add(contents, contents)
+        predictions = np.diff(block.cu_predictions)
+        telling, with_text = predictions >= _TELLING, predictions >= _TELLING_WITH_TEXT * self.found.shape.static
         masks = row_hashes(block.positions, block.cu_predictions)
         self.masks.add(masks[telling], contents[telling])
-        whole = int((contents ^ masks).sum(dtype=np.uint64))
+        with_masks = contents ^ masks
+        self.examples.add(with_masks[with_text], contents[with_text])
+        whole = int(with_masks.sum(dtype=np.uint64))
         file, (examples, content) = self.files.popitem()
         self.files[file] = examples + len(block), (content + whole) % 2**64
 
@@ -169,9 +175,10 @@ class _Tally:
             same = first.setdefault(content, file)
             if same != file and content[0]:
                 found.append(f"{file.name} holds the same examples as {same.name}")
-        texts, masks = self.texts.repeated(), self.masks.repeated()
-        if texts.several > max(1, _SHARED * texts.sampled):
-            found.append(f"{_share(texts.several, texts.sampled):.1%} of the texts occur in several shards")
+        examples, masks = self.examples.repeated(), self.masks.repeated()
+        named, most = ("examples, masks and all,", _SHARED) if self.found.shape.static else ("texts", _SHARED_TEXTS)
+        if examples.several > max(1, most * examples.sampled):
+            found.append(f"{_share(examples.several, examples.sampled):.1%} of the {named} occur in several shards")
         if masks.differing > max(1, _SHARED * masks.sampled):
             share = _share(masks.differing, masks.sampled)
             found.append(

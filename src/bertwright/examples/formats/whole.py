@@ -1,14 +1,17 @@
-"""Writing a file whole or not at all when a library wants a path to write to."""
+"""Writing a file whole or not at all when a library wants a path to write to, and a folder of several files."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bertwright.core.files import cannot_write
+from bertwright.core.draft import publish
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import cannot_write, make_folder
 
 
 @contextmanager
@@ -31,3 +34,19 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise cannot_write(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A hidden sibling of the new folder `path` to be filled inside; then it is renamed to `path`.
+
+    When the body fails it is removed. `RecipeError` when `path` exists.
+    """
+    if path.exists():
+        raise RecipeError(f"{path} is there already. Move it away, or give another destination.")
+    draft = make_folder(path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft"))
+    try:
+        yield draft
+        publish(draft, path, None)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

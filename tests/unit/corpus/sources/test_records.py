@@ -31,6 +31,7 @@ def test_blank_lines_part_documents() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text("aé\n \r", max_size=60), st.integers(1, 70), st.sampled_from([BLANK_LINES, LINE, NEVER]))
 @example("a\n\n\n\nb", 3, BLANK_LINES)
+@example("a\n\n \n", 1, BLANK_LINES)
 def test_records_do_not_depend_on_blocks(text: str, size: int, boundary: re.Pattern[bytes]) -> None:
     data = text.encode()
     found = records(data, size, boundary=boundary)

@@ -5,10 +5,19 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.examples.formats.instances import Instances, ends
+from bertwright.examples.formats.megatron import TokenDocuments
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
 VOCABULARY = [*SPECIALS, *(f"{'##' if i % 3 == 0 else ''}w{i}" for i in range(5, 500))]
+
+
+def token_documents(documents: list[list[list[int]]]) -> TokenDocuments:
+    """Documents of sentences of ids."""
+    sentences = [sentence for document in documents for sentence in document]
+    flat = [number for sentence in sentences for number in sentence]
+    arrays = flat, [len(sentence) for sentence in sentences], [len(document) for document in documents]
+    return TokenDocuments(*(np.array(values, np.int64) for values in arrays))
 
 
 def sample(number: int, length: int = 32, predictions: int = 5, seed: int = 1, masks: bool = True) -> Instances:

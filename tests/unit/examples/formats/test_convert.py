@@ -1,9 +1,8 @@
 import json
 
-import numpy as np
 import pytest
 from tests.unit.examples.formats.references import rows_of, write_nvidia
-from tests.unit.examples.formats.samples import VOCABULARY, everything_of, same, sample
+from tests.unit.examples.formats.samples import VOCABULARY, everything_of, same, sample, token_documents
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.formats import datasets, hdf5, lddl, megatron, tfrecord
@@ -122,7 +121,7 @@ def test_what_the_source_cannot_give_is_said(tmp_path, source):
         folder.mkdir()
     plain = sample(9, masks=False)
     lddl.write(dynamic / "x", iter([plain]), Shape(None, None, static=False), VOCABULARY)
-    megatron.write_documents(tokens / "x.idx", [[np.array([1])]], 500)
+    megatron.write_documents(tokens / "x.idx", [token_documents([[[1]]])], 500)
     out = tmp_path / "out"
     for kind in ("hdf5", "hdf5-varlen", "tfrecord"):
         with pytest.raises(DataError, match="no masks. Export examples with masks"):

@@ -1,7 +1,9 @@
 import struct
+from itertools import islice
 
 import numpy as np
 import pytest
+from tests.unit.examples.formats.samples import token_documents
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats import megatron
@@ -10,12 +12,13 @@ from bertwright.examples.formats.errors import ShardError
 DOCUMENTS = [[[5, 6, 7], [8]], [[9, 10]], [[11, 12, 13, 14]]]
 
 
-def plain(documents):
-    return [[sentence.tolist() for sentence in document] for document in documents]
-
-
-def arrays(documents):
-    return [[np.array(sentence) for sentence in document] for document in documents]
+def everything(file, tokens=5):
+    """The documents of a data set, read about five tokens at a time, as lists."""
+    documents = []
+    for block in megatron.read_documents(file, tokens):
+        ids, lengths = iter(block.ids.tolist()), iter(block.lengths.tolist())
+        documents += [[list(islice(ids, next(lengths))) for _ in range(count)] for count in block.counts]
+    return documents
 
 
 def write_new(prefix, documents, dtype, code):
@@ -50,34 +53,65 @@ def write_old(prefix, documents):
 def test_megatrons_files_are_read(tmp_path, dtype, code):
     write_new(tmp_path / "a", DOCUMENTS, dtype, code)
     assert megatron.facts(tmp_path / "a.idx").examples == 3
-    assert plain(megatron.read_documents(tmp_path / "a.idx", 15)) == DOCUMENTS
+    assert everything(tmp_path / "a.idx") == DOCUMENTS
 
 
 def test_the_older_form_is_read(tmp_path):
     write_old(tmp_path / "a", DOCUMENTS)
-    assert plain(megatron.read_documents(tmp_path / "a.idx")) == DOCUMENTS
+    assert everything(tmp_path / "a.idx") == DOCUMENTS
 
 
 @pytest.mark.parametrize(("size", "dtype", "code"), [(500, np.uint16, 8), (70_000, np.int32, 4)])
 def test_files_are_written_byte_for_byte_as_megatron_does(tmp_path, size, dtype, code):
     write_new(tmp_path / "theirs", DOCUMENTS, dtype, code)
-    assert megatron.write_documents(tmp_path / "ours.idx", arrays(DOCUMENTS), size) == 3
+    blocks = [token_documents(DOCUMENTS[:1]), token_documents(DOCUMENTS[1:])]
+    assert megatron.write_documents(tmp_path / "ours.idx", blocks, size) == len(DOCUMENTS)
     for suffix in (".idx", ".bin"):
         assert (tmp_path / f"ours{suffix}").read_bytes() == (tmp_path / f"theirs{suffix}").read_bytes()
 
 
-def test_ids_outside_the_vocabulary_are_refused(tmp_path):
+def test_ids_outside_the_vocabulary_are_not_written(tmp_path):
+    for documents in (DOCUMENTS, [[[3, -1]]]):
+        with pytest.raises(DataError, match="a document has an id outside the 14 entries"):
+            megatron.write_documents(tmp_path / "b.idx", [token_documents(documents)], 14)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_negative_id_is_damage(tmp_path):
+    write_new(tmp_path / "a", [[[5]], [[6, -7]]], np.int32, 4)
+    with pytest.raises(ShardError, match=r"a\.bin: a document from 0 to 1 has a negative id"):
+        everything(tmp_path / "a.idx")
+
+
+def test_a_document_longer_than_any_text_is_damage(tmp_path, monkeypatch):
+    monkeypatch.setattr(megatron, "LONGEST_DOCUMENT", 3)
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
-    with pytest.raises(ShardError, match="document 2 has an id outside"):
-        list(megatron.read_documents(tmp_path / "a.idx", 14))
-    with pytest.raises(DataError, match="document 2 has an id outside"):
-        megatron.write_documents(tmp_path / "b.idx", arrays(DOCUMENTS), 14)
-    assert not (tmp_path / "b.idx").exists()
+    with pytest.raises(ShardError, match="document 0 has 4 tokens"):
+        everything(tmp_path / "a.idx")
 
 
-def test_an_empty_data_set_has_no_documents(tmp_path):
-    megatron.write_documents(tmp_path / "a.idx", [], 500)
-    assert list(megatron.read_documents(tmp_path / "a.idx")) == []
+def test_empty_sentences_and_documents_are_kept(tmp_path):
+    for documents in ([], [[]], [[[]], [], [[5], [], [6, 7]], [], [[8, 9, 10, 11, 12, 13]], []]):
+        megatron.write_documents(tmp_path / "a.idx", [token_documents(documents)], 500)
+        assert everything(tmp_path / "a.idx") == documents
+        assert megatron.facts(tmp_path / "a.idx").examples == len(documents)
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 5, 100])
+def test_pieces_follow_each_other_and_are_about_as_long_as_asked(tmp_path, tokens):
+    write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
+    index = megatron.open_index(tmp_path / "a.idx")
+    pieces = index.pieces(tokens)
+    assert [first for first, _ in pieces] == [0, *(stop for _, stop in pieces[:-1])] and pieces[-1][1] == len(DOCUMENTS)
+    longest = max(sum(map(len, document)) for document in DOCUMENTS)
+    assert all(len(index.read(*piece).ids) < tokens + longest for piece in pieces)
+
+
+def test_a_cut_off_bin_file_is_seen_without_reading_all_of_it(tmp_path):
+    write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
+    (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:-2])
+    with pytest.raises(ShardError, match="a sentence ends after the .* tokens of the .bin file"):
+        megatron.facts(tmp_path / "a.idx")
 
 
 def test_every_cut_is_named(tmp_path):
@@ -87,15 +121,15 @@ def test_every_cut_is_named(tmp_path):
         for cut in range(9, len(index)):
             (tmp_path / "a.idx").write_bytes(index[:cut])
             with pytest.raises(ShardError):
-                list(megatron.read_documents(tmp_path / "a.idx"))
+                everything(tmp_path / "a.idx")
         (tmp_path / "a.idx").write_bytes(index)
         for cut in range(len(data)):
             (tmp_path / "a.bin").write_bytes(data[:cut])
             with pytest.raises(ShardError):
-                list(megatron.read_documents(tmp_path / "a.idx"))
+                everything(tmp_path / "a.idx")
         (tmp_path / "a.bin").unlink()
         with pytest.raises(ShardError, match="No such file"):
-            list(megatron.read_documents(tmp_path / "a.idx"))
+            everything(tmp_path / "a.idx")
 
 
 @pytest.mark.parametrize(
@@ -110,6 +144,7 @@ def test_every_cut_is_named(tmp_path):
         (58, struct.pack("<q", 2**62), "ends after"),
         (82, struct.pack("<q", 1), "do not cover"),
         (90, struct.pack("<q", 9), "do not rise"),
+        (50, struct.pack("<q", -2), "begins before"),
     ],
 )
 def test_an_index_that_points_elsewhere_is_refused(tmp_path, at, value, fault):
@@ -118,4 +153,4 @@ def test_an_index_that_points_elsewhere_is_refused(tmp_path, at, value, fault):
     data[at : at + len(value)] = value
     (tmp_path / "a.idx").write_bytes(data)
     with pytest.raises(ShardError, match=fault):
-        list(megatron.read_documents(tmp_path / "a.idx"))
+        everything(tmp_path / "a.idx")

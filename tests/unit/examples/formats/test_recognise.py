@@ -1,8 +1,7 @@
-import numpy as np
 import pyarrow as pa
 import pytest
 from tests.unit.examples.formats.references import rows_of, write_nvidia, write_packed
-from tests.unit.examples.formats.samples import VOCABULARY, sample
+from tests.unit.examples.formats.samples import VOCABULARY, sample, token_documents
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats import datasets, lddl, megatron, tfrecord
@@ -62,7 +61,7 @@ def test_every_format_is_known_by_content(tmp_path):
     write_packed(tmp_path / "varlen" / "a", rows_of(found), 2)
     lddl.write(tmp_path / "lddl" / "part.0.parquet_1", iter([found]), Shape(None, None, static=True), VOCABULARY)
     datasets.write(tmp_path / "datasets" / "b", iter([found]), Shape(None, None, static=False))
-    megatron.write_documents(tmp_path / "megatron" / "c.idx", [[np.array([1, 2])]] * 7, 500)
+    megatron.write_documents(tmp_path / "megatron" / "c.idx", [token_documents([[[1, 2]]] * 7)], 500)
     sets = {found.folder.name: found for found in recognise(tmp_path)}
     assert {name: found.kind for name, found in sets.items()} == {
         "varlen": "hdf5-varlen",

@@ -1,3 +1,5 @@
+import random
+
 import numpy as np
 import pytest
 from tests.unit.examples.formats.references import rows_of, write_nvidia
@@ -60,7 +62,21 @@ def test_a_shard_written_twice_is_named(tmp_path):
     order = np.random.default_rng(5).permutation(100)
     (fault, share) = of(folder_of(tmp_path, one, two, one.take(order)))["faults"]
     assert fault == "x_training_2.hdf5 holds the same examples as x_training_0.hdf5"
-    assert share == "50.0% of the texts occur in several shards"
+    assert share == "50.0% of the examples, masks and all, occur in several shards"
+
+
+def test_a_text_may_come_again_with_other_masks(tmp_path):
+    """Several passes over the same text, dealt to shards at random."""
+    texts = rows_of(sample(200, masks=False))
+    draw = random.Random(3)
+    for number in range(2):
+        rows = []
+        for text in texts:
+            positions = sorted(draw.sample(range(1, len(text["ids"]) - 1), 4))
+            ids = [MASK if i in positions else number for i, number in enumerate(text["ids"])]
+            rows.append(text | {"ids": ids, "positions": positions, "labels": [text["ids"][i] for i in positions]})
+        write_nvidia(tmp_path / f"x_training_{number}.hdf5", rows, 32, 5)
+    assert of(tmp_path)["faults"] == []
 
 
 def test_one_random_stream_for_all_shards_is_seen(tmp_path):

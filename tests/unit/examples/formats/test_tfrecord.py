@@ -1,4 +1,8 @@
 import gzip
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -80,15 +84,32 @@ def test_the_tfrecord_package_reads_what_is_written_and_writes_what_is_read(tmp_
     assert same(concatenate(list(tfrecord.read(tmp_path / "theirs", VOCABULARY))), found)
 
 
-def test_tensorflow_reads_what_is_written(tmp_path):
-    tensorflow = pytest.importorskip("tensorflow", reason="TensorFlow is not needed; where it is, it must agree")
-    found = sample(50)
-    tfrecord.write(tmp_path / "ours", iter([found]), SHAPE)
-    for row, record in zip(rows_of(found), tensorflow.data.TFRecordDataset(str(tmp_path / "ours")), strict=True):
-        example = tensorflow.train.Example.FromString(record.numpy())
-        for key, (values, kind) in features_of(row).items():
-            stored = getattr(example.features.feature[key], f"{'int64' if kind == 'int' else kind}_list").value
-            assert list(stored) == values
+COPY = """
+import json, sys
+import tensorflow
+ours, theirs, compression = sys.argv[1:]
+with tensorflow.io.TFRecordWriter(theirs, options=compression) as writer:
+    for record in tensorflow.data.TFRecordDataset(ours, compression_type=compression):
+        example, copy, row = tensorflow.train.Example.FromString(record.numpy()), tensorflow.train.Example(), {}
+        for key, feature in example.features.feature.items():
+            kind = feature.WhichOneof("kind")
+            row[key] = list(getattr(feature, kind).value)
+            getattr(copy.features.feature[key], kind).value.extend(row[key])
+        writer.write(copy.SerializeToString())
+        print(json.dumps(row))
+"""
+"""In a process of its own: TensorFlow and the package tfrecord cannot be imported together."""
+
+
+@pytest.mark.skipif(not find_spec("tensorflow"), reason="TensorFlow is not needed; where it is, it must agree")
+@pytest.mark.parametrize(("suffix", "compression"), [("", ""), (".gz", "GZIP")])
+def test_tensorflow_reads_what_is_written_and_writes_what_is_read(tmp_path, suffix, compression):
+    found, (ours, theirs) = sample(50), (tmp_path / f"{name}{suffix}" for name in ("ours", "theirs"))
+    tfrecord.write(ours, iter([found]), SHAPE)
+    lines = subprocess.check_output([sys.executable, "-c", COPY, ours, theirs, compression], text=True).splitlines()
+    for row, line in zip(rows_of(found), lines, strict=True):
+        assert json.loads(line) == {key: values for key, (values, _) in features_of(row).items()}
+    assert same(concatenate(list(tfrecord.read(theirs, VOCABULARY))), found)
 
 
 def test_unpacked_lists_and_unknown_fields_are_read():

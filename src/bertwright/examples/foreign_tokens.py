@@ -1,0 +1,134 @@
+"""Tokenised documents made elsewhere (Megatron's), brought in as a token store and plans of their own.
+
+    foreign/0/store/train.*      as `store/`; the hash of a document is that of its tokens
+    foreign/0/plans/train/…      as `plans/`
+    foreign/0/facts.json         what was read, and what was left out
+
+A task is a stretch of documents of one pair of files, about as long as a corpus shard, since one pair may hold a whole
+Wikipedia. Everything after reading is as for our own text: sentences above 65,535 tokens are split, documents without
+tokens vanish, plans follow the settings of `[examples]`, and a random second segment is of the same stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.errors import DataError
+from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
+from bertwright.examples.formats.instances import ends
+from bertwright.examples.formats.megatron import TokenDocuments, open_index
+from bertwright.examples.formats.recognise import Found
+from bertwright.examples.formats.sketch import row_hashes
+from bertwright.examples.shard import write_split
+from bertwright.examples.store import Documents, Vocabulary, documents_of, subset, token_dtype
+
+STRETCH = 1 << 20
+"""Tokens of a task, about."""
+NEARLY_ALL = 0.9
+"""Share of documents of one sentence from which a set is taken to know no sentences."""
+
+
+@dataclass(frozen=True)
+class TokensTask:
+    """What a worker needs to bring in one stretch of documents."""
+
+    data: ForeignData
+    file: Path
+    """The .idx file."""
+    first: int
+    stop: int
+    number: int
+    """Of the stretch in its set."""
+    parts: Path
+    vocabulary: Vocabulary
+    end_of_document: int
+    """The id that may end a document, beside [SEP]."""
+    config: ExamplesConfig
+
+    @property
+    def folder(self) -> Path:
+        """Where the parts of its set lie."""
+        return self.parts / self.data.folder
+
+    @property
+    def facts(self) -> Path:
+        """The file that is written last: `{"file", "train", "ended", "special"}`, or `{"file", "fault"}`."""
+        return self.folder / f"{self.number:05}.json"
+
+
+def token_tasks(
+    data: ForeignData, found: Found, parts: Path, vocabulary: Vocabulary, entries: Sequence[str], config: ExamplesConfig
+) -> list[TokensTask]:
+    """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
+    stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]
+    for file in found.files:
+        index = open_index(file)
+        stretches += [(file, first, stop) for first, stop in index.pieces(STRETCH)]
+        counts.append(np.diff(index.bounds))
+    sentences = np.concatenate(counts)
+    single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
+    if config.pairs and documents and single >= NEARLY_ALL * documents:
+        raise DataError(
+            f"{data.key}.data: {single:,} of {documents:,} documents in {found.folder} are one sentence each, and "
+            f"examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
+            "full-sentences, or make the files with --split-sentences."
+        )
+    end = _end_of_document(entries)
+    return [
+        TokensTask(data, *stretch, number, parts, vocabulary, end, config) for number, stretch in enumerate(stretches)
+    ]
+
+
+def _end_of_document(entries: Sequence[str]) -> int:
+    """What Megatron's --append-eod appends: [EOS], which its tokenizer adds after [BOS] where the entries lack them."""
+    return entries.index("[EOS]") if "[EOS]" in entries else len(entries) + ("[BOS]" not in entries)
+
+
+def import_documents(task: TokensTask) -> dict[str, Any]:
+    """Write the part of one stretch: the counts of its store and plans, documents that were `ended` by an id which was
+    taken off, and documents that hold `special` ids and were left out.
+    """
+    block, ended = _without_end(task, open_index(task.file).read(task.first, task.stop))
+    _check(task, block)
+    hashes = row_hashes(block.ids, ends(block.sizes)).tolist()
+    ids = block.ids.astype(token_dtype(task.vocabulary.size))
+    documents = documents_of(ids, block.counts.tolist(), block.lengths, hashes)
+    special = _with_special(task.vocabulary, documents)
+    sets = [PlanSet(length=task.data.length)]
+    counts = write_split(task.folder, task.number, "train", subset(documents, ~special), sets, task.config)
+    return {"train": counts, "ended": ended, "special": int(special.sum())}
+
+
+def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:
+    """The documents without the id that ends them, and how many had one."""
+    last = ends(block.sizes)[1:][block.sizes > 0] - 1
+    last = last[np.isin(block.ids[last], (task.vocabulary.sep, task.end_of_document))]
+    lengths = block.lengths.copy()
+    lengths[np.searchsorted(ends(lengths), last, side="right") - 1] -= 1
+    return TokenDocuments(np.delete(block.ids, last), lengths, block.counts), len(last)
+
+
+def _check(task: TokensTask, block: TokenDocuments) -> None:
+    """Refuse ids beyond the vocabulary, which leaving out a file does not mend."""
+    if len(beyond := np.flatnonzero(block.ids >= task.vocabulary.size)):
+        document = task.first + np.searchsorted(ends(block.sizes), beyond[0], side="right") - 1
+        raise DataError(
+            f"{task.data.key}.data: {task.file}: document {document:,} has id {block.ids[beyond[0]]}; there are "
+            f"{task.vocabulary.size:,} entries. It was made with another vocabulary than this run's: give its own as "
+            "vocab.file."
+        )
+
+
+def _with_special(vocabulary: Vocabulary, documents: Documents) -> NDArray[np.bool_]:
+    """[D] which documents hold an id that no text has: some tokenizers read "[MASK]" in an article as the mask."""
+    special = (vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask)
+    places = np.flatnonzero(np.isin(documents.tokens, special))
+    found = np.zeros(len(documents.hashes), np.bool_)
+    found[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
+    return found
