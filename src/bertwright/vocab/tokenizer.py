@@ -29,7 +29,7 @@ CACHED_WORDS = 1 << 20
 class Tokenizer:
     """WordPiece ids of sentences through a word cache.
 
-    The cache is emptied before a call when it holds more than `cached_words` words (about 200 bytes each).
+    The cache is emptied before a call when it holds more than `cached_words` words (about 100 bytes each).
     """
 
     vocabulary: list[str]
