@@ -44,7 +44,7 @@ def usage(entries: list[str], words: Mapping[str, int]) -> Counter[str]:
 
 def script(word: str) -> str:
     """The script of the first letter by its Unicode name, as "Latin"; without letters "digits" or "other marks"."""
-    letter = next(filter(str.isalpha, word), "")
+    letter = word[0] if word[:1].isalpha() else next(filter(str.isalpha, word), "")
     if letter:
         return _script_of_letter(letter)
     return "digits" if any(map(str.isdigit, word)) else "other marks"
