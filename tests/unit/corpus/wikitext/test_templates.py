@@ -41,6 +41,7 @@ from bertwright.corpus.wikitext.templates import read_table, templates_of
         ("=", "&#61;"),
         ("IPAc-en|lang|ˈ|eɪ|_|b", "/ˈeɪ b/"),
         ("IPAc-en|eɪ", "/eɪ/"),
+        ("Harvtxt|Boolos|Jeffrey|1974, 1999|p=3", "Boolos & Jeffrey (1974, 1999)"),
         ("IPAc-en|US|ˈ|æ|s", "/ˈæs/"),
         ("circa|1450", "c. 1450"),
         ("coord|13|19|N|169|9|W|type:event", "13°19′N 169°9′W"),
