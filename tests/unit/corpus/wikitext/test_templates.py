@@ -8,7 +8,7 @@ import pytest
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
 from bertwright.corpus.wikitext.patterns import Field, Pattern
-from bertwright.corpus.wikitext.templates import read_table, templates_of
+from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,8 @@ def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
     assert ukrainian.text("mine|x=a") == "a"
     assert "my dab" in ukrainian.disambiguation and "disambig" in ukrainian.disambiguation
     assert "my dab" not in english.disambiguation
+    alone = templates_of("uk", Table(tmp_path, '[uk]\ndisambiguation = "My Dab"\n'))
+    assert alone.disambiguation - templates_of("uk").disambiguation == {"my dab"}
 
 
 @pytest.mark.parametrize(
