@@ -47,6 +47,6 @@ def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:
     remedy = (
         "Name the key that holds the text in corpus.source.text"
         if key
-        else "Mend it, or name another corpus.source.format"
+        else "Mend the line, or name another corpus.source.format"
     )
     return SourceError(f"{job.file.path}: line {line_number(job.file, offset):,} {what}. {remedy}.")
