@@ -120,6 +120,13 @@ class DeduplicateConfig(Section):
     """Fewest words of a paragraph that is left out: short ones, such as list items, repeat rightly (words; two
     characters count for one in languages written without spaces)."""
 
+    @model_validator(mode="after")
+    def _measures_are_used(self) -> Self:
+        for measure, rule in (("similarity", "near_documents"), ("min_words", "paragraphs")):
+            if not getattr(self, rule) and getattr(self, measure) != type(self).model_fields[measure].default:
+                raise ValueError(f"deduplicate.{measure} measures nothing where {rule} is off: leave it out")
+        return self
+
 
 class WikitextConfig(Section):
     """What is made of the markup of a wiki's pages."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
+from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
@@ -85,7 +86,12 @@ def settings(config: CorpusConfig) -> dict[str, Any]:
 
 
 def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
-    return [open_source(source, config.downloads, log, copying=copying) for source in config.source]
+    sources = [open_source(source, config.downloads, log, copying=copying) for source in config.source]
+    for key in ("wikitext", "keep_disambiguation"):
+        is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
+        if is_set and all(source.files[0].format != "dump" for source in sources):
+            raise RecipeError(f"corpus.{key} is for dumps of wikis, and no source is one. Leave it out.")
+    return sources
 
 
 def _table(config: CorpusConfig) -> Table | None:
