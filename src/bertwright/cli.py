@@ -85,7 +85,12 @@ def corpus_command(
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
+    if not download:
+        _refuse("without --download", {"--date": date != "latest", "--mirror": bool(mirror)})
+    if not invert:
+        _refuse("without --invert", {"--limit": limit is not None})
     if download:
+        _refuse("beside --download", {"RECIPE": recipe is not None, "--invert": invert})
         from bertwright.corpus.download import BASE
         from bertwright.corpus.download import download as fetch_dump
 
@@ -111,7 +116,10 @@ def vocab_command(
     as_json: Json = False,
 ) -> None:
     """Only this stage: shards to vocabulary."""
+    if not download:
+        _refuse("without --download", {"--mirror": bool(mirror)})
     if download:
+        _refuse("beside --download", {"RECIPE": recipe is not None})
         from bertwright.vocab.download import HUB
         from bertwright.vocab.download import download as fetch_vocabulary
 
@@ -213,6 +221,8 @@ def inspect(
     from bertwright.against import compare
     from bertwright.inspect import Examples, describe, describe_batch
 
+    if batch is None:
+        _refuse("without --batch", {"--phase": phase != 0})
     if against is not None:
         _show(compare(path, against), as_json)
         return
@@ -220,6 +230,13 @@ def inspect(
         _show(describe_batch(path, phase, batch), as_json)
     else:
         _show(describe(path, verify, Examples(vocab, limit, world)), as_json)
+
+
+def _refuse(where: str, options: dict[str, bool]) -> None:
+    """Raise `RecipeError` if one of these options, which would do nothing there, is given."""
+    for option, given in options.items():
+        if given:
+            raise RecipeError(f"{option} {where} would do nothing. Leave it out.")
 
 
 def _walk(
@@ -254,7 +271,10 @@ def _print_dropped(folder: Path, limit: int | None) -> None:
     from bertwright.core.artifact import open_artifact
     from bertwright.corpus.dropped import read_dropped
 
-    for document in itertools.islice(read_dropped(open_artifact(folder / "corpus", "corpus")), limit):
+    corpus = open_artifact(folder / "corpus", "corpus")
+    if not corpus.manifest["config"]["corpus"]["filter"]["keep_dropped"]:
+        raise RecipeError("--invert: corpus.filter.keep_dropped is off, so nothing was set aside. Turn it on.")
+    for document in itertools.islice(read_dropped(corpus), limit):
         print(json.dumps(document, ensure_ascii=False))
 
 

@@ -12,6 +12,9 @@ import rich.console
 
 from bertwright import cli
 from bertwright import terminal as terminal_module
+from bertwright.core.artifact import Identity, build
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import SILENT
 from bertwright.lines import HEADER, fact_lines, row_line
 from bertwright.terminal import Terminal
 
@@ -149,3 +152,26 @@ def cli_folder(out: Path) -> Any:
     from bertwright import RunFolder
 
     return RunFolder(Path(out))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("corpus a.toml --limit 3", "--limit without --invert"),
+        ("corpus a.toml --date 20260401", "--date without --download"),
+        ("corpus --download hu a.toml", "RECIPE beside --download"),
+        ("vocab a.toml --mirror http://a", "--mirror without --download"),
+        ("inspect a --phase 1", "--phase without --batch"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(line: str, says: str) -> None:
+    with pytest.raises(RecipeError, match=f"{says} would do nothing"):
+        cli.app(line.split(), standalone_mode=False)
+
+
+def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aside = {"corpus": {"filter": {"keep_dropped": False}}}
+    build(tmp_path / "corpus", Identity("corpus", 1, aside, {}), SILENT, lambda draft: {})
+    monkeypatch.setattr(cli, "_walked", lambda *_, **__: tmp_path)
+    with pytest.raises(RecipeError, match="keep_dropped is off"):
+        cli.app(["corpus", "a.toml", "--invert"], standalone_mode=False)

@@ -78,6 +78,11 @@ def shortest_word(language: str) -> int:
     return 1 if _SCRIPT_OF.get(language, "").startswith(_ONE_LETTER_WORDS) else 2
 
 
+def spaced(language: str) -> bool:
+    """Whether the language puts spaces between words."""
+    return shortest_word(language) > 1 or language == "ko"
+
+
 @cache
 def _letters_of(scripts: str) -> str:
     """Every letter and mark of the scripts that is not upper case."""

@@ -54,15 +54,16 @@ class FilterConfig(Section):
     keep_dropped: bool = True
     """Whether dropped documents are set aside in the corpus's folder `dropped`, each with the reason."""
     min_mean_words: float = Field(default=4.0, ge=0)
-    """Fewest words per sentence, on average (words as the alphabet defines them)."""
+    """Fewest words per sentence, on average (words as the alphabet defines them; in languages written without spaces
+    two letters are a word)."""
     min_sentences: int = Field(default=3, ge=0)
     """Fewest sentences in a document."""
     max_sentences: int = Field(default=1000, ge=1)
     """Most sentences in a document."""
     min_tokens: int = Field(default=20, ge=0)
-    """Fewest space-separated tokens in a document."""
+    """Fewest space-separated tokens in a document (words in languages written without spaces)."""
     max_tokens: int = Field(default=10_000, ge=1)
-    """Most space-separated tokens in a document."""
+    """Most space-separated tokens in a document (words in languages written without spaces)."""
     max_wordless: float = Field(default=0.2, ge=0, le=1)
     """Largest share of sentences without a single word."""
     max_punctuation: float = Field(default=0.075, ge=0, le=1)
@@ -118,6 +119,13 @@ class DeduplicateConfig(Section):
     min_words: int = Field(default=20, ge=1)
     """Fewest words of a paragraph that is left out: short ones, such as list items, repeat rightly (words; two
     characters count for one in languages written without spaces)."""
+
+    @model_validator(mode="after")
+    def _measures_are_used(self) -> Self:
+        for measure, rule in (("similarity", "near_documents"), ("min_words", "paragraphs")):
+            if not getattr(self, rule) and getattr(self, measure) != type(self).model_fields[measure].default:
+                raise ValueError(f"deduplicate.{measure} measures nothing where {rule} is off: leave it out")
+        return self
 
 
 class WikitextConfig(Section):

@@ -112,7 +112,7 @@ def _sentences(
 def _splitter(job: Job) -> Callable[[list[str]], Iterable[list[str]]]:
     """What turns paragraphs into the sentences of each."""
     if job.whole_lines:
-        return lambda lines: ([" ".join(line.split())] for line in lines)
+        return lambda lines: ([" ".join(line.split())] if line else [] for line in lines)
     if job.config.split.command:
         return partial(split_paragraphs, job.config.split)
     return partial(map, splitter(job.config.language))

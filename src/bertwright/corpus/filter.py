@@ -1,10 +1,10 @@
 """Which documents are good enough: the rules of the TurkuNLP wiki-bert-pipeline (scripts/filterdocs.py), in its order.
 
 Every share is over the characters of the sentences. A word is an optional capital and two or more letters of the
-alphabet between word boundaries (one in Chinese, Japanese, Korean and in scripts without spaces). We differ in
-three points: headings are not sentences here and count for nothing, the language is told by CLD2 and py3langid instead
-of langdetect (equal on whole documents, 50 times faster), and a language without an alphabet in the table gets that
-of its script instead of a-z.
+alphabet between word boundaries (one in Korean). We differ in four points: headings are not sentences here and count
+for nothing, the language is told by CLD2 and py3langid instead of langdetect (equal on whole documents, 50 times
+faster), a language without an alphabet in the table gets that of its script instead of a-z, and in a language written
+without spaces, such as Chinese, any two letters in a row are a word, and the words are the tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertwright.corpus.alphabet import letters, shortest_word
+from bertwright.corpus.alphabet import letters, shortest_word, spaced
 from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.language import Identifier
 
@@ -63,7 +63,8 @@ class DocumentFilter:
         everyone = dict.fromkeys((language, *wanted))
         alphabet = config.alphabet or "".join(letters(code) for code in everyone)
         self._alphabet = frozenset(alphabet + alphabet.upper())
-        self._word = _word_pattern(alphabet, min(map(shortest_word, everyone)))
+        self._spaced = all(map(spaced, everyone))
+        self._word = _word_pattern(alphabet, min(map(shortest_word, everyone)) if self._spaced else 0)
 
     def verdict(self, sentences: list[str]) -> tuple[str | None, str]:
         """(why the document is dropped or None, the code of its language or "" where that is not known).
@@ -88,7 +89,7 @@ class DocumentFilter:
         yield "mean_words", words < config.min_mean_words * count
         yield "min_sentences", count < config.min_sentences
         yield "max_sentences", count > config.max_sentences
-        tokens = len(text.split())
+        tokens = len(text.split()) if self._spaced else words
         yield "min_tokens", tokens < config.min_tokens
         yield "max_tokens", tokens > config.max_tokens
         wordless = count - sum(map(bool, map(self._word.search, sentences)))
@@ -111,9 +112,14 @@ def _characters(text: str) -> dict[str, int]:
 
 
 def _word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:
-    """The word of a lower-case alphabet. `\\b` will not do: combining marks, common in Indic words, are no `\\w`."""
+    """The word of a lower-case alphabet; `shortest` 0: two letters in a row, and what is left of an odd number.
+
+    `\\b` will not do: combining marks, common in Indic words, are no `\\w`.
+    """
     letters = set(alphabet)
     capitals = {c.upper() for c in letters if len(c.upper()) == 1} - letters
+    if not shortest:
+        return re.compile(f"[{_ranges(letters | capitals)}]{{1,2}}")
     lower, capital = _ranges(letters), f"[{_ranges(capitals)}]?" if capitals else ""
     return re.compile(rf"(?<![\w{lower}]){capital}[{lower}]{{{shortest},}}(?![\w{lower}])")
 

@@ -12,13 +12,14 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
+from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.servers import masked
 from bertwright.core.tasks import Executor, Pool
-from bertwright.corpus.alphabet import shortest_word
+from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.contamination import check_files, text_hash
 from bertwright.corpus.dedup.drawn import DrawPart, draw_part
@@ -85,7 +86,12 @@ def settings(config: CorpusConfig) -> dict[str, Any]:
 
 
 def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
-    return [open_source(source, config.downloads, log, copying=copying) for source in config.source]
+    sources = [open_source(source, config.downloads, log, copying=copying) for source in config.source]
+    for key in ("wikitext", "keep_disambiguation"):
+        is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
+        if is_set and all(source.files[0].format != "dump" for source in sources):
+            raise RecipeError(f"corpus.{key} is for dumps of wikis, and no source is one. Leave it out.")
+    return sources
 
 
 def _table(config: CorpusConfig) -> Table | None:
@@ -127,13 +133,8 @@ def _make(
         last.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
     executor.map(call, last, "corpus")
     texts = [shard.files[0] for shard in laid]
-    leaks = check_files(config.contamination, texts, folder, executor, spaced=_spaced(config))
+    leaks = check_files(config.contamination, texts, folder, executor, spaced=spaced(config.language))
     return {**counts, "shards": len(laid), "contamination": leaks}
-
-
-def _spaced(config: CorpusConfig) -> bool:
-    """Whether the language puts spaces between words."""
-    return shortest_word(config.language) > 1
 
 
 def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
@@ -142,7 +143,7 @@ def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Exe
     weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
     lots = (DrawPart(part, weight, config.seed) for part, weight in zip(parts, weights, strict=True))
     executor.map(draw_part, lots, "corpus")
-    repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=_spaced(config))
+    repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=spaced(config.language))
     fewest = config.filter.min_sentences if config.filter.enabled else 1
     tasks = (SettlePart(part, number, repeated, fewest) for number, part in enumerate(parts))
     executor.map(settle_part, tasks, "corpus")

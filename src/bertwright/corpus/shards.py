@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +54,30 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
     sizes = [_totals(part) for part in parts]
     sentences, size = (sum(column) for column in zip(*sizes, strict=True))
     shards = count or -(-size // shard_bytes)
-    members: dict[int, list[tuple[Path, int]]] = {}
-    first = 0
-    for part, (mine, _) in zip(parts, sizes, strict=True):
-        rows = np.load(part.with_suffix(SETTLED))
-        places = _starts(rows, first)[rows["copies"] > 0] * shards // sentences
-        for shard in np.unique(places).tolist():
-            members.setdefault(shard, []).append((part, first))
-        first += mine
+    firsts = [0, *accumulate(mine for mine, _ in sizes)]
+    members = _members(parts, firsts, shards)
     if count and len(members) < count:
+        while len(members) < shards:
+            shards, members = len(members), _members(parts, firsts, len(members))
         raise DataError(
             f"corpus.shards={count} cannot be filled: the {sentences:,} sentences left are in too few documents, which "
-            f"are never cut. Ask for {len(members)} or fewer, or leave the key out."
+            f"are never cut. Ask for {shards}, or leave the key out."
         )
     bounds = [-(-k * sentences // shards) for k in range(shards + 1)]
     return [Shard(i, bounds[k], bounds[k + 1], tuple(members[k]), folder) for i, k in enumerate(sorted(members))]
+
+
+def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[int, list[tuple[Path, int]]]:
+    """The parts that begin a document in each shard that has any; `firsts` are the sentences before each part, and
+    those of all parts.
+    """
+    members: dict[int, list[tuple[Path, int]]] = {}
+    for part, first in zip(parts, firsts[:-1], strict=True):
+        rows = np.load(part.with_suffix(SETTLED))
+        places = _starts(rows, first)[rows["copies"] > 0] * shards // firsts[-1]
+        for shard in np.unique(places).tolist():
+            members.setdefault(shard, []).append((part, first))
+    return members
 
 
 def write_shard(shard: Shard) -> None:

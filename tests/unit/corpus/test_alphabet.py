@@ -1,4 +1,4 @@
-from bertwright.corpus.alphabet import letters, shortest_word
+from bertwright.corpus.alphabet import letters, shortest_word, spaced
 
 
 def test_table_alphabets_are_the_settled_ones() -> None:
@@ -27,3 +27,8 @@ def test_no_alphabet_holds_capitals() -> None:
 
 def test_words_are_one_letter_where_spaces_do_not_part_them() -> None:
     assert (shortest_word("hu"), shortest_word("ja"), shortest_word("zh"), shortest_word("ko")) == (2, 1, 1, 1)
+
+
+def test_some_languages_put_no_spaces_between_words() -> None:
+    unspaced = [code for code in ("hu", "ko", "zh", "zh-yue", "ja", "th", "km", "bn", "ltg") if not spaced(code)]
+    assert unspaced == ["zh", "zh-yue", "ja", "th", "km"]

@@ -62,6 +62,15 @@ def test_rules_about_paragraphs_are_applied_and_counted(made: Made) -> None:
     assert found.counts["removed_paragraphs"] == {"boilerplate": 2, "phone": 2}
 
 
+def test_a_line_that_a_rule_removes_leaves_no_empty_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Az első híd.\nÍrjon ide: info@hid.hu.\nA második híd.\n\nKérem: a@b.hu.\n")
+    source = {"path": str(tmp_path / "a.txt"), "lines": "sentences"}
+    rules = FilterConfig(enabled=False, emails="drop")
+    found = run(CorpusConfig(source=source, language="hu", workers=1, filter=rules), tmp_path / "corpus")
+    assert documents(found) == [["Az első híd.", "A második híd."]]
+    assert (found.counts["sentences"], found.counts["dropped"]) == (2, {"empty": 1})
+
+
 def test_headings_stay_as_long_as_something_of_their_section_does() -> None:
     """(heading, sentences left) of each paragraph, to the headings and the starts of paragraphs."""
     paragraphs = [("", 2), ("A", 0), ("", 0), ("B", 0), ("", 1), ("", 2), ("C", 1), ("D", 0)]

@@ -92,11 +92,24 @@ def test_two_languages_may_be_accepted() -> None:
         ("hy", "Երևանը Հայաստանի մայրաքաղաքն է և երկրի ամենամեծ քաղաքը գետի ափին։"),
         ("el", "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας και η μεγαλύτερη πόλη της χώρας."),
         ("he", "ירושלים היא עיר הבירה של מדינת ישראל והעיר הגדולה ביותר בה."),
-        ("ja", "東京は日本の首都であり、世界最大の都市圏の一つである 人口 は とても 多い です。"),
     ],
 )
 def test_other_scripts_have_words_and_no_foreign_letters(language: str, sentence: str) -> None:
     assert verdict([sentence] * 10, language, min_mean_words=1, min_words=5) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("zh", "北京是一座有着三千多年历史的古都，在不同的朝代有着不同的称谓，它荟萃了自元明清以来的中华文化。"),
+        ("ja", "東京は日本の首都であり、世界最大の都市圏の一つであるが、人口はとても多く、NHKもここにある。"),
+        ("th", "กรุงเทพมหานครเป็นศูนย์กลางการบริหารราชการแผ่นดินและนครใหญ่สุดของประเทศ"),
+    ],
+)
+def test_languages_without_spaces_have_words_too(language: str, sentence: str) -> None:
+    assert verdict([sentence] * 4, language, max_upper=1) is None
+    assert verdict([sentence[:6]] * 4, language) == "mean_words"
+    assert verdict([sentence[:20]] * 3, language, min_tokens=31, min_words=1) == "min_tokens"
 
 
 def test_the_language_is_not_asked_where_it_is_not_wanted() -> None:

@@ -17,18 +17,19 @@ BOUNDARY = LINE
 
 def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """A document per line; a last line without end that is no JSON was cut off and is left out."""
-    torn = 0
+    torn, whole = 0, dict[str, Any]()
     for offset, line in records(job, BOUNDARY, counts, state):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
             if line.endswith("\n"):
                 raise _wrong(job, offset, f"is no JSON ({error})") from error
-            torn = len(line.encode())
+            torn, whole = len(line.encode()), state.copy()
             continue
         yield document(job, _text(job, offset, found), found, offset)
     if torn:
-        state["ended"], state["lost_bytes"] = False, torn
+        del state["last"]  # the torn one
+        state.update(whole, ended=False, lost_bytes=torn)
 
 
 def _text(job: Job, offset: int, found: Any) -> str:
@@ -43,5 +44,9 @@ def _text(job: Job, offset: int, found: Any) -> str:
 
 
 def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:
-    remedy = "Name the key that holds the text in corpus.source.text" if key else "Mend the line, or take it out"
+    remedy = (
+        "Name the key that holds the text in corpus.source.text"
+        if key
+        else "Mend the line, or name another corpus.source.format"
+    )
     return SourceError(f"{job.file.path}: line {line_number(job.file, offset):,} {what}. {remedy}.")

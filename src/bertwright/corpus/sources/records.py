@@ -55,11 +55,14 @@ class RecordSplitter:
 
     def _record(self, data: bytes, before_end: int) -> Iterator[tuple[int, str]]:
         offset = self._start + self.bytes - before_end
-        if stripped := data.lstrip():
-            try:
-                yield offset + len(data) - len(stripped), stripped.decode().removeprefix("\ufeff")
-            except UnicodeDecodeError as error:
-                raise bad_encoding(self._path, offset + len(data) - len(stripped) + error.start) from error
+        stripped = data.lstrip()
+        offset += len(data) - len(stripped)
+        try:
+            text = stripped.decode().removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            raise bad_encoding(self._path, offset + error.start) from error
+        if text.strip():
+            yield offset, text
 
 
 def records(

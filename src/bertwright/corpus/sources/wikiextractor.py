@@ -24,7 +24,7 @@ _DOCUMENT = re.compile(
 
 def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """A document per `<doc>`; one without its end was cut off and is left out."""
-    torn = 0
+    torn, whole = 0, dict[str, Any]()
     for offset, record in records(job, BOUNDARY, counts, state):
         found = _DOCUMENT.match(record)
         if found is None:
@@ -34,14 +34,15 @@ def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[
                 f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or name another corpus.source.format."
             )
         if found["end"] is None:
-            torn = len(record.encode())
+            torn, whole = len(record.encode()), state.copy()
             continue
         facts = {key: _unescaped(value) for key, value in found.groupdict().items() if key != "end" and value}
         yield document(job, facts.pop("text", ""), facts, offset)
     if torn:
-        state["ended"], state["lost_bytes"] = False, torn
+        del state["last"]  # the torn one
+        state.update(whole, ended=False, lost_bytes=torn)
 
 
 def _unescaped(text: str) -> str:
-    """WikiExtractor escapes these three unless told otherwise."""
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    """WikiExtractor escapes three marks unless told otherwise, and leaves a title as the dump has it."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")

@@ -10,12 +10,13 @@ import re
 _BASE = 0x100000
 _MARKS = {ord(mark): chr(_BASE + ord(mark)) for mark in map(chr, range(33, 127)) if not mark.isalnum()}
 _WRITTEN = re.compile(f"[{chr(_BASE + 33)}-{chr(_BASE + 126)}]")
+_SPACE = re.compile(r"\s+")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 
 def literal(text: str) -> str:
     """`text` on one line, character references decoded, hidden from every later step until `shown`."""
-    return " ".join(decoded(text).split()).translate(_MARKS)
+    return _SPACE.sub(" ", decoded(text)).translate(_MARKS)
 
 
 def shown(text: str) -> str:

@@ -56,7 +56,7 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
         if name == "nowiki":
             pieces.append(literal(_without_slips(content)))
         elif maths == "tex" and name in _MATHS:
-            pieces.append(literal(content))
+            pieces.append(literal(content.strip()))
         position = closing.end()
     pieces.append(wikitext[position:])
     return "".join(pieces)

@@ -76,7 +76,8 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
     built_in = read_table(Path(__file__).with_suffix(".toml"))
     for table in (built_in, extra) if extra else (built_in,):
         for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):
-            for name, ways in lines.items():
+            for name, found in lines.items():
+                ways = [found] if isinstance(found, str) else found
                 if name == _DISAMBIGUATION:
                     disambiguation.update(map(template_key, ways))
                 else:
@@ -104,9 +105,9 @@ def arguments(values: list[str]) -> dict[str, str]:
     return named
 
 
-def _parsed(path: Path, name: str, ways: str | list[str]) -> tuple[Pattern, ...]:
+def _parsed(path: Path, name: str, ways: list[str]) -> tuple[Pattern, ...]:
     try:
-        return tuple(map(Pattern.parse, [ways] if isinstance(ways, str) else ways))
+        return tuple(map(Pattern.parse, ways))
     except DataError as error:
         raise DataError(f"{path}: {name!r}: {error}") from error
 

@@ -74,13 +74,15 @@ def test_a_bad_line_has_a_place(tmp_path: Path, line: bytes, says: str, pack: Ca
 
 
 def test_a_cut_file_keeps_its_whole_lines(tmp_path: Path) -> None:
-    whole = LINES[: LINES.rindex(b"\n", 0, 5000) + 1].count(b"\n")
+    torn = LINES.rindex(b"\n", 0, 5000) + 1
+    whole, last = LINES[:torn].count(b"\n"), LINES.rindex(b"\n", 0, torn - 1) + 1
     for name, data in {"a": LINES[:5000], "b": gzip.compress(LINES[:5000]) + gzip.compress(LINES[5000:])[:12]}.items():
         (tmp_path / name).write_bytes(data)
         read = Read(tmp_path / name, tmp_path)
         assert len(read.articles) == whole, name
         (state,) = read.states
-        assert not state["ended"] and state["lost_bytes"] == 5000 - LINES.rindex(b"\n", 0, 5000) - 1
+        assert state["last"] == f"the document at byte {last:,}"
+        assert not state["ended"] and state["lost_bytes"] == 5000 - torn
 
 
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,10 @@ def test_a_long_blank_line_parts_documents_too(size: int) -> None:
     assert len(records(ends, size, boundary=BOUNDARY)) == 2
 
 
+def test_a_byte_order_mark_alone_is_no_record() -> None:
+    assert records("\ufeff\n{}\n".encode(), 1000, boundary=LINE) == [(4, "{}\n")]
+
+
 def test_a_cut_text_loses_its_last_document() -> None:
     assert records(b"one\n\ntwo and a ha\xc3", 4, cut=True) == [(0, "one\n\n")]
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256_of
-from bertwright.corpus.config import CorpusConfig, FilterConfig
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.text import sentences
 
@@ -45,6 +46,25 @@ def test_sources_are_reported_apart(tmp_path: Path, export: Callable[..., bytes]
     assert news["sha256"] == sha256_of([hashlib.sha256(data).hexdigest() for data in files.values()])
     assert news["file_bytes"] == sum(map(len, files.values()))
     assert counts["documents"] == 8
+
+
+@pytest.mark.parametrize("setting", [{"keep_disambiguation": True}, {"wikitext": {"maths": "tex"}}])
+def test_settings_for_wikis_need_a_dump(
+    tmp_path: Path, export: Callable[..., bytes], bridges: list[str], setting: dict[str, Any]
+) -> None:
+    (tmp_path / "wiki.xml").write_bytes(export(bridges[:5]))
+    (tmp_path / "a.txt").write_text(said(1))
+    with pytest.raises(RecipeError, match=rf"corpus\.{next(iter(setting))} is for dumps"):
+        build(str(tmp_path / "a.txt"), tmp_path / "out", **setting)
+    assert build([str(tmp_path / "a.txt"), str(tmp_path / "wiki.xml")], tmp_path / "out", **setting).counts["kept"] == 6
+
+
+@pytest.mark.parametrize(
+    "settings", [{"near_documents": False, "similarity": 0.9}, {"paragraphs": False, "min_words": 5}]
+)
+def test_a_measure_that_measures_nothing_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="measures nothing where"):
+        DeduplicateConfig(**settings)
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -57,6 +57,15 @@ def test_a_document_without_end_is_left_out(tmp_path: Path) -> None:
     read = Read(tmp_path / "a", tmp_path)
     assert read.facts("id") == ["1"]
     assert not read.states[0]["ended"] and read.states[0]["lost_bytes"] > 0
+    assert read.states[0]["last"] == "the document at byte 0"
+    (tmp_path / "b").write_text(doc(2, "Út", "Kettő.")[:-10])
+    assert "last" not in Read(tmp_path / "b", tmp_path).states[0]
+
+
+def test_titles_are_as_the_dump_escapes_them(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(doc(1, "&quot;Hősök&quot; &amp;amp; mások", "Egy."))
+    read = Read(tmp_path / "a", tmp_path)
+    assert (read.facts("title"), read.texts) == (['"Hősök" &amp; mások'], [["Egy."]])
 
 
 def test_what_is_no_document_has_a_place(tmp_path: Path) -> None:

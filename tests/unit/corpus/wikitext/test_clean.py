@@ -59,6 +59,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("&lt;ref&gt; &#91;&#91;a&#93;&#93;", "<ref> [[a]]", id="escaped markup is text"),
         pytest.param("<nowiki>[[a|b]] {{c}} = '|' &amp;</nowiki>", "[[a|b]] {{c}} = '|' &", id="nowiki"),
         pytest.param("<nowiki>''a''</nowiki> <nowiki>'''</nowiki>b", "a b", id="escaped quote marks"),
+        pytest.param("a<nowiki> b </nowiki>c<nowiki> </nowiki>d", "a b c d", id="spaces in nowiki part words"),
         pytest.param('<nowiki><i id="mwAQ">a</i></nowiki> <nowiki><p></nowiki>', "a <p>", id="escaped by the editor"),
         pytest.param("a <nowiki>( )</nowiki> b", "a ( ) b", id="nowiki is not tidied"),
         pytest.param("* <nowiki>*</nowiki> starred", "* starred", id="nowiki in a list"),

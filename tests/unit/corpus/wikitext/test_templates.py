@@ -8,7 +8,7 @@ import pytest
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
 from bertwright.corpus.wikitext.patterns import Field, Pattern
-from bertwright.corpus.wikitext.templates import read_table, templates_of
+from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,8 @@ from bertwright.corpus.wikitext.templates import read_table, templates_of
         ("=", "&#61;"),
         ("IPAc-en|lang|ˈ|eɪ|_|b", "/ˈeɪ b/"),
         ("IPAc-en|eɪ", "/eɪ/"),
+        ("Harvtxt|Boolos|Jeffrey|1974, 1999|p=3", "Boolos & Jeffrey (1974, 1999)"),
+        ("IPAc-en|US|ˈ|æ|s", "/ˈæs/"),
         ("circa|1450", "c. 1450"),
         ("coord|13|19|N|169|9|W|type:event", "13°19′N 169°9′W"),
         ("coord|13|19|N|169|9|W|display=title", ""),
@@ -89,6 +91,8 @@ def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
     assert ukrainian.text("mine|x=a") == "a"
     assert "my dab" in ukrainian.disambiguation and "disambig" in ukrainian.disambiguation
     assert "my dab" not in english.disambiguation
+    alone = templates_of("uk", Table(tmp_path, '[uk]\ndisambiguation = "My Dab"\n'))
+    assert alone.disambiguation - templates_of("uk").disambiguation == {"my dab"}
 
 
 @pytest.mark.parametrize(
