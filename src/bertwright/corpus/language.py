@@ -60,6 +60,11 @@ class Identifier:
             found = _langid().classify(text[:_READ])[0]
         return self._wiki.get(found, found)
 
+    @property
+    def knows(self) -> bool:
+        """Whether either identifier knows every wanted language."""
+        return self._cld2 or self._known(_langid().labels)
+
     def wants(self, language: str) -> bool:
         """Whether an answer of `language` is one of the wanted languages."""
         return language in self._wiki

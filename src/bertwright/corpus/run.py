@@ -28,6 +28,7 @@ from bertwright.corpus.dropped import FOLDER as DROPPED
 from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
+from bertwright.corpus.language import Identifier
 from bertwright.corpus.parts import Parts, gather, make_parts
 from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally
 from bertwright.corpus.shards import plan, write_shard
@@ -118,6 +119,7 @@ def _make(
 ) -> dict[str, Any]:
     """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
+    _note_identification(config, log)
     found = [make_parts(config, source, n, table, folder, log, executor, share) for n, source in enumerate(sources)]
     share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
     for leftover in draft.rglob(".*.tmp"):  # of a killed run
@@ -172,6 +174,13 @@ def _counts(made: list[Parts]) -> dict[str, Any]:
             for parts, each in zip(made, tallies, strict=True)
         ],
     }
+
+
+def _note_identification(config: CorpusConfig, log: Log) -> None:
+    wanted = config.filter.languages or (config.language,)
+    if config.filter.enabled and config.filter.identify and not Identifier(wanted).knows:
+        names = " and ".join(wanted)
+        log.say(f"corpus: neither CLD2 nor py3langid knows {names}, so no document is judged by its language")
 
 
 def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:

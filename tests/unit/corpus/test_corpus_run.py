@@ -383,6 +383,13 @@ def test_progress_counts_the_bytes_of_the_file(tmp_path: Path, export: Build, br
     assert done == pytest.approx(total) == pytest.approx((tmp_path / "a.xml").stat().st_size / 1e6)
 
 
+def test_a_language_that_nobody_can_identify_is_remarked(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    (tmp_path / "a.xml").write_bytes(export(bridges))
+    log = Heard()
+    corpus(tmp_path / "a.xml", tmp_path / "corpus", log, filter=FilterConfig(languages=("hu", "xx")))
+    assert "corpus: neither CLD2 nor py3langid knows hu and xx, so no document is judged by its language" in log.said
+
+
 def test_a_dump_in_another_language_is_remarked(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()

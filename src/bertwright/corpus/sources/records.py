@@ -89,9 +89,9 @@ def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
     A first line that only repeats the title is no sentence and is left out.
     """
     known = {
-        key: _whole(value) if isinstance(value, str) else value
+        key: _whole(value) if isinstance(value, str) else int(value)  # pandas makes 12 a 12.0
         for key, value in given.items()
-        if isinstance(value, str | int)
+        if isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
     }
     facts = {
         "id": known.get("id", place),

@@ -123,4 +123,5 @@ def _blocks(text: str) -> tuple[list[str], list[bool]]:
 
 def _is_debris(line: str) -> bool:
     """Whether a line is a rule or the heading row of a table whose beginning or end is missing."""
-    return line.startswith("----") or (line[0] == "!" and ("!!" in line or "|" in line))
+    heading = line[0] == "!" and not line.startswith("!!!") and ("!!" in line or "|" in line)
+    return heading or line.startswith("----")

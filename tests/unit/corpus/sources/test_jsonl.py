@@ -31,7 +31,7 @@ def test_any_packaging(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
 
 def test_facts_are_taken_where_they_are(tmp_path: Path) -> None:
     rows = [
-        {"body": "Szöveg.", "id": "12", "revid": 34, "url": "https://x/y", "title": "Cím"},
+        {"body": "Szöveg.", "id": "12", "revid": 34.0, "url": "https://x/y", "title": "Cím"},
         {"body": None, "title": None, "id": [1]},
         {"body": ""},
     ]

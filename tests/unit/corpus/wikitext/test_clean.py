@@ -99,6 +99,7 @@ def test_construct_in_a_sentence(wikitext: str, text: str) -> None:
         pytest.param("a\n:{|\n|b\n  |}\ne", ["a", "e"], id="indented table"),
         pytest.param("a <TABLE x=y><tr><td>b</table> c", ["a", "c"], id="HTML table"),
         pytest.param("a\n{|\n! h1 !! h2\n|-\n| b\n\nc", ["a", "c"], id="table without end"),
+        pytest.param("!!! (says chk) | a band", ["!!! (says chk) | a band"], id="exclamation marks open a line"),
         pytest.param("a\n|}\nb", ["a", "b"], id="end of no table"),
         pytest.param("a\n{|style=x\n|b\n* c", ["a", "c"], id="attributes of a table without end"),
         pytest.param("a [[b\n\nc|d]] e", ["a b", "c|d e"], id="link that ends in another paragraph"),
