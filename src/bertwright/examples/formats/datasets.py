@@ -8,8 +8,10 @@ token documents rather than examples; `read_documents` reads them as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,22 @@ _CONTINUED = b"\xff\xff\xff\xff"
 _END = _CONTINUED + bytes(4)
 _BLOCK = 4096
 _LABEL = "next_sentence_label"
+
+
+def without_caches(files: Iterable[Path]) -> Iterator[Path]:
+    """`files` without the Arrow files that lie beside a saved data set and are not of it: `map` caches its results there,
+    `shuffle` its indices, and `state.json` says what is of it.
+    """
+    listed = cache(_listed)
+    return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
+
+
+def _listed(folder: Path) -> frozenset[str]:
+    """The files of the data set saved in `folder`; none where it does not say."""
+    try:
+        return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
 
 
 def facts(file: Path) -> Facts | None:
@@ -146,12 +164,14 @@ def _runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]
     pa = package("pyarrow")
     column = batch.column(name)
     kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(kind.value_type):
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not lists or not pa.types.is_integer(kind.value_type):
         raise ShardError(place.file, f"{name} holds {kind}, not lists of integers")
     values = column.flatten()
     if column.null_count or values.null_count:
         raise ShardError(place.file, f"{name} near example {place.first_row:,} has gaps (null)")
-    return values.to_numpy().astype(np.int64), column.value_lengths().to_numpy().astype(np.int64)
+    lengths = package("pyarrow.compute").list_value_length(column)
+    return values.to_numpy().astype(np.int64), lengths.to_numpy().astype(np.int64)
 
 
 def _beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:

@@ -42,6 +42,8 @@ class Found:
     """Of its first file."""
     files: tuple[Path, ...]
     """Whole files, in natural order."""
+    mixed: tuple[Path, ...]
+    """Those with masks where the first has none, or the other way round."""
     damaged: tuple[ShardError, ...]
     """Files that belong to it but cannot be read, as far as their beginning tells."""
     examples: int | None
@@ -66,7 +68,9 @@ def recognise(path: Path) -> tuple[Found, ...]:
 
     `DataError` when there is none; a single damaged file is its `ShardError`.
     """
-    files = [path] if path.is_file() else sorted(filter(_counts, path.rglob("*")), key=_natural)
+    files = (
+        [path] if path.is_file() else sorted(datasets.without_caches(filter(_counts, path.rglob("*"))), key=_natural)
+    )
     facts: dict[Path, Facts] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
@@ -111,6 +115,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fou
                 kind=kind,
                 shape=facts[files[0]].shape,
                 files=tuple(files),
+                mixed=tuple(file for file in files if facts[file].shape.static != facts[files[0]].shape.static),
                 damaged=tuple(damaged),
                 examples=None if None in counts else sum(count or 0 for count in counts),
                 parts=max(parts, default=None),

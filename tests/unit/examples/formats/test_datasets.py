@@ -8,6 +8,7 @@ from bertwright.examples.formats import datasets
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import concatenate
+from bertwright.examples.formats.recognise import recognise
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
 
@@ -35,6 +36,28 @@ def test_a_saved_data_set_is_read(tmp_path, padded):
     assert sum(datasets.facts(file).examples for file in files) == 3000
     assert datasets.facts(files[0]).shape == Shape(None, None, static=True)
     assert same(concatenate([block for file in files for block in datasets.read(file, VOCABULARY)]), found)
+
+
+def test_the_caches_that_lie_beside_a_saved_data_set_are_not_of_it(tmp_path):
+    """`map` writes a changed copy into the folder, `shuffle` and `filter` write indices."""
+    library.Dataset.from_dict(columns(sample(50))).save_to_disk(str(tmp_path / "saved"))
+    saved = library.load_from_disk(str(tmp_path / "saved"))
+    saved.map(lambda row: {"size": len(row["input_ids"])})
+    saved.shuffle(seed=1).filter(lambda row: len(row["input_ids"]) > 15)
+    assert len(list((tmp_path / "saved").glob("*.arrow"))) > 2
+    (found,) = recognise(tmp_path / "saved")
+    assert [file.name for file in found.files] == ["data-00000-of-00001.arrow"]
+    assert found.examples == 50 and not found.damaged
+
+
+def test_lists_of_a_declared_length_are_read(tmp_path):
+    found = sample(70)
+    table = columns(found, padded=True)
+    runs = library.Sequence(library.Value("int32"), length=32)
+    kinds = library.Features(dict.fromkeys(table, runs) | {"next_sentence_label": library.Value("int64")})
+    library.Dataset.from_dict(table, kinds).save_to_disk(str(tmp_path / "saved"))
+    (file,) = (tmp_path / "saved").glob("*.arrow")
+    assert same(concatenate(list(datasets.read(file, VOCABULARY))), found)
 
 
 def test_ids_alone_are_one_segment_without_masks_or_label(tmp_path):
