@@ -48,7 +48,8 @@ def export(
     vocabulary: Sequence[str],
     log: Log = SILENT,
 ) -> dict[str, Any]:
-    """Write every set into the new folder `destination`, its training examples in `files` files; the note kept there.
+    """Write every set into the new folder `destination`, its training examples in `files` files, or fewer where one
+    would be empty; the note kept there.
 
     The destination appears when all of it is written.
     """
@@ -58,9 +59,10 @@ def export(
         for each in sets:
             settings = each.draws.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
-            edges = [each.draws.total * i // files for i in range(files + 1)]
-            for number in range(files):
-                path = f"{each.folder}/{file_name(target, each.name, 'training', number, files)}"
+            parts = min(files, each.draws.total)
+            edges = [each.draws.total * i // parts for i in range(parts + 1)]
+            for number in range(parts):
+                path = f"{each.folder}/{file_name(target, each.name, 'training', number, parts)}"
                 blocks = drawn(each.draws, edges[number], edges[number + 1])
                 written[path] = _write(draft / path, blocks, target, shape, vocabulary)
                 done += written[path]
