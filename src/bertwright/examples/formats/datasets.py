@@ -32,7 +32,7 @@ _LABEL = "next_sentence_label"
 
 
 def without_caches(files: Iterable[Path]) -> Iterator[Path]:
-    """`files` without the Arrow files that lie beside a saved data set and are not of it: `map` caches its results there,
+    """`files` without the Arrow files beside a saved data set that are not of it: `map` caches its results there,
     `shuffle` its indices, and `state.json` says what is of it.
     """
     listed = cache(_listed)
