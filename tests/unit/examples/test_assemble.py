@@ -101,7 +101,7 @@ def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> 
 
 def test_looking_for_documents_does_not_copy_where_they_begin() -> None:
     """A search for signed numbers among unsigned ones makes floats of them all: of a file that may exceed memory."""
-    many = store(4000, tuple(range(0, 4000)) + (4000,) * 200_000)
+    many = store(4000, tuple(range(4000)) + (4000,) * 200_000)
     chosen = Rows(*(np.array(column) for column in ([np.uint64(1)], [10], [5], [0], [0], [4], [0])))
     tracemalloc.start()
     assemble(chosen, 64, many, MASKING)

@@ -68,9 +68,7 @@ def recognise(path: Path) -> tuple[Found, ...]:
 
     `DataError` when there is none; a single damaged file is its `ShardError`.
     """
-    files = (
-        [path] if path.is_file() else sorted(datasets.without_caches(filter(_counts, path.rglob("*"))), key=_natural)
-    )
+    files = [path] if path.is_file() else _data_below(path)
     facts: dict[Path, Facts] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
@@ -128,9 +126,11 @@ def _split(file: Path) -> str:
     return "test" if _TEST.search(file.name) else "training"
 
 
-def _counts(path: Path) -> bool:
-    """Whether `path` may be data: hidden files and Dask's `_metadata` are not."""
-    return path.is_file() and not path.name.startswith((".", "_"))
+def _data_below(folder: Path) -> list[Path]:
+    """What may be data, in natural order: without hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
+    names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
+    visible = (file for file, parts in names if not any(part.startswith((".", "_")) for part in parts))
+    return sorted(datasets.without_caches(visible), key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:
