@@ -7,14 +7,13 @@ stay indices into the different ones until the lengths of these are known to be 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from bertwright.examples.formats.columns import Place
 from bertwright.examples.formats.errors import ShardError, package
-from bertwright.examples.formats.instances import MAX_LENGTH, Ints
+from bertwright.examples.formats.instances import MAX_LENGTH, Ints, stretches
 
 TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
 _AT_ONCE = 2**18
@@ -43,8 +42,7 @@ def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
         if name in batch.schema.names:
             room = 2 * tokens + _HEAD if name == POSITIONS else (max(longest, _SHORT) + 1) * tokens
             _must_fit(place, name, batch.column(name), np.where(tokens > MAX_LENGTH, 0, room))
-    piece = (np.cumsum(tokens) - tokens) // _AT_ONCE
-    return list(pairwise([*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(batch)]))
+    return stretches(tokens, _AT_ONCE)
 
 
 def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.unit.examples.formats.references import rows_of
-from tests.unit.examples.formats.samples import VOCABULARY, same, sample
+from tests.unit.examples.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.formats import datasets
 from bertwright.examples.formats.errors import ShardError
@@ -133,3 +133,27 @@ def test_text_is_not_tokenised(tmp_path):
     stream(tmp_path / "f.arrow", text=["a"])
     with pytest.raises(ShardError, match="not tokenised"):
         datasets.facts(tmp_path / "f.arrow")
+
+
+def test_a_compressed_stream_is_refused_before_it_unfolds(tmp_path):
+    """`datasets` does not compress; 20 kB could be gigabytes."""
+    for name, kind in (("input_ids", pa.int32()), ("other", pa.dictionary(pa.int32(), pa.string()))):
+        ids = pa.array([[CLS, *[7] * 30_000, SEP]] * 9, pa.list_(pa.int32()))
+        other = pa.array(["x" * 30_000] * 9).dictionary_encode() if pa.types.is_dictionary(kind) else ids
+        batch = pa.record_batch([ids, other], ["input_ids", "other"])
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(tmp_path / name, batch.schema, options=options) as out:
+            out.write_batch(batch)
+        before = pa.default_memory_pool().max_memory()
+        with pytest.raises(ShardError, match="it is compressed, which is refused"):
+            datasets.facts(tmp_path / name)
+        assert pa.default_memory_pool().max_memory() == before
+
+
+def test_long_examples_are_read_in_several_blocks(tmp_path):
+    """Whatever the batches of the file: memory goes by tokens."""
+    found = sample(300, length=8000, predictions=1000)
+    datasets.write(tmp_path / "f", iter([found]), Shape(None, None, static=True))
+    blocks = list(datasets.read(tmp_path / "f"))
+    assert len(blocks) > 1 and max(len(block.token_ids) for block in blocks) < 2**20 + 8000
+    assert same(concatenate(blocks), found)
