@@ -96,6 +96,10 @@ class Index:
             ((lengths < 0).any(), "a sentence has a negative length"),
             ((starts < 0).any(), "a sentence begins before the .bin file"),
             ((lengths > room - starts).any(), f"a sentence ends after the {room:,} tokens of the .bin file"),
+            (
+                lengths.sum() > room,
+                f"sentences lie upon each other: {lengths.sum():,} tokens of {room:,} in the .bin file",
+            ),
         ]
         for broken, fault in faults:
             if broken:
