@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.formats import convert as between
 from bertwright.examples.formats.export import BLOCK, ExportSet, export
 from bertwright.examples.formats.export_tokens import export_documents
-from bertwright.examples.formats.names import Target, nvidia_folder
+from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
 from bertwright.recipe import Recipe
 from bertwright.stages import RunFolder
@@ -39,6 +40,7 @@ def convert(
     (the rule of the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a
     folder of examples in one of the formats.
     """
+    _check(source, target)
     if (source / "recipe.toml").is_file():
         if vocabulary or quarantine or target.length or target.predictions:
             raise RecipeError(f"{source} is a run: its recipe says vocabulary, length and predictions. Leave them out.")
@@ -47,6 +49,16 @@ def convert(
         raise RecipeError(f"{source} is no run folder: its files become as many files. Leave --files, --heldout out.")
     entries = read_vocabulary(vocabulary) if vocabulary else None
     return between.convert(source, destination, target, entries, quarantine, log)
+
+
+def _check(source: Path, target: Target) -> None:
+    """Refuse a source that is not there, and settings that would do nothing."""
+    if not source.exists():
+        raise RecipeError(f"{source} does not exist. Give a run folder, or a folder of examples.")
+    if target.compress and target.kind != "tfrecord":
+        raise RecipeError(f"--gzip compresses TFRecord files; {target.kind} has its own way. Leave it out.")
+    if target.kind not in PADDED and (target.length or target.predictions):
+        raise RecipeError(f"{target.kind} is not padded, so there is no room to choose. Leave length, predictions out.")
 
 
 def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
@@ -59,11 +71,16 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
                 "megatron takes the training documents of a run, none of the held-out ones. Leave --heldout out."
             )
         return export_documents(Store.open(examples, vocab=vocab), destination, name, files, log)
-    sets = [
-        _export_set(recipe, i, phase, examples, vocab, target, name, heldout)
-        for i, phase in enumerate(recipe.train.phases)
-        if phase.data is None
-    ]
+    sets = list[ExportSet]()
+    for i, phase in enumerate(recipe.train.phases):
+        if phase.data is not None:
+            log.say(f"convert: phase {i} has its own data, {phase.data}, which is left out")
+            continue
+        made = _export_set(recipe, i, phase, examples, vocab, target, name, heldout)
+        taken = made.folder in (other.folder for other in sets)  # phases of one length, or of one share of documents
+        sets.append(replace(made, folder=f"phase_{i}/{made.folder}") if taken else made)
+    if not sets:
+        raise RecipeError(f"every phase of {source} has its own data. Convert those folders instead.")
     entries = read_vocabulary(vocab.file("vocab.txt"))
     return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)
 

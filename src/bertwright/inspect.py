@@ -11,7 +11,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.formats.errors import ShardError
-from bertwright.examples.formats.recognise import facts_of
+from bertwright.examples.formats.recognise import facts_of, recognise
 from bertwright.examples.formats.statistics import statistics
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, RunFolder
@@ -151,14 +151,19 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a format of the field: numbers and faults of each set of files."""
     try:
-        entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
-        found = statistics(path, entries, examples.limit, examples.world)["sets"]
+        sets = recognise(path)
     except ShardError:
         raise
     except DataError as error:
         raise DataError(
             f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
         ) from error
+    if examples.vocabulary is None and any(found.kind == "lddl" for found in sets):
+        raise RecipeError(
+            f"{path} holds word pieces (LDDL), not ids: give the vocab.txt that it was made with (--vocab)."
+        )
+    entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
+    found = statistics(path, entries, examples.limit, examples.world)["sets"]
     return {"what": "training data in a foreign format", "set": found}
 
 

@@ -103,7 +103,8 @@ def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
     pair = np.flatnonzero(rows.b_count)
     broken = np.flatnonzero(rows.breaks)
     every, breaks = np.arange(len(rows.key)), rows.breaks[broken]
-    document = np.searchsorted(store.starts, rows.a_start[broken], side="right")
+    # Of one type, or numpy would turn all starts into floats for each search.
+    document = np.searchsorted(store.starts, rows.a_start[broken].astype(np.uint64), side="right")
     inner = np.repeat(document - (np.cumsum(breaks) - breaks), breaks) + np.arange(breaks.sum())
     owner = np.concatenate([every, np.repeat(broken, breaks), pair])
     start = np.concatenate([rows.a_start, store.starts[inner].astype(np.int64), rows.b_start[pair]])

@@ -103,9 +103,9 @@ class MaskingConfig(Section):
     def most(self, length: int) -> int:
         """The most predicted tokens of a sequence of this length, whatever the step."""
         if self.max_predictions or self.count == "bernoulli":
-            return self.max_predictions or length
+            return min(self.max_predictions or length, length)
         highest = self.rate if isinstance(self.rate, float) else max(rate for _, rate in self.rate)
-        return max(1, round(length * highest * 25 / 24))
+        return min(max(1, round(length * highest * 25 / 24)), length)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class DrawSettings:
     """What a training phase decides about its batches."""
 
     length: int
-    """Longest example, special tokens included (tokens); the length the plans were made for, or less."""
+    """Longest example, special tokens included (tokens): the length the plans were made for."""
     masking: MaskingConfig
     """Which tokens are predicted."""
     global_batch: int

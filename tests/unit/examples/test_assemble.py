@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from tests.reference import masking as reference_masking
@@ -95,6 +97,17 @@ def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> 
     assert np.diff(batch.cu_seqlens).tolist() == list(map(len, sequences)) == across.lengths(64).tolist()
     assert batch.segment_ids.tolist() == [0] * (len(original) - 5) + [1] * 5
     assert not np.isin(batch.labels, [2, 3]).any()
+
+
+def test_looking_for_documents_does_not_copy_where_they_begin() -> None:
+    """A search for signed numbers among unsigned ones makes floats of them all: of a file that may exceed memory."""
+    many = store(4000, tuple(range(4000)) + (4000,) * 200_000)
+    chosen = Rows(*(np.array(column) for column in ([np.uint64(1)], [10], [5], [0], [0], [4], [0])))
+    tracemalloc.start()
+    assemble(chosen, 64, many, MASKING)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < many.starts.nbytes / 2
 
 
 def test_types_are_what_torch_takes_as_they_are() -> None:

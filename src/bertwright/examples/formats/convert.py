@@ -12,12 +12,12 @@ from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind, Shape
-from bertwright.examples.formats.names import Target, file_name
+from bertwright.examples.formats.instances import MAX_LENGTH
+from bertwright.examples.formats.names import PADDED, Target, file_name
 from bertwright.examples.formats.recognise import FORMATS, Found, recognise
 from bertwright.examples.formats.whole import whole_folder
 
 NOTE = "conversion.json"
-_PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
 _WITHOUT_DYNAMIC: tuple[Kind, ...] = ("hdf5", "hdf5-varlen", "tfrecord")
 
 
@@ -107,15 +107,31 @@ def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Sh
         raise DataError(
             f"{from_to}: its examples have no masks. Export examples with masks from the token store instead."
         )
+    if found.mixed:
+        raise DataError(
+            f"{from_to}: {found.mixed[0].name} has {'no masks' if found.shape.static else 'masks'}, unlike "
+            f"{found.files[0].name}. Keep files with and without masks in folders of their own."
+        )
     if vocabulary is None and "lddl" in (found.kind, target.kind):
         raise DataError(f"{from_to} without a vocabulary: LDDL holds word pieces, the others ids. Give the vocab.txt.")
     length = target.length or found.shape.length
     predictions = target.predictions or found.shape.predictions
-    if target.kind in _PADDED and not (length and predictions):
+    if target.kind in PADDED:
+        _check_room(from_to, length, predictions)
+    return Shape(length, predictions, found.shape.static)
+
+
+def _check_room(from_to: str, length: int | None, predictions: int | None) -> None:
+    """Refuse padding of unknown size, or of one that no reader takes."""
+    if not (length and predictions):
         raise DataError(
             f"{from_to} without length and predictions: its files do not say them. Give both, e.g. 128 and 20."
         )
-    return Shape(length, predictions, found.shape.static)
+    if not predictions <= length <= MAX_LENGTH:
+        raise DataError(
+            f"{from_to} with room for {length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} tokens "
+            "are read, and no more predictions than tokens. Give less room."
+        )
 
 
 def _note(

@@ -8,33 +8,50 @@ token documents rather than examples; `read_documents` reads them as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.examples.formats.arrow_checks import CONTINUED, open_stream
 from bertwright.examples.formats.columns import Place, instances_of
 from bertwright.examples.formats.errors import ShardError, package, reading
 from bertwright.examples.formats.format import Facts, Shape
-from bertwright.examples.formats.instances import Instances, Ints, ends
+from bertwright.examples.formats.instances import Instances, Ints, ends, stretches
 from bertwright.examples.formats.whole import whole_file
 
 NOT_PREDICTED = -100
-_CONTINUED = b"\xff\xff\xff\xff"
-_END = _CONTINUED + bytes(4)
-_BLOCK = 4096
+_AT_ONCE = 2**20
+"""Most tokens that are decoded at once, about."""
 _LABEL = "next_sentence_label"
+
+
+def without_caches(files: Iterable[Path]) -> Iterator[Path]:
+    """`files` without the Arrow files beside a saved data set that are not of it: `map` caches its results there,
+    `shuffle` its indices, and `state.json` says what is of it.
+    """
+    listed = cache(_listed)
+    return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
+
+
+def _listed(folder: Path) -> frozenset[str]:
+    """The files of the data set saved in `folder`; none where it does not say."""
+    try:
+        return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
 
 
 def facts(file: Path) -> Facts | None:
     """As `Format.facts`."""
     with reading(file), open(file, "rb") as handle:
-        if handle.read(len(_CONTINUED)) != _CONTINUED:
+        if handle.read(len(CONTINUED)) != CONTINUED:
             return None
-    with _open(file) as stream:
+    with open_stream(file) as stream:
         if "input_ids" not in stream.schema.names:
             raise ShardError(file, "it has no column input_ids: it is not tokenised")
         return Facts("datasets", Shape(None, None, "labels" in stream.schema.names), sum(map(len, stream)))
@@ -43,11 +60,11 @@ def facts(file: Path) -> Facts | None:
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
     """As `Format.read`. A row without `token_type_ids` is one segment, without `next_sentence_label` it has none."""
     first = 0
-    with _open(file) as stream:
+    with open_stream(file) as stream:
         for batch in stream:
             batch.validate(full=True)
-            for start in range(0, len(batch), _BLOCK):
-                block = batch.slice(start, _BLOCK)
+            for start, stop in stretches(_lengths(Place(file, first, None), batch, "input_ids"), _AT_ONCE):
+                block = batch.slice(start, stop - start)
                 yield _decoded(Place(file, first, vocabulary), block)
                 first += len(block)
 
@@ -57,7 +74,7 @@ def read_documents(file: Path, vocabulary_size: int | None = None) -> Iterator[l
     special tokens. A damaged file, or an id outside the vocabulary, is a `ShardError`.
     """
     first = 0
-    with _open(file) as stream:
+    with open_stream(file) as stream:
         for batch in stream:
             batch.validate(full=True)
             place = Place(file, first, None)
@@ -99,18 +116,6 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     return written
 
 
-@contextmanager
-def _open(file: Path) -> Iterator[Any]:
-    pa = package("pyarrow")
-    with reading(file), pa.memory_map(str(file)) as mapped:
-        mapped.seek(max(mapped.size() - len(_END), 0))
-        if mapped.read() != _END:  # a stream that is cut off between two batches would read as a shorter one
-            raise ShardError(file, "it is cut off")
-        mapped.seek(0)
-        with pa.ipc.open_stream(mapped) as stream:
-            yield stream
-
-
 def _decoded(place: Place, batch: Any) -> Instances:
     names = batch.schema.names
     ids, whole = _runs(place, batch, "input_ids")
@@ -143,15 +148,24 @@ def _kept(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.bool_], Int
 
 
 def _runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
-    pa = package("pyarrow")
+    lengths, values = _lengths(place, batch, name), batch.column(name).flatten()
+    if values.null_count:
+        raise ShardError(place.file, f"{name} near example {place.first_row:,} has gaps (null)")
+    return values.to_numpy().astype(np.int64), lengths
+
+
+def _lengths(place: Place, batch: Any, name: str) -> Ints:
+    """The lengths of the lists in a column, once it is known to hold lists of integers."""
+    types = package("pyarrow").types
     column = batch.column(name)
     kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(kind.value_type):
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not lists or not types.is_integer(kind.value_type):
         raise ShardError(place.file, f"{name} holds {kind}, not lists of integers")
-    values = column.flatten()
-    if column.null_count or values.null_count:
+    if column.null_count:
         raise ShardError(place.file, f"{name} near example {place.first_row:,} has gaps (null)")
-    return values.to_numpy().astype(np.int64), column.value_lengths().to_numpy().astype(np.int64)
+    lengths: Ints = package("pyarrow.compute").list_value_length(column).to_numpy().astype(np.int64)
+    return lengths
 
 
 def _beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import Draws
 from bertwright.examples.formats.convert import NOTE
 from bertwright.examples.formats.format import Shape
-from bertwright.examples.formats.instances import Instances
+from bertwright.examples.formats.instances import Instances, concatenate
 from bertwright.examples.formats.names import Target, file_name
 from bertwright.examples.formats.recognise import FORMATS
 from bertwright.examples.formats.whole import whole_folder
@@ -48,7 +49,8 @@ def export(
     vocabulary: Sequence[str],
     log: Log = SILENT,
 ) -> dict[str, Any]:
-    """Write every set into the new folder `destination`, its training examples in `files` files; the note kept there.
+    """Write every set into the new folder `destination`, its training examples in `files` files, or fewer where one
+    would be empty; the note kept there.
 
     The destination appears when all of it is written.
     """
@@ -58,9 +60,10 @@ def export(
         for each in sets:
             settings = each.draws.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
-            edges = [each.draws.total * i // files for i in range(files + 1)]
-            for number in range(files):
-                path = f"{each.folder}/{file_name(target, each.name, 'training', number, files)}"
+            parts = min(files, each.draws.total)
+            edges = [each.draws.total * i // parts for i in range(parts + 1)]
+            for number in range(parts):
+                path = f"{each.folder}/{file_name(target, each.name, 'training', number, parts)}"
                 blocks = drawn(each.draws, edges[number], edges[number + 1])
                 written[path] = _write(draft / path, blocks, target, shape, vocabulary)
                 done += written[path]
@@ -73,12 +76,15 @@ def export(
 
 
 def drawn(draws: Draws, first: int, stop: int) -> Iterator[Instances]:
-    """The examples `first` to `stop` of a phase in their order, block by block; a block lies in one step."""
-    while first < stop:
-        step_end = (first // draws.settings.global_batch + 1) * draws.settings.global_batch
-        end = min(first + BLOCK, step_end, stop)
-        yield instances(draws.examples(first, end))
-        first = end
+    """The examples `first` to `stop` of a phase in their order, in blocks as large as may be: files have them too.
+
+    A block is drawn step by step, because masks may follow a schedule.
+    """
+    step = draws.settings.global_batch
+    for begin in range(first, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        cuts = [begin, *range((begin // step + 1) * step, end, step), end]
+        yield concatenate([instances(draws.examples(*cut)) for cut in pairwise(cuts)])
 
 
 def instances(batch: MicroBatch) -> Instances:

@@ -28,8 +28,8 @@ DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "
 _LABELS = "next_sentence_labels"
 _PACKED = ("packed_input_len", "packed_masked_lm_len")
 _LARGEST_ID = np.iinfo(np.int16).max
-_BLOCK = 1024
-"""Rows read at once."""
+_BLOCK = 128
+"""Rows read at once: a small file may hold many that are long."""
 _CHUNK = 128
 
 

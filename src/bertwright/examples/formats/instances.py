@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,12 @@ def concatenate(parts: Sequence[Instances]) -> Instances:
 def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
     """[N + 1] the running sum of `counts`, from 0."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def stretches(sizes: Ints, most: int) -> list[tuple[int, int]]:
+    """Stretches [start, stop) of rows of these sizes that hold about `most` together, all rows in order."""
+    stretch = (np.cumsum(sizes) - sizes) // most
+    return list(pairwise([*np.flatnonzero(np.diff(stretch, prepend=-1)).tolist(), len(sizes)]))
 
 
 def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:

@@ -20,13 +20,14 @@ from bertwright.examples.formats.columns import Place, Ragged, instances_of
 from bertwright.examples.formats.errors import ShardError, package, reading
 from bertwright.examples.formats.format import Facts, Shape
 from bertwright.examples.formats.instances import Instances
+from bertwright.examples.formats.lddl_checks import POSITIONS, TEXTS, pieces
 from bertwright.examples.formats.whole import whole_file
 
 MAGIC = b"PAR1"
 LARGEST_GROUP = 4 * 2**30
 """Most uncompressed bytes that a row group may declare."""
 _COLUMNS = ("A", "B", "is_random_next", "num_tokens")
-_MASKS = ("masked_lm_positions", "masked_lm_labels")
+_MASKS = (POSITIONS, "masked_lm_labels")
 _BLOCK = 4096
 _VERSION_1 = b"\x93NUMPY\x01\x00"
 _NPY = re.compile(rb"\{'descr': '<u2', 'fortran_order': False, 'shape': \((\d+),\), \} *\n")
@@ -38,20 +39,20 @@ def facts(file: Path) -> Facts | None:
         if handle.read(len(MAGIC)) != MAGIC:
             return None
     with _open(file) as parquet:
-        static = _MASKS[0] in parquet.schema_arrow.names
-        return Facts("lddl", Shape(None, None, static), parquet.metadata.num_rows)
+        return Facts("lddl", Shape(None, None, static=_MASKS[0] in _columns(parquet)), parquet.metadata.num_rows)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
     """As `Format.read`; the vocabulary is needed, and a piece outside it is an error."""
     ids = _ids(file, vocabulary)
-    with reading(file), _open(file) as parquet:
-        names = [*_COLUMNS, *(_MASKS if _MASKS[0] in parquet.schema_arrow.names else ())]
+    longest = max(len(entry.encode()) for entry in ids)
+    names = _columns(_open(file))
+    with reading(file), _open(file, [name for name in names if name in (*TEXTS, POSITIONS)]) as parquet:
         first = 0
         for batch in parquet.iter_batches(_BLOCK, columns=names):
             batch.validate(full=True)
-            place = Place(file, first, vocabulary)
-            yield _decoded(place, batch.to_pydict(), ids)
+            for start, stop in pieces(Place(file, first, vocabulary), batch, longest):
+                yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
             first += len(batch)
         if first != parquet.metadata.num_rows:
             raise ShardError(file, f"{parquet.metadata.num_rows:,} rows are declared and {first:,} are there")
@@ -86,10 +87,12 @@ def _ids(file: Path, vocabulary: Sequence[str] | None) -> dict[str, int]:
     return {entry: number for number, entry in enumerate(vocabulary)}
 
 
-def _open(file: Path) -> Any:
+def _open(file: Path, as_indices: Sequence[str] = ()) -> Any:
     with reading(file):
-        parquet = package("pyarrow.parquet").ParquetFile(file, memory_map=True, page_checksum_verification=True)
-    if missing := [name for name in _COLUMNS if name not in parquet.schema_arrow.names]:
+        parquet = package("pyarrow.parquet").ParquetFile(
+            file, memory_map=True, page_checksum_verification=True, read_dictionary=as_indices
+        )
+    if missing := [name for name in _columns(parquet) if name not in parquet.schema_arrow.names]:
         raise ShardError(file, f"it lacks the columns {', '.join(missing)}: it is no LDDL file")
     groups = [parquet.metadata.row_group(group) for group in range(parquet.metadata.num_row_groups)]
     for size in (group.total_byte_size for group in groups):
@@ -98,10 +101,13 @@ def _open(file: Path) -> Any:
     return parquet
 
 
-def _decoded(place: Place, batch: dict[str, list[Any]], ids: dict[str, int]) -> Instances:
-    for name, column in batch.items():
-        if None in column:
-            raise ShardError(place.file, f"example {place.first_row + column.index(None):,} has no {name}")
+def _columns(parquet: Any) -> list[str]:
+    """The columns to read: those of masks both or not at all."""
+    return [*_COLUMNS, *([] if set(_MASKS).isdisjoint(parquet.schema_arrow.names) else _MASKS)]
+
+
+def _decoded(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
+    batch = rows_of_file.to_pydict()
     pairs = [(a.split(), b.split()) for a, b in zip(batch["A"], batch["B"], strict=True)]
     rows = [["[CLS]", *a, "[SEP]", *b, "[SEP]"] for a, b in pairs]
     tokens = _numbers(place, rows, ids)

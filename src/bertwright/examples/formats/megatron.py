@@ -23,7 +23,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
 from bertwright.examples.formats.errors import ShardError, reading
 from bertwright.examples.formats.format import Facts, Shape
-from bertwright.examples.formats.instances import Ints, ends
+from bertwright.examples.formats.instances import Ints, ends, stretches
 from bertwright.examples.formats.whole import whole_file
 
 LONGEST_DOCUMENT = 1 << 28
@@ -84,9 +84,7 @@ class Index:
         sizes, full = np.zeros(len(self), np.int64), np.diff(self.bounds) > 0
         if full.any():
             sizes[full] = np.add.reduceat(self.lengths, self.bounds[:-1][full], dtype=np.int64)
-        piece = (np.cumsum(sizes) - sizes) // tokens
-        firsts = np.flatnonzero(np.diff(piece, prepend=-1)).tolist()
-        return list(zip(firsts, [*firsts[1:], len(self)], strict=True)) if len(self) else []
+        return stretches(sizes, tokens)
 
     def read(self, first: int, stop: int) -> TokenDocuments:
         """The documents `first` to `stop`; a sentence that is not in the .bin file is a `ShardError`."""
@@ -98,6 +96,10 @@ class Index:
             ((lengths < 0).any(), "a sentence has a negative length"),
             ((starts < 0).any(), "a sentence begins before the .bin file"),
             ((lengths > room - starts).any(), f"a sentence ends after the {room:,} tokens of the .bin file"),
+            (
+                lengths.sum() > room,
+                f"sentences lie upon each other: {lengths.sum():,} tokens of {room:,} in the .bin file",
+            ),
         ]
         for broken, fault in faults:
             if broken:

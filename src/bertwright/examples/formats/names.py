@@ -8,6 +8,9 @@ from typing import get_args
 from bertwright.core.errors import RecipeError
 from bertwright.examples.formats.format import Kind
 
+PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
+"""The formats whose examples all have one length and one room for predictions."""
+
 
 @dataclass(frozen=True)
 class Target:

@@ -42,6 +42,8 @@ class Found:
     """Of its first file."""
     files: tuple[Path, ...]
     """Whole files, in natural order."""
+    mixed: tuple[Path, ...]
+    """Those with masks where the first has none, or the other way round."""
     damaged: tuple[ShardError, ...]
     """Files that belong to it but cannot be read, as far as their beginning tells."""
     examples: int | None
@@ -66,7 +68,7 @@ def recognise(path: Path) -> tuple[Found, ...]:
 
     `DataError` when there is none; a single damaged file is its `ShardError`.
     """
-    files = [path] if path.is_file() else sorted(filter(_counts, path.rglob("*")), key=_natural)
+    files = [path] if path.is_file() else _data_below(path)
     facts: dict[Path, Facts] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
@@ -111,6 +113,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fou
                 kind=kind,
                 shape=facts[files[0]].shape,
                 files=tuple(files),
+                mixed=tuple(file for file in files if facts[file].shape.static != facts[files[0]].shape.static),
                 damaged=tuple(damaged),
                 examples=None if None in counts else sum(count or 0 for count in counts),
                 parts=max(parts, default=None),
@@ -123,9 +126,11 @@ def _split(file: Path) -> str:
     return "test" if _TEST.search(file.name) else "training"
 
 
-def _counts(path: Path) -> bool:
-    """Whether `path` may be data: hidden files and Dask's `_metadata` are not."""
-    return path.is_file() and not path.name.startswith((".", "_"))
+def _data_below(folder: Path) -> list[Path]:
+    """What may be data, in natural order: without hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
+    names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
+    visible = (file for file, parts in names if not any(part.startswith((".", "_")) for part in parts))
+    return sorted(datasets.without_caches(visible), key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

@@ -161,8 +161,10 @@ class _Tally:
         found = [f"damaged: {message}" for message in self.damaged]
         if self.found.incomplete:
             found.append(f"only {self.found.incomplete} are there")
+        if self.found.mixed:
+            found.append(f"only some files have masks: {self.found.mixed[0].name} is unlike {self.found.files[0].name}")
         found += [f"{file.name} is empty" for file, (count, _) in self.files.items() if not count]
-        if len(self.files) < world:
+        if 0 < len(self.files) < world:
             found.append(f"{len(self.files):,} files for {world:,} ranks: some ranks would read the same file")
         if self.beyond and self.vocabulary is not None:
             size = len(self.vocabulary)

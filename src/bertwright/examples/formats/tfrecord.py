@@ -28,8 +28,8 @@ from bertwright.examples.formats.whole import whole_file
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
 _LABEL, _WEIGHTS = "next_sentence_labels", "masked_lm_weights"
-_BLOCK = 1024
-"""Records decoded at once."""
+_BLOCK = 128
+"""Records decoded at once: a small file may hold many that are long."""
 
 
 def facts(file: Path) -> Facts | None:

@@ -11,6 +11,7 @@ from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import concatenate
 from bertwright.examples.formats.recognise import FORMATS, recognise
+from bertwright.examples.formats.statistics import statistics
 
 KINDS = list(FORMATS)
 
@@ -147,3 +148,24 @@ def test_two_formats_in_one_folder_are_not_mixed_up(tmp_path):
     datasets.write(tmp_path / "b", iter([found]), Shape(None, None, static=True))
     with pytest.raises(DataError, match="several formats in one folder"):
         convert(tmp_path, tmp_path / "out", Target("hdf5", 32, 5))
+
+
+@pytest.mark.parametrize("masks", [(True, False), (False, True)])
+def test_files_with_and_without_masks_are_not_mixed_up(tmp_path, masks):
+    """Those without would silently predict nothing."""
+    (tmp_path / "a").mkdir()
+    for number, static in enumerate(masks):
+        file = tmp_path / "a" / f"data-0000{number}-of-00002.arrow"
+        datasets.write(file, iter([sample(5, masks=static)]), Shape(None, None, static))
+    (found,) = recognise(tmp_path / "a")
+    assert [file.name for file in found.mixed] == ["data-00001-of-00002.arrow"]
+    with pytest.raises(DataError, match="data-00001-of-00002.arrow has (no )?masks, unlike .*folders of their own"):
+        convert(tmp_path / "a", tmp_path / "out", Target("datasets"))
+    (facts,) = statistics(tmp_path / "a")["sets"]
+    assert any("only some files have masks" in fault for fault in facts["faults"])
+
+
+@pytest.mark.parametrize("room", [(40_000, 5), (32, 90)])
+def test_no_more_room_is_made_than_is_read(tmp_path, source, room):
+    with pytest.raises(DataError, match="Give less room"):
+        convert(source, tmp_path / "out", Target("tfrecord", *room))

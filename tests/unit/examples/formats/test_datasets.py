@@ -2,12 +2,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.unit.examples.formats.references import rows_of
-from tests.unit.examples.formats.samples import VOCABULARY, same, sample
+from tests.unit.examples.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.formats import datasets
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import concatenate
+from bertwright.examples.formats.recognise import recognise
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
 
@@ -35,6 +36,28 @@ def test_a_saved_data_set_is_read(tmp_path, padded):
     assert sum(datasets.facts(file).examples for file in files) == 3000
     assert datasets.facts(files[0]).shape == Shape(None, None, static=True)
     assert same(concatenate([block for file in files for block in datasets.read(file, VOCABULARY)]), found)
+
+
+def test_the_caches_that_lie_beside_a_saved_data_set_are_not_of_it(tmp_path):
+    """`map` writes a changed copy into the folder, `shuffle` and `filter` write indices."""
+    library.Dataset.from_dict(columns(sample(50))).save_to_disk(str(tmp_path / "saved"))
+    saved = library.load_from_disk(str(tmp_path / "saved"))
+    saved.map(lambda row: {"size": len(row["input_ids"])})
+    saved.shuffle(seed=1).filter(lambda row: len(row["input_ids"]) > 15)
+    assert len(list((tmp_path / "saved").glob("*.arrow"))) > 2
+    (found,) = recognise(tmp_path / "saved")
+    assert [file.name for file in found.files] == ["data-00000-of-00001.arrow"]
+    assert found.examples == 50 and not found.damaged
+
+
+def test_lists_of_a_declared_length_are_read(tmp_path):
+    found = sample(70)
+    table = columns(found, padded=True)
+    runs = library.Sequence(library.Value("int32"), length=32)
+    kinds = library.Features(dict.fromkeys(table, runs) | {"next_sentence_label": library.Value("int64")})
+    library.Dataset.from_dict(table, kinds).save_to_disk(str(tmp_path / "saved"))
+    (file,) = (tmp_path / "saved").glob("*.arrow")
+    assert same(concatenate(list(datasets.read(file, VOCABULARY))), found)
 
 
 def test_ids_alone_are_one_segment_without_masks_or_label(tmp_path):
@@ -110,3 +133,27 @@ def test_text_is_not_tokenised(tmp_path):
     stream(tmp_path / "f.arrow", text=["a"])
     with pytest.raises(ShardError, match="not tokenised"):
         datasets.facts(tmp_path / "f.arrow")
+
+
+def test_a_compressed_stream_is_refused_before_it_unfolds(tmp_path):
+    """`datasets` does not compress; 20 kB could be gigabytes."""
+    for name, kind in (("input_ids", pa.int32()), ("other", pa.dictionary(pa.int32(), pa.string()))):
+        ids = pa.array([[CLS, *[7] * 30_000, SEP]] * 9, pa.list_(pa.int32()))
+        other = pa.array(["x" * 30_000] * 9).dictionary_encode() if pa.types.is_dictionary(kind) else ids
+        batch = pa.record_batch([ids, other], ["input_ids", "other"])
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(tmp_path / name, batch.schema, options=options) as out:
+            out.write_batch(batch)
+        before = pa.default_memory_pool().max_memory()
+        with pytest.raises(ShardError, match="it is compressed, which is refused"):
+            datasets.facts(tmp_path / name)
+        assert pa.default_memory_pool().max_memory() == before
+
+
+def test_long_examples_are_read_in_several_blocks(tmp_path):
+    """Whatever the batches of the file: memory goes by tokens."""
+    found = sample(300, length=8000, predictions=1000)
+    datasets.write(tmp_path / "f", iter([found]), Shape(None, None, static=True))
+    blocks = list(datasets.read(tmp_path / "f"))
+    assert len(blocks) > 1 and max(len(block.token_ids) for block in blocks) < 2**20 + 8000
+    assert same(concatenate(blocks), found)

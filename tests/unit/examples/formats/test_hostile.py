@@ -3,15 +3,16 @@
 import random
 import resource
 
+import numpy as np
 import pytest
 from tests.unit.examples.formats.references import rows_of, write_nvidia, write_packed
-from tests.unit.examples.formats.samples import VOCABULARY, same, sample
+from tests.unit.examples.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.formats import datasets, hdf5, hdf5_varlen, lddl, tfrecord
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
-from bertwright.examples.formats.instances import concatenate
-from bertwright.examples.formats.recognise import facts_of
+from bertwright.examples.formats.instances import Instances, concatenate
+from bertwright.examples.formats.recognise import FORMATS, facts_of
 
 FOUND, SHAPE = sample(20), Shape(32, 5, static=True)
 MAKERS = {
@@ -64,3 +65,17 @@ def test_cuts_and_flipped_bits(tmp_path, name):
     assert "named" in outcomes
     assert "other" not in outcomes or name not in CHECKED
     assert most_memory() - before < 300  # nothing was allocated because a damaged file declared it
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"])
+def test_few_tokens_are_decoded_at_once_however_long_examples_are(tmp_path, kind):
+    """Repeated text shrinks to little, so the size of a file says nothing about the memory its examples take."""
+    length, count = 32_000, 160
+    ids = np.full(count * length, 9, np.int32)
+    edges = np.arange(count + 1) * length
+    ids[edges[:-1]], ids[edges[1:] - 1], ids[edges[1:] - 9] = CLS, SEP, SEP
+    columns = (edges, np.full(count, length - 8), np.full(count, 2), np.full(count, 7), np.arange(count + 1))
+    found = Instances(ids, *(column.astype(np.int64) for column in columns), np.zeros(count, np.int8))
+    FORMATS[kind].write(tmp_path / "f", iter([found]), Shape(length, 1, static=True), VOCABULARY)
+    sizes = [len(block.token_ids) for block in FORMATS[kind].read(tmp_path / "f", VOCABULARY)]
+    assert sum(sizes) == len(ids) and max(sizes) <= 2**22

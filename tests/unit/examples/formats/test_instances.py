@@ -5,7 +5,7 @@ from tests.unit.examples.formats.samples import same, sample
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats.errors import ShardError
-from bertwright.examples.formats.instances import Instances, concatenate
+from bertwright.examples.formats.instances import Instances, concatenate, stretches
 
 
 def changed(found: Instances, **columns) -> Instances:
@@ -75,3 +75,13 @@ def test_what_does_not_fit_is_named(tmp_path):
         sample(20).must_fit(tmp_path, 0, 20, 5)
     with pytest.raises(DataError, match="predictions; there is room for 2"):
         sample(20).must_fit(tmp_path, 0, 32, 2)
+
+
+def test_stretches_hold_about_as_much_as_is_asked():
+    sizes = np.array([3, 0, 5, 9, 1, 0, 2])
+    for most in (1, 4, 8, 100):
+        found = stretches(sizes, most)
+        assert [i for start, stop in found for i in range(start, stop)] == list(range(7))
+        assert all(start < stop and sizes[start : stop - 1].sum() <= most for start, stop in found)
+    assert stretches(sizes[:0], 5) == []
+    assert stretches(sizes, 100) == [(0, 7)]

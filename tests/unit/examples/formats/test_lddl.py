@@ -122,3 +122,49 @@ def test_other_parquet_files_are_refused(tmp_path):
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "f")
     with pytest.raises(ShardError, match="lacks the columns A, B"):
         lddl.facts(tmp_path / "f")
+
+
+PLAIN = {"A": ["w5 w7"], "B": ["w7"], "is_random_next": [True], "num_tokens": [6]}
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "fault"),
+    [
+        ("A", [1], "A holds int64"),
+        ("A", [["w5"]], "cannot be read"),
+        ("B", pa.array([None]), "B holds null"),
+        ("num_tokens", pa.array([2**64 - 1], pa.uint64()), "too many for its num_tokens"),
+        ("num_tokens", [-6], "too many for its num_tokens"),
+        ("num_tokens", [6.0], "num_tokens holds double"),
+        ("masked_lm_labels", ["w5"], "lacks the columns masked_lm_positions"),
+    ],
+)
+def test_columns_of_other_types_are_refused(tmp_path, column, values, fault):
+    pq.write_table(pa.table(PLAIN), tmp_path / "f")
+    assert sum(map(len, lddl.read(tmp_path / "f", VOCABULARY))) == 1
+    pq.write_table(pa.table(PLAIN | {column: values}), tmp_path / "f")
+    with pytest.raises(ShardError, match=fault):
+        list(lddl.read(tmp_path / "f", VOCABULARY))
+
+
+@pytest.mark.parametrize("column", ["A", "masked_lm_positions"])
+def test_one_text_that_stands_in_every_row_is_not_unfolded(tmp_path, column):
+    """A file of 20 kB that would take gigabytes."""
+    text = "w5 " * 100_000 if column == "A" else b"x" * 300_000
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 4096, pa.int32()), pa.array([text]))
+    table = {name: values * 4096 for name, values in PLAIN.items()}
+    table |= {"masked_lm_positions": [b""] * 4096, "masked_lm_labels": [""] * 4096}
+    pq.write_table(pa.table(table | {column: repeated}), tmp_path / "f", store_schema=False)
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(ShardError, match=f"example 0 has 300,000 bytes of {column}"):
+        list(lddl.read(tmp_path / "f", VOCABULARY))
+    assert (tmp_path / "f").stat().st_size < 50_000
+    assert pa.default_memory_pool().max_memory() < max(before, 50 * 2**20) + 1
+
+
+def test_long_examples_are_read_in_several_pieces(tmp_path):
+    """Lists of pieces take memory by tokens, not by examples."""
+    found = sample(200, length=4000, predictions=500)
+    lddl.write(tmp_path / "f", iter([found]), Shape(None, None, static=True), VOCABULARY)
+    blocks = list(lddl.read(tmp_path / "f", VOCABULARY))
+    assert len(blocks) > 1 and same(concatenate(blocks), found)

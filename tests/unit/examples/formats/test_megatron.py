@@ -1,4 +1,5 @@
 import struct
+import tracemalloc
 from itertools import islice
 
 import numpy as np
@@ -154,3 +155,17 @@ def test_an_index_that_points_elsewhere_is_refused(tmp_path, at, value, fault):
     (tmp_path / "a.idx").write_bytes(data)
     with pytest.raises(ShardError, match=fault):
         everything(tmp_path / "a.idx")
+
+
+def test_sentences_that_lie_upon_each_other_are_refused_unread(tmp_path):
+    """An index of 16 kB that makes a gigabyte of a .bin file of 120 kB."""
+    write_new(tmp_path / "a", [[[7] * 60_000]], np.uint16, 8)
+    head = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 1000, 2)
+    lengths, pointers, ends = np.full(1000, 60_000, "<i4"), np.zeros(1000, "<i8"), np.array([0, 1000], "<i8")
+    (tmp_path / "a.idx").write_bytes(head + lengths.tobytes() + pointers.tobytes() + ends.tobytes())
+    tracemalloc.start()
+    with pytest.raises(ShardError, match=r"sentences lie upon each other: 60,000,000 tokens of 60,000"):
+        everything(tmp_path / "a.idx")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20

@@ -42,6 +42,17 @@ def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     assert second.examples is None
 
 
+def test_what_an_interrupted_conversion_left_is_not_data(tmp_path):
+    """Nor is anything else in a hidden folder or one such as Spark's `_temporary`."""
+    tfrecords(tmp_path / "a", ["part-0"])
+    for name in (".b.1234.draft", "_temporary"):
+        tfrecords(tmp_path / "a" / name, ["part-0"])
+    (found,) = recognise(tmp_path / "a")
+    assert found.folder == tmp_path / "a"
+    tfrecords(tmp_path / ".cache" / "_data", ["part-0"])
+    assert recognise(tmp_path / ".cache" / "_data")[0].kind == "tfrecord"
+
+
 def test_damaged_members_are_listed_beside_the_whole_ones(tmp_path):
     tfrecords(tmp_path / "a", [f"part-0000{number}-of-00005" for number in range(5)])
     (tmp_path / "a" / "part-00001-of-00005").write_bytes(b"")
