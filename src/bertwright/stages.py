@@ -121,24 +121,8 @@ def run(
     Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
     (`ArtifactError`), or when a package that a stage needs is missing (`MissingExtraError`).
     """
-    if unknown := [name for name in stages if name not in STAGES]:
-        raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
-    if world > 1 and (len(stages) != 1 or stages[0] not in SPREAD):
-        raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
-    if not 0 <= rank < world:
-        raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    first_rank = not several or int(os.environ.get("RANK", "0")) == 0
-    if several and list(stages) != ["train"]:
-        raise RecipeError(
-            "several ranks can only train. Prepare with one process (--until examples), then start "
-            "`bertwright train RECIPE` on all ranks."
-        )
-    if "export" in stages and find_spec("transformers") is None:
-        raise MissingExtraError(
-            "export checks its folder with transformers, which is not installed: pip install 'bertwright[hf]'. "
-            "Or stop before it (--until evaluate)."
-        )
+    _refuse_impossible(stages, rank, world)
+    first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
     if "examples" in stages:
         _look_at_foreign_data(recipe)
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
@@ -158,6 +142,31 @@ def run(
                 except OthersToFinish as rest:
                     log.say(str(rest))
     return RunFolder(folder.path)
+
+
+def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
+    """Raise what can be told from the arguments, the environment and the packages alone."""
+    if unknown := [name for name in stages if name not in STAGES]:
+        raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
+    if world > 1 and (len(stages) != 1 or stages[0] not in SPREAD):
+        raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
+    if not 0 <= rank < world:
+        raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
+    if _several() and list(stages) != ["train"]:
+        raise RecipeError(
+            "several ranks can only train. Prepare with one process (--until examples), then start "
+            "`bertwright train RECIPE` on all ranks."
+        )
+    if "export" in stages and find_spec("transformers") is None:
+        raise MissingExtraError(
+            "export checks its folder with transformers, which is not installed: pip install 'bertwright[hf]'. "
+            "Or stop before it (--until evaluate)."
+        )
+
+
+def _several() -> bool:
+    """Whether a launcher such as torchrun started several of these processes."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def _look_at_foreign_data(recipe: Recipe) -> None:
