@@ -23,7 +23,7 @@ from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import Draws
 from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.megatron import read_documents
+from bertwright.examples.formats.megatron import open_index
 from bertwright.examples.formats.names import Target
 from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.plans import Plans
@@ -100,7 +100,8 @@ def test_a_run_becomes_files_with_its_training_documents(own: RunFolder, written
     assert [file.name for file in sorted(written.glob("*.idx"))] == [
         f"corpus_en_{number:05}_text_sentence.idx" for number in range(3)
     ]
-    blocks = [block for file in sorted(written.glob("*.idx")) for block in read_documents(file, 100)]
+    indices = [open_index(file) for file in sorted(written.glob("*.idx"))]
+    blocks = [index.read(*piece) for index in indices for piece in index.pieces(100)]
     assert np.concatenate([block.ids for block in blocks]).tolist() == store.tokens.tolist()
     assert np.concatenate([block.lengths for block in blocks]).tolist() == store.sentences.tolist()
     assert ends(np.concatenate([block.counts for block in blocks])).tolist() == store.documents.tolist()

@@ -90,7 +90,7 @@ def import_tasks(
     """A task for each file of each phase; several for a file of tokenised documents."""
     tasks: list[Import] = []
     for data, found in chosen:
-        if found.kind == "megatron":
+        if found.documents:
             entries = read_vocabulary(vocab.file("vocab.txt"))
             tasks += token_tasks(data, found, parts, vocabulary, entries, config)
         else:

@@ -31,6 +31,11 @@ def find(data: ForeignData) -> Found:
     (found,) = fitting
     if found.damaged and not data.quarantine:
         raise damaged(data, found.damaged[0])
+    if found.documents and found.mixed:
+        raise DataError(
+            f"{data.key}.data: {found.mixed[0]} holds examples (rows begin and end alike), others running text. Keep "
+            "them in folders of their own."
+        )
     if found.shape.static and data.masking != MaskingConfig():
         raise RecipeError(
             f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
@@ -58,4 +63,5 @@ def damaged(data: ForeignData, error: ShardError) -> DataError:
 
 def _described(found: Found) -> str:
     length = f"length {found.shape.length}" if found.shape.length else "length not said"
-    return f"{found.folder} ({found.kind}, {length}{'' if found.trains else ', not for training'})"
+    kind = f"documents of {found.kind}" if found.documents else found.kind
+    return f"{found.folder} ({kind}, {length}{'' if found.trains else ', not for training'})"

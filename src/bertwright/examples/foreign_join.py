@@ -32,7 +32,7 @@ def join_foreign(
     counts = {}
     for data, found in chosen:
         mine = [task for task in tasks if task.data == data]
-        if found.kind == "megatron":
+        if found.documents:
             documents = [task for task in mine if isinstance(task, TokensTask)]
             summary = join_tokens(draft, data, found, documents, entries)
             said = told_of_tokens(data, summary)
@@ -42,7 +42,7 @@ def join_foreign(
         for sentence in said:
             log.say(f"examples: {sentence}")
         counts[data.key] = summary
-    if any(found.kind != "megatron" for _, found in chosen):
+    if any(not found.documents for _, found in chosen):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
     return {"foreign": counts} if counts else {}
 

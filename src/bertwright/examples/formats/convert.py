@@ -98,10 +98,15 @@ def _write(
 def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Shape:
     """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
     from_to = f"{found.folder} cannot become {target.kind}"
-    if "megatron" in (found.kind, target.kind):
+    if found.documents:
         raise DataError(
-            f"{from_to}: Megatron's files hold token documents, of which examples (pairs, masks) are yet to be made. "
-            "Train on them as they lie (phase.data), or convert a run folder (its documents become megatron)."
+            f"{from_to}: it holds token documents, of which examples (pairs, masks) are yet to be made. "
+            "Train on them as they lie (phase.data)."
+        )
+    if target.kind == "megatron":
+        raise DataError(
+            f"{from_to}: it holds examples, and Megatron's files are of token documents. Convert a run folder: its "
+            "training documents become such files."
         )
     if not found.shape.static and target.kind in _WITHOUT_DYNAMIC:
         raise DataError(
