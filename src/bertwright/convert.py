@@ -81,6 +81,11 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         sets.append(replace(made, folder=f"phase_{i}/{made.folder}") if taken else made)
     if not sets:
         raise RecipeError(f"every phase of {source} has its own data. Convert those folders instead.")
+    if recipe.examples.plan == "sentence-order":
+        log.say(
+            "convert: the labels are of sentence order (1: swapped), and readers take them for next-sentence labels; "
+            "train on them with examples.plan=sentence-order, or for others make a run with examples.plan=next-sentence"
+        )
     entries = read_vocabulary(vocab.file("vocab.txt"))
     return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)
 

@@ -201,6 +201,18 @@ def test_examples_without_masks_are_masked_anew(
     assert words.counts(1)[0] == sum(batch.counts.predictions for batch in words.step(1))
 
 
+@pytest.mark.parametrize("plan", ["sentence-order", "next-sentence"])
+def test_next_sentence_labels_that_are_trained_on_as_order_are_said_once(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, plan: str
+) -> None:
+    notes = Notes()
+    prepared(two_phases, tmp_path / "run", *data(converted("lddl")), f"examples.plan={plan}", log=notes)
+    said = [each for each in notes.said if "are next-sentence labels to those who made them" in each]
+    assert len(said) == (plan == "sentence-order")
+    for each in said:
+        assert "train.phases.0.data, train.phases.1.data" in each and "examples.plan=next-sentence" in each
+
+
 def intel(two_phases: Path, converted: Callable[[Kind], list[Path]], target: Path) -> Path:
     """Both phases in Intel's layout, under one folder."""
     for source, length in zip(converted("tfrecord"), LENGTHS, strict=True):
