@@ -108,6 +108,24 @@ def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
 
+def test_what_cannot_be_written_names_the_file_of_the_destination(tmp_path, monkeypatch):
+    """The hidden folder that is filled first is gone when the error is read."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    tfrecord.write(tmp_path / "a" / "b" / "part-0", iter([sample(9)]), Shape(32, 5, static=True))
+    file = tmp_path / "out" / "b" / "out_training_0.hdf5"
+    with pytest.raises(DataError, match=rf"^{file}: .*room") as told:
+        convert(tmp_path / "a", tmp_path / "out", Target("hdf5", 8, 2))
+    assert type(told.value) is DataError
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(DataError, match=rf"^cannot write {file}: No space left"):
+        convert(tmp_path / "a", tmp_path / "out", Target("hdf5"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
     (tmp_path / "a").mkdir()
     lddl.write(tmp_path / "a" / "x", iter([sample(9)]), Shape(None, None, static=True), VOCABULARY)
