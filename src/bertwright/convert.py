@@ -15,7 +15,7 @@ from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.formats import convert as between
 from bertwright.examples.formats.export import BLOCK, ExportSet, export
 from bertwright.examples.formats.export_tokens import export_documents
-from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
+from bertwright.examples.formats.names import NVIDIA, PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
 from bertwright.recipe import Recipe
 from bertwright.stages import RunFolder
@@ -106,7 +106,7 @@ def _export_set(
     draws = open_draws(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
     folder = f"seq_{plan_set.name}"
-    if target.kind in ("hdf5", "hdf5-varlen"):
+    if target.kind in NVIDIA:
         case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
         passes = recipe.examples.passes
         folder = nvidia_folder(*case, phase.length, most, masking.rate_at(0), recipe.examples.seed, passes)

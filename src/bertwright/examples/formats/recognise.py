@@ -29,9 +29,10 @@ FORMATS: dict[Kind, Format] = {
 }
 """The formats of examples; `megatron` holds token documents, and `datasets` may."""
 
-_TEST = re.compile(r"_test_\d+\.")
-_OTHER_SPLITS = ("test", "validation", "eval")
 _PARTS = re.compile(r"-of-(\d+)")
+_TEST = re.compile(r"_test_\d+\.")
+OTHER_SPLITS = ("test", "validation", "eval")
+"""Names of folders whose files are not for training."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Found:
     @property
     def trains(self) -> bool:
         """Whether it is there to be trained on: NVIDIA's test files and folders named after another split are not."""
-        return self.split == "training" and self.folder.name not in _OTHER_SPLITS
+        return self.split == "training" and self.folder.name not in OTHER_SPLITS
 
     @property
     def incomplete(self) -> str | None:
