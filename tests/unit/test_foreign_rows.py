@@ -10,6 +10,7 @@ from tests.unit.test_foreign_tokens import WITHOUT_CHANCE, draws_of, facts_of, f
 
 from bertwright.convert import convert
 from bertwright.core.errors import DataError
+from bertwright.core.files import sha256
 from bertwright.examples import foreign_tokens
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.formats.names import Target
@@ -53,6 +54,8 @@ def test_rows_of_running_text_are_documents_of_one_sentence(
     notes = Notes()
     theirs = prepared(two_phases, tmp_path / "run", *data([source] * 2), *WITHOUT_CHANCE, log=notes)
     megatron = prepared(two_phases, tmp_path / "other", *data([other] * 2), *WITHOUT_CHANCE)
+    hashes = [{"file": file.name, "sha256": sha256(file)} for file in sorted(source.glob("*.arrow"))]
+    assert facts_of(theirs)["files"] == hashes
     assert nested(store_of(theirs)) == [[row] for row in texts] and facts_of(theirs)["kind"] == "datasets"
     assert any(f"is {len(texts):,} documents of {len(texts):,} sentences" in each for each in notes.said)
     assert not any("held out here cannot be told" in each for each in notes.said)

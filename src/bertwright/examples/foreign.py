@@ -30,7 +30,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder, write_json
 from bertwright.examples.config import ExamplesConfig, ForeignData
-from bertwright.examples.foreign_files import damaged
+from bertwright.examples.foreign_files import damaged, hash_of
 from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind
@@ -66,7 +66,7 @@ class ImportTask:
 
     @property
     def facts(self) -> Path:
-        """The file that is written last: `{"file", "examples", "tokens", ...}`, or `{"file", "fault"}`."""
+        """The file that is written last: `{"file", "examples", ..., "sha256"}`, or `{"file", "fault"}`."""
         return self.part("json")
 
     def part(self, column: str) -> Path:
@@ -135,7 +135,7 @@ def _write_part(task: ImportTask) -> dict[str, Any]:
         for handle in out.values():
             handle.flush()
             os.fsync(handle.fileno())
-    return dict(totals)
+    return {**totals, "sha256": hash_of(task.file)}
 
 
 def _columns(block: Instances) -> dict[str, NDArray[Any]]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
+from bertwright.examples.foreign_files import files_of, hash_of
 from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.instances import ends
@@ -61,7 +62,7 @@ class TokensTask:
 
     @property
     def facts(self) -> Path:
-        """The file that is written last: `{"file", "train", "ended", "special"}`, or `{"file", "fault"}`."""
+        """The file that is written last: `{"file", "train", "ended", "special", "files"}`, or `{"file", "fault"}`."""
         return self.folder / f"{self.number:05}.json"
 
 
@@ -96,17 +97,20 @@ def _end_of_document(entries: Sequence[str]) -> int:
 
 def import_documents(task: TokensTask) -> dict[str, Any]:
     """Write the part of one stretch: the counts of its store and plans, documents that were `ended` by an id which was
-    taken off, and documents that hold `special` ids and were left out.
+    taken off, documents that hold `special` ids and were left out, and with the first stretch of a file the hashes of
+    its `files`.
     """
     block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
     _check(task, block)
-    hashes = row_hashes(block.ids, ends(block.sizes)).tolist()
+    contents = row_hashes(block.ids, ends(block.sizes)).tolist()
     ids = block.ids.astype(token_dtype(task.vocabulary.size))
-    documents = documents_of(ids, block.counts.tolist(), block.lengths, hashes)
+    documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
     special = _with_special(task.vocabulary, documents)
     sets = [PlanSet(length=task.data.length)]
     counts = write_split(task.folder, task.number, "train", subset(documents, ~special), sets, task.config)
-    return {"train": counts, "ended": ended, "special": int(special.sum())}
+    files = files_of([task.file], task.kind) if task.first == 0 else []
+    hashes = [{"file": file.name, "sha256": hash_of(file)} for file in files]
+    return {"train": counts, "ended": ended, "special": int(special.sum()), "files": hashes}
 
 
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:
