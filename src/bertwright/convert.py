@@ -15,7 +15,7 @@ from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.formats import convert as between
 from bertwright.examples.formats.export import BLOCK, ExportSet, export
 from bertwright.examples.formats.export_tokens import export_documents
-from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
+from bertwright.examples.formats.names import NVIDIA, PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
 from bertwright.recipe import Recipe
 from bertwright.stages import RunFolder
@@ -81,6 +81,11 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         sets.append(replace(made, folder=f"phase_{i}/{made.folder}") if taken else made)
     if not sets:
         raise RecipeError(f"every phase of {source} has its own data. Convert those folders instead.")
+    if recipe.examples.plan == "sentence-order":
+        log.say(
+            "convert: the labels are of sentence order (1: swapped), and readers take them for next-sentence labels; "
+            "train on them with examples.plan=sentence-order, or for others make a run with examples.plan=next-sentence"
+        )
     entries = read_vocabulary(vocab.file("vocab.txt"))
     return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)
 
@@ -101,7 +106,7 @@ def _export_set(
     draws = open_draws(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
     folder = f"seq_{plan_set.name}"
-    if target.kind in ("hdf5", "hdf5-varlen"):
+    if target.kind in NVIDIA:
         case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
         passes = recipe.examples.passes
         folder = nvidia_folder(*case, phase.length, most, masking.rate_at(0), recipe.examples.seed, passes)

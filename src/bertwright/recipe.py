@@ -130,6 +130,10 @@ class Recipe(Section):
                 continue
             if not phase.data.exists():
                 yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
+            elif (phase.data / "recipe.toml").is_file():
+                made = phase.data / "examples"
+                finished = "" if (made / MANIFEST).is_file() else ", once it is finished"
+                yield key, f"{phase.data} is a run folder; give its {made}{finished}"
             elif not (phase.data / MANIFEST).is_file():
                 if phase.documents != (0.0, 1.0):
                     text = f"{list(phase.documents)} is a share of documents, which {phase.data} does not know"
@@ -139,8 +143,8 @@ class Recipe(Section):
             elif phase.quarantine:
                 text = f"{phase.data} is an examples folder, whose files are checked by their hashes; leave it out"
                 yield f"train.phases.{i}.quarantine", text
-            elif (made := _plan_of(phase.data)) != (here := self.examples.plan) and {made, here} & set(PAIRS):
-                yield key, f"{phase.data} was made with examples.plan={made}, here it is {here}; make both alike"
+            elif (plan := _plan_of(phase.data)) != (here := self.examples.plan) and {plan, here} & set(PAIRS):
+                yield key, f"{phase.data} was made with examples.plan={plan}, here it is {here}; make both alike"
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""

@@ -135,6 +135,21 @@ def test_phases_with_their_own_data_are_left_out(two_phases: Path, tmp_path: Pat
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize(("kind", "plan"), [("tfrecord", "sentence-order"), ("lddl", "next-sentence")])
+def test_order_labels_in_the_place_of_next_sentence_labels_are_said_once(
+    two_phases: Path, tmp_path: Path, kind: Kind, plan: str
+) -> None:
+    notes = Notes()
+    recipe = Recipe.load(two_phases, [f"examples.plan={plan}"])
+    run_stages(recipe, tmp_path / "run", ["corpus", "vocab", "examples"])
+    convert(tmp_path / "run", tmp_path / "out", Target(kind), files=1, log=notes)
+    said = [each for each in notes.said if "sentence order" in each]
+    assert len(said) == (plan == "sentence-order")
+    assert all("next-sentence labels" in each and "examples.plan=sentence-order" in each for each in said)
+    convert(tmp_path / "run", tmp_path / "documents", Target("megatron"), log=notes)
+    assert len([each for each in notes.said if "sentence order" in each]) == len(said), "documents have no labels"
+
+
 def test_no_file_is_empty_and_no_room_is_beyond_what_is_read(trained: Path, tmp_path: Path) -> None:
     """However many files and predictions are asked for."""
     recipe = Recipe.load(trained / "recipe.toml", ["train.phases.0.masking.max_predictions=99"])

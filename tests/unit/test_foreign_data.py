@@ -15,7 +15,7 @@ from tests.unit.examples.made import rows_of
 from bertwright import Recipe, cli, run
 from bertwright.convert import convert
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.foreign_draw import ForeignDraws
@@ -201,6 +201,18 @@ def test_examples_without_masks_are_masked_anew(
     assert words.counts(1)[0] == sum(batch.counts.predictions for batch in words.step(1))
 
 
+@pytest.mark.parametrize("plan", ["sentence-order", "next-sentence"])
+def test_next_sentence_labels_that_are_trained_on_as_order_are_said_once(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, plan: str
+) -> None:
+    notes = Notes()
+    prepared(two_phases, tmp_path / "run", *data(converted("lddl")), f"examples.plan={plan}", log=notes)
+    said = [each for each in notes.said if "are next-sentence labels to those who made them" in each]
+    assert len(said) == (plan == "sentence-order")
+    for each in said:
+        assert "train.phases.0.data, train.phases.1.data" in each and "examples.plan=next-sentence" in each
+
+
 def intel(two_phases: Path, converted: Callable[[Kind], list[Path]], target: Path) -> Path:
     """Both phases in Intel's layout, under one folder."""
     for source, length in zip(converted("tfrecord"), LENGTHS, strict=True):
@@ -246,6 +258,16 @@ def test_the_files_are_known_by_their_content(
     notes = Notes()
     assert prepared(two_phases, tmp_path / "run", *data(moved), log=notes).artifact("examples").fingerprint != first
     assert any("its input data 0 changed" in each for each in notes.said)
+
+
+def test_the_hash_of_each_file_is_kept(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
+) -> None:
+    folder = prepared(two_phases, tmp_path / "run", *data(converted("hdf5")))
+    for index, source in enumerate(converted("hdf5")):
+        facts = read_json(folder.path / "examples" / f"foreign/{index}/facts.json")
+        found = {each["file"]: each["sha256"] for each in facts["files"]}
+        assert found == {file.name: sha256(file) for file in source.rglob("*_training_*")} and len(found) == 2
 
 
 def test_a_killed_import_goes_on(

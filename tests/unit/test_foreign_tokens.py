@@ -17,13 +17,13 @@ from bertwright import Recipe, cli, run
 from bertwright.convert import convert
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_json, sha256
 from bertwright.examples import foreign, foreign_tokens
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import Draws
 from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.megatron import read_documents
+from bertwright.examples.formats.megatron import open_index
 from bertwright.examples.formats.names import Target
 from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.plans import Plans
@@ -100,7 +100,8 @@ def test_a_run_becomes_files_with_its_training_documents(own: RunFolder, written
     assert [file.name for file in sorted(written.glob("*.idx"))] == [
         f"corpus_en_{number:05}_text_sentence.idx" for number in range(3)
     ]
-    blocks = [block for file in sorted(written.glob("*.idx")) for block in read_documents(file, 100)]
+    indices = [open_index(file) for file in sorted(written.glob("*.idx"))]
+    blocks = [index.read(*piece) for index in indices for piece in index.pieces(100)]
     assert np.concatenate([block.ids for block in blocks]).tolist() == store.tokens.tolist()
     assert np.concatenate([block.lengths for block in blocks]).tolist() == store.sentences.tolist()
     assert ends(np.concatenate([block.counts for block in blocks])).tolist() == store.documents.tolist()
@@ -311,7 +312,8 @@ def test_damaged_files_are_left_out_whole_and_only_on_request(
     folder = prepared(two_phases, tmp_path / "run", *options, *keys, log=notes)
     assert any("left out text_1.idx: a sentence ends after" in each for each in notes.said)
     assert nested(store_of(folder)) == documents[:40] + documents[80:]
-    assert facts_of(folder)["files"] == ["text_0.idx", "text_2.idx"]
+    left = ("text_0.idx", "text_0.bin", "text_2.idx", "text_2.bin")
+    assert facts_of(folder)["files"] == [{"file": name, "sha256": sha256(source / name)} for name in left]
     draws = draws_of(folder)[0]
     assert originals(draws.step(0)), "rows find their tokens behind the file that is left out"
     (source / "text_2.bin").write_bytes(b"")

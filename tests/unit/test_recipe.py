@@ -1,6 +1,7 @@
 """The checks across sections, before any work; and that every field says what it is."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,6 +35,14 @@ def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: 
         load(data, "examples.plan=doc-sentences")
     with pytest.raises(RecipeError, match=r"train.phases.0.data: .*by the stage 'corpus'; give a folder of examples"):
         load(f"train.phases.0.data={trained / 'corpus'}")
+
+
+def test_a_run_folder_as_data_is_pointed_to_its_examples(load: Load, trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=rf"phases.0.data: {trained} is a run folder; give its {trained}/examples$"):
+        load(f"train.phases.0.data={trained}")
+    shutil.copy(trained / "recipe.toml", tmp_path)
+    with pytest.raises(RecipeError, match=rf"is a run folder; give its {tmp_path}/examples, once it is finished"):
+        load(f"train.phases.0.data={tmp_path}")
 
 
 def test_a_run_that_has_begun_does_not_need_what_it_started_from(small_recipe: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder, write_json
 from bertwright.examples.config import ExamplesConfig, ForeignData
-from bertwright.examples.foreign_files import damaged
+from bertwright.examples.foreign_files import damaged, hash_of
 from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind
@@ -66,7 +66,7 @@ class ImportTask:
 
     @property
     def facts(self) -> Path:
-        """The file that is written last: `{"file", "examples", "tokens", ...}`, or `{"file", "fault"}`."""
+        """The file that is written last: `{"file", "examples", ..., "sha256"}`, or `{"file", "fault"}`."""
         return self.part("json")
 
     def part(self, column: str) -> Path:
@@ -90,7 +90,7 @@ def import_tasks(
     """A task for each file of each phase; several for a file of tokenised documents."""
     tasks: list[Import] = []
     for data, found in chosen:
-        if found.kind == "megatron":
+        if found.documents:
             entries = read_vocabulary(vocab.file("vocab.txt"))
             tasks += token_tasks(data, found, parts, vocabulary, entries, config)
         else:
@@ -135,7 +135,7 @@ def _write_part(task: ImportTask) -> dict[str, Any]:
         for handle in out.values():
             handle.flush()
             os.fsync(handle.fileno())
-    return dict(totals)
+    return {**totals, "sha256": hash_of(task.file)}
 
 
 def _columns(block: Instances) -> dict[str, NDArray[Any]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.files import sha256_of
+from bertwright.core.files import sha256, sha256_of
 from bertwright.corpus.sources.file import sampled_hash
 from bertwright.examples.config import ForeignData, MaskingConfig
-from bertwright.examples.formats.errors import ShardError
+from bertwright.examples.formats.errors import ShardError, reading
+from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.recognise import Found, recognise
 
 
@@ -31,6 +35,11 @@ def find(data: ForeignData) -> Found:
     (found,) = fitting
     if found.damaged and not data.quarantine:
         raise damaged(data, found.damaged[0])
+    if found.documents and found.mixed:
+        raise DataError(
+            f"{data.key}.data: {found.mixed[0]} holds examples (rows begin and end alike), others running text. Keep "
+            "them in folders of their own."
+        )
     if found.shape.static and data.masking != MaskingConfig():
         raise RecipeError(
             f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
@@ -41,11 +50,20 @@ def find(data: ForeignData) -> Found:
 
 def content(found: Found) -> str:
     """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
-    files = list(found.files)
-    if found.kind == "megatron":
-        files += [file.with_suffix(".bin") for file in files]
+    files = files_of(found.files, found.kind)
     blocks = max(4, 64 // len(files))
     return sha256_of([sampled_hash(file, blocks) for file in files])
+
+
+def files_of(files: Sequence[Path], kind: Kind) -> list[Path]:
+    """Some files of a set, and those that belong to them: Megatron's tokens lie beside their index."""
+    return [*files, *(file.with_suffix(".bin") for file in files if kind == "megatron")]
+
+
+def hash_of(file: Path) -> str:
+    """The SHA-256 of a file that has been read, kept so that a later change of it can be found."""
+    with reading(file):
+        return sha256(file)
 
 
 def damaged(data: ForeignData, error: ShardError) -> DataError:
@@ -58,4 +76,5 @@ def damaged(data: ForeignData, error: ShardError) -> DataError:
 
 def _described(found: Found) -> str:
     length = f"length {found.shape.length}" if found.shape.length else "length not said"
-    return f"{found.folder} ({found.kind}, {length}{'' if found.trains else ', not for training'})"
+    kind = f"documents of {found.kind}" if found.documents else found.kind
+    return f"{found.folder} ({kind}, {length}{'' if found.trains else ', not for training'})"

@@ -11,7 +11,7 @@ import numpy as np
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import Log
-from bertwright.examples.config import ForeignData
+from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign import ENDS, Chosen, Import, ImportTask, dtypes
 from bertwright.examples.foreign_tokens import TokensTask
 from bertwright.examples.foreign_tokens_join import join_tokens, told_of_tokens
@@ -23,7 +23,7 @@ COUNTS = ("examples", "tokens", "predictions", "labelled")
 
 
 def join_foreign(
-    draft: Path, chosen: Chosen, tasks: list[Import], pairs: bool, entries: Sequence[str], log: Log
+    draft: Path, chosen: Chosen, tasks: list[Import], config: ExamplesConfig, entries: Sequence[str], log: Log
 ) -> dict[str, Any]:
     """Write `foreign/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
 
@@ -32,17 +32,24 @@ def join_foreign(
     counts = {}
     for data, found in chosen:
         mine = [task for task in tasks if task.data == data]
-        if found.kind == "megatron":
+        if found.documents:
             documents = [task for task in mine if isinstance(task, TokensTask)]
             summary = join_tokens(draft, data, found, documents, entries)
             said = told_of_tokens(data, summary)
         else:
             summary = _join_set(draft, data, found, [task for task in mine if isinstance(task, ImportTask)])
-            said = _sentences(data, summary, pairs)
+            said = _sentences(data, summary, config.pairs)
         for sentence in said:
             log.say(f"examples: {sentence}")
         counts[data.key] = summary
-    if any(found.kind != "megatron" for _, found in chosen):
+    labelled = [f"{key}.data" for key, summary in counts.items() if summary.get("labelled")]
+    if config.plan == "sentence-order" and labelled:
+        log.say(
+            f"examples: the labels of {', '.join(labelled)} are next-sentence labels to those who made them (1: "
+            "another document), and are trained on as sentence order (1: swapped); unless a run of this plan wrote "
+            "them, set examples.plan=next-sentence"
+        )
+    if any(not found.documents for _, found in chosen):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
     return {"foreign": counts} if counts else {}
 

@@ -1,12 +1,13 @@
-"""Tokenised documents made elsewhere (Megatron's), brought in as a token store and plans of their own.
+"""Tokenised documents made elsewhere (Megatron's files, rows of running text of Hugging Face `datasets`), brought in as
+a token store and plans of their own.
 
     foreign/0/store/train.*      as `store/`; the hash of a document is that of its tokens
     foreign/0/plans/train/…      as `plans/`
     foreign/0/facts.json         what was read, and what was left out
 
-A task is a stretch of documents of one pair of files, about as long as a corpus shard, since one pair may hold a whole
-Wikipedia. Everything after reading is as for our own text: sentences above 65,535 tokens are split, documents without
-tokens vanish, plans follow the settings of `[examples]`, and a random second segment is of the same stretch.
+A task is a stretch of documents of one file, about as long as a corpus shard, since a file may hold a whole Wikipedia.
+Everything after reading is as for our own text: sentences above 65,535 tokens are split, documents without tokens
+vanish, plans follow the settings of `[examples]`, and a random second segment is of the same stretch.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
+from bertwright.examples.foreign_files import files_of, hash_of
+from bertwright.examples.formats.documents import TokenDocuments
+from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.megatron import TokenDocuments, open_index
-from bertwright.examples.formats.recognise import Found
+from bertwright.examples.formats.recognise import Found, open_documents
 from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, documents_of, subset, token_dtype
@@ -39,8 +42,9 @@ class TokensTask:
     """What a worker needs to bring in one stretch of documents."""
 
     data: ForeignData
+    kind: Kind
     file: Path
-    """The .idx file."""
+    """Megatron's .idx file, or an Arrow file."""
     first: int
     stop: int
     number: int
@@ -58,7 +62,7 @@ class TokensTask:
 
     @property
     def facts(self) -> Path:
-        """The file that is written last: `{"file", "train", "ended", "special"}`, or `{"file", "fault"}`."""
+        """The file that is written last: `{"file", "train", "ended", "special", "files"}`, or `{"file", "fault"}`."""
         return self.folder / f"{self.number:05}.json"
 
 
@@ -68,20 +72,21 @@ def token_tasks(
     """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
     stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]
     for file in found.files:
-        index = open_index(file)
-        stretches += [(file, first, stop) for first, stop in index.pieces(STRETCH)]
-        counts.append(np.diff(index.bounds))
+        documents_of_file = open_documents(file, found.kind)
+        stretches += [(file, first, stop) for first, stop in documents_of_file.pieces(STRETCH)]
+        counts.append(documents_of_file.counts)
     sentences = np.concatenate(counts)
     single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
     if config.pairs and documents and single >= NEARLY_ALL * documents:
         raise DataError(
             f"{data.key}.data: {single:,} of {documents:,} documents in {found.folder} are one sentence each, and "
             f"examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
-            "full-sentences, or make the files with --split-sentences."
+            "full-sentences, or make files of documents with sentences, as Megatron's --split-sentences does."
         )
     end = _end_of_document(entries)
     return [
-        TokensTask(data, *stretch, number, parts, vocabulary, end, config) for number, stretch in enumerate(stretches)
+        TokensTask(data, found.kind, *stretch, number, parts, vocabulary, end, config)
+        for number, stretch in enumerate(stretches)
     ]
 
 
@@ -92,17 +97,20 @@ def _end_of_document(entries: Sequence[str]) -> int:
 
 def import_documents(task: TokensTask) -> dict[str, Any]:
     """Write the part of one stretch: the counts of its store and plans, documents that were `ended` by an id which was
-    taken off, and documents that hold `special` ids and were left out.
+    taken off, documents that hold `special` ids and were left out, and with the first stretch of a file the hashes of
+    its `files`.
     """
-    block, ended = _without_end(task, open_index(task.file).read(task.first, task.stop))
+    block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
     _check(task, block)
-    hashes = row_hashes(block.ids, ends(block.sizes)).tolist()
+    contents = row_hashes(block.ids, ends(block.sizes)).tolist()
     ids = block.ids.astype(token_dtype(task.vocabulary.size))
-    documents = documents_of(ids, block.counts.tolist(), block.lengths, hashes)
+    documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
     special = _with_special(task.vocabulary, documents)
     sets = [PlanSet(length=task.data.length)]
     counts = write_split(task.folder, task.number, "train", subset(documents, ~special), sets, task.config)
-    return {"train": counts, "ended": ended, "special": int(special.sum())}
+    files = files_of([task.file], task.kind) if task.first == 0 else []
+    hashes = [{"file": file.name, "sha256": hash_of(file)} for file in files]
+    return {"train": counts, "ended": ended, "special": int(special.sum()), "files": hashes}
 
 
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:

@@ -53,7 +53,8 @@ def join_tokens(
         "heldout_contamination": heldout_contamination(draft / "store", entries, folder / "store"),
         "quarantined": [{"file": file, "fault": fault} for file, fault in left_out.items()],
     }
-    write_json(folder / "facts.json", {**summary, "files": sorted({each["file"] for each in facts.values()})})
+    files = [file for each in facts.values() for file in each["files"]]
+    write_json(folder / "facts.json", {**summary, "files": files})
     return summary
 
 

@@ -103,7 +103,7 @@ def _make(
     counts = join(draft, parts, [read_json(task.facts) for task in tasks])
     _check(counts, config)
     entries = tokenizer_of(vocab).vocabulary
-    counts |= join_foreign(draft, foreign, imports, config.pairs, entries, log)
+    counts |= join_foreign(draft, foreign, imports, config, entries, log)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
@@ -13,8 +13,8 @@ from bertwright.core.log import SILENT, Log
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind, Shape
 from bertwright.examples.formats.instances import MAX_LENGTH
-from bertwright.examples.formats.names import PADDED, Target, file_name
-from bertwright.examples.formats.recognise import FORMATS, Found, recognise
+from bertwright.examples.formats.names import NVIDIA, PADDED, Target, file_name
+from bertwright.examples.formats.recognise import FORMATS, OTHER_SPLITS, Found, recognise
 from bertwright.examples.formats.whole import whole_folder
 
 NOTE = "conversion.json"
@@ -67,8 +67,16 @@ def _tasks(
 ) -> list[_Task]:
     shape = _shape(found, target, vocabulary)
     folder = Path() if source.is_file() else found.folder.relative_to(source)
-    names = [file_name(target, destination.name, found.split, n, len(found.files)) for n in range(len(found.files))]
+    split = _split(found, target)
+    names = [file_name(target, destination.name, split, n, len(found.files)) for n in range(len(found.files))]
     return [_Task(file, found.kind, str(folder / name), shape) for file, name in zip(found.files, names, strict=True)]
+
+
+def _split(found: Found, target: Target) -> Literal["training", "test"]:
+    """What the names of the new files are to say: NVIDIA's in any case, the others unless their folder says it."""
+    if target.kind in NVIDIA:
+        return "training" if found.trains else "test"
+    return "training" if found.folder.name in OTHER_SPLITS else found.split
 
 
 def _write(
@@ -98,10 +106,15 @@ def _write(
 def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Shape:
     """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
     from_to = f"{found.folder} cannot become {target.kind}"
-    if "megatron" in (found.kind, target.kind):
+    if found.documents:
         raise DataError(
-            f"{from_to}: Megatron's files hold token documents, of which examples (pairs, masks) are yet to be made. "
-            "Train on them as they lie (phase.data), or convert a run folder (its documents become megatron)."
+            f"{from_to}: it holds token documents, of which examples (pairs, masks) are yet to be made. "
+            "Train on them as they lie (phase.data)."
+        )
+    if target.kind == "megatron":
+        raise DataError(
+            f"{from_to}: it holds examples, and Megatron's files are of token documents. Convert a run folder: its "
+            "training documents become such files."
         )
     if not found.shape.static and target.kind in _WITHOUT_DYNAMIC:
         raise DataError(

@@ -12,7 +12,8 @@ import numpy as np
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.formats.convert import NOTE
-from bertwright.examples.formats.megatron import TokenDocuments, write_documents
+from bertwright.examples.formats.documents import TokenDocuments
+from bertwright.examples.formats.megatron import write_documents
 from bertwright.examples.formats.whole import whole_folder
 from bertwright.examples.store import Store
 

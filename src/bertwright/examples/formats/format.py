@@ -32,6 +32,8 @@ class Facts:
     shape: Shape
     examples: int | None
     """Examples in it (documents, for token documents); None when only reading tells."""
+    documents: bool | None = False
+    """Whether it holds tokenised documents, of which examples are yet to be made; None when it has too few to tell."""
 
 
 class Format(Protocol):

@@ -10,7 +10,7 @@ stretch before that is read.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
+from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.errors import ShardError, reading
 from bertwright.examples.formats.format import Facts, Shape
 from bertwright.examples.formats.instances import Ints, ends, stretches
@@ -32,26 +33,6 @@ _DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 """The integer types among Megatron's codes."""
 _MAPPED, _OLD = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
 _MAPPED_HEADER, _OLD_HEADER = struct.Struct("<9sQBQQ"), struct.Struct("<8sQQQQQQ")
-
-
-@dataclass(frozen=True)
-class TokenDocuments:
-    """D tokenised documents of S sentences and T tokens; sentences and documents may be empty."""
-
-    ids: NDArray[Any]
-    """[T] one sentence after another."""
-    lengths: Ints
-    """[S] tokens of each sentence."""
-    counts: Ints
-    """[D] sentences of each document."""
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    @property
-    def sizes(self) -> Ints:
-        """[D] tokens of each document."""
-        return np.diff(ends(self.lengths)[ends(self.counts)])
 
 
 @dataclass(frozen=True)
@@ -79,15 +60,20 @@ class Index:
         """The .bin file."""
         return self.file.with_suffix(".bin")
 
+    @property
+    def counts(self) -> Ints:
+        """As `DocumentFile.counts`."""
+        return np.diff(self.bounds)
+
     def pieces(self, tokens: int) -> list[tuple[int, int]]:
-        """Stretches [first, stop) of documents that hold about so many tokens each, all documents in order."""
+        """As `DocumentFile.pieces`."""
         sizes, full = np.zeros(len(self), np.int64), np.diff(self.bounds) > 0
         if full.any():
             sizes[full] = np.add.reduceat(self.lengths, self.bounds[:-1][full], dtype=np.int64)
         return stretches(sizes, tokens)
 
     def read(self, first: int, stop: int) -> TokenDocuments:
-        """The documents `first` to `stop`; a sentence that is not in the .bin file is a `ShardError`."""
+        """As `DocumentFile.read`; a sentence that is not in the .bin file is damage."""
         bounds = self.bounds[first : stop + 1].astype(np.int64)
         lengths = self.lengths[bounds[0] : bounds[-1]].astype(np.int64)
         starts = self._starts(slice(bounds[0], bounds[-1]))
@@ -151,14 +137,7 @@ def facts(file: Path) -> Facts | None:
         return None
     index = open_index(file)
     index.read(max(0, len(index) - 1), len(index))  # a .bin file that is cut off ends before the last document
-    return Facts("megatron", Shape(None, None, static=False), len(index))
-
-
-def read_documents(file: Path, tokens: int) -> Iterator[TokenDocuments]:
-    """All documents of the pair of files with the index `file`, about so many tokens at a time."""
-    index = open_index(file)
-    for first, stop in index.pieces(tokens):
-        yield index.read(first, stop)
+    return Facts("megatron", Shape(None, None, static=False), len(index), documents=True)
 
 
 def write_documents(file: Path, blocks: Iterable[TokenDocuments], vocabulary_size: int) -> int:

@@ -11,6 +11,9 @@ from bertwright.examples.formats.format import Kind
 PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
 """The formats whose examples all have one length and one room for predictions."""
 
+NVIDIA: tuple[Kind, ...] = ("hdf5", "hdf5-varlen")
+"""The formats whose files have NVIDIA's names."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -58,7 +61,7 @@ def nvidia_file(name: str, split: str, number: int) -> str:
 
 def file_name(target: Target, name: str, split: str, number: int, files: int) -> str:
     """The path of file `number` of `files` inside the folder of its set; `split` is "training" or "test"."""
-    if target.kind in ("hdf5", "hdf5-varlen"):
+    if target.kind in NVIDIA:
         return nvidia_file(name, split, number)
     if split == "test":
         return "test/" + file_name(target, name, "training", number, files)

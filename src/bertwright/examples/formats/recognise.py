@@ -14,8 +14,11 @@ from typing import Literal
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats import datasets, hdf5, hdf5_varlen, lddl, megatron, tfrecord
+from bertwright.examples.formats.dataset_text import open_rows
+from bertwright.examples.formats.documents import DocumentFile
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Facts, Format, Kind, Shape
+from bertwright.examples.formats.megatron import open_index
 
 FORMATS: dict[Kind, Format] = {
     "hdf5": hdf5,
@@ -24,11 +27,12 @@ FORMATS: dict[Kind, Format] = {
     "lddl": lddl,
     "datasets": datasets,
 }
-"""The formats of examples; `megatron` holds token documents."""
+"""The formats of examples; `megatron` holds token documents, and `datasets` may."""
 
-_TEST = re.compile(r"_test_\d+\.")
-_OTHER_SPLITS = ("test", "validation", "eval")
 _PARTS = re.compile(r"-of-(\d+)")
+_TEST = re.compile(r"_test_\d+\.")
+OTHER_SPLITS = ("test", "validation", "eval")
+"""Names of folders whose files are not for training."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,10 @@ class Found:
     """Of its first file."""
     files: tuple[Path, ...]
     """Whole files, in natural order."""
+    documents: bool
+    """Whether it holds tokenised documents, not examples."""
     mixed: tuple[Path, ...]
-    """Those with masks where the first has none, or the other way round."""
+    """Those with masks where the first has none, or the other way round; beside documents, those with examples."""
     damaged: tuple[ShardError, ...]
     """Files that belong to it but cannot be read, as far as their beginning tells."""
     examples: int | None
@@ -54,7 +60,7 @@ class Found:
     @property
     def trains(self) -> bool:
         """Whether it is there to be trained on: NVIDIA's test files and folders named after another split are not."""
-        return self.split == "training" and self.folder.name not in _OTHER_SPLITS
+        return self.split == "training" and self.folder.name not in OTHER_SPLITS
 
     @property
     def incomplete(self) -> str | None:
@@ -97,6 +103,11 @@ def facts_of(file: Path) -> Facts | None:
     return megatron.facts(file)
 
 
+def open_documents(file: Path, kind: Kind) -> DocumentFile:
+    """A file of a set of tokenised documents."""
+    return open_index(file) if kind == "megatron" else open_rows(file)
+
+
 def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Found, ...]:
     members: dict[tuple[Path, str, Kind], list[Path]] = defaultdict(list)
     for file, found in facts.items():
@@ -105,6 +116,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fou
     for (folder, split, kind), files in members.items():
         damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
         counts = [facts[file].examples for file in files]
+        documents = any(facts[file].documents for file in files)
         parts = [int(named[1]) for file in files if (named := _PARTS.search(file.name))]
         sets.append(
             Found(
@@ -113,13 +125,18 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fou
                 kind=kind,
                 shape=facts[files[0]].shape,
                 files=tuple(files),
-                mixed=tuple(file for file in files if facts[file].shape.static != facts[files[0]].shape.static),
+                documents=documents,
+                mixed=tuple(file for file in files if _unlike(facts[file], facts[files[0]], documents)),
                 damaged=tuple(damaged),
                 examples=None if None in counts else sum(count or 0 for count in counts),
                 parts=max(parts, default=None),
             )
         )
     return tuple(sorted(sets, key=lambda found: (found.shape.length or 0, _natural(found.folder), found.split)))
+
+
+def _unlike(file: Facts, first: Facts, documents: bool) -> bool:
+    return file.documents is False if documents else file.shape.static != first.shape.static
 
 
 def _split(file: Path) -> str:

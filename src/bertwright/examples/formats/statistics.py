@@ -44,7 +44,7 @@ def statistics(
 
 
 def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
-    if found.kind == "megatron":
+    if found.documents:
         return token_statistics(found, vocabulary, limit)
     tally = _Tally(found, vocabulary)
     for file in found.files:
@@ -127,6 +127,7 @@ class _Tally:
             "folder": str(found.folder),
             "split": found.split,
             "kind": found.kind,
+            "holds": "examples",
             "files": len(found.files),
             "incomplete": found.incomplete,
             "examples": examples,

@@ -1,16 +1,17 @@
-"""What a set of tokenised documents (Megatron's files) holds, in numbers, and the faults that can be seen in it."""
+"""What a set of tokenised documents holds, in numbers, and the faults that can be seen in it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.megatron import TokenDocuments, open_index
-from bertwright.examples.formats.recognise import Found
+from bertwright.examples.formats.recognise import Found, open_documents
 from bertwright.examples.formats.sketch import Sketch, row_hashes
 
 _AT_ONCE = 1 << 20
@@ -29,11 +30,11 @@ def token_statistics(found: Found, vocabulary: Sequence[str] | None = None, limi
     for file in found.files:
         tally.texts.begin_file()
         try:
-            index = open_index(file)
-            most = len(index) if limit is None else limit
-            for first, stop in index.pieces(_AT_ONCE):
+            documents = open_documents(file, found.kind)
+            most = sys.maxsize if limit is None else limit
+            for first, stop in documents.pieces(_AT_ONCE):
                 if first < most:
-                    tally.add(index.read(first, min(stop, most)))
+                    tally.add(documents.read(first, min(stop, most)))
         except ShardError as error:
             tally.damaged.append(str(error))
     return tally.numbers() | {"faults": tally.faults()}
@@ -71,6 +72,7 @@ class _Tally:
         return {
             "folder": str(self.found.folder),
             "kind": self.found.kind,
+            "holds": "documents",
             "files": len(self.found.files),
             "documents": self.documents,
             "empty": self.empty,
@@ -84,6 +86,7 @@ class _Tally:
 
     def faults(self) -> list[str]:
         found = [f"damaged: {message}" for message in self.damaged]
+        found += [f"{file.name} holds examples, the others running text" for file in self.found.mixed]
         if self.vocabulary is not None and self.beyond:
             size = len(self.vocabulary)
             found.append(f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bertwright.core.draft import publish
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.files import cannot_write, make_folder
 
 
@@ -40,7 +40,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """A hidden sibling of the new folder `path` to be filled inside; then it is renamed to `path`.
 
-    When the body fails it is removed. `RecipeError` when `path` exists.
+    When the body fails it is removed, and its errors name `path` instead. `RecipeError` when `path` exists.
     """
     if path.exists():
         raise RecipeError(f"{path} is there already. Move it away, or give another destination.")
@@ -48,5 +48,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         yield draft
         publish(draft, path, None)
+    except BertwrightError as error:
+        error.args = tuple(str(each).replace(str(draft), str(path)) for each in error.args)
+        raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)

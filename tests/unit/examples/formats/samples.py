@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.instances import Instances, ends
-from bertwright.examples.formats.megatron import TokenDocuments
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)

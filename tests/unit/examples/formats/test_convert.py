@@ -47,15 +47,28 @@ def test_there_and_back_is_byte_equal(tmp_path, source, kind):
     assert all(same(before[split], after[split]) for split in before)
     if kind not in ("hdf5", "hdf5-varlen"):
         convert(tmp_path / "there" / "test", tmp_path / "back", Target("hdf5", 32, 5), VOCABULARY)
-        assert (tmp_path / "back" / "back_training_0.hdf5").read_bytes() == (
-            tmp_path / "w" / "w_test_0.hdf5"
-        ).read_bytes()
+        assert (tmp_path / "back" / "back_test_0.hdf5").read_bytes() == (tmp_path / "w" / "w_test_0.hdf5").read_bytes()
     else:
         convert(tmp_path / "there", tmp_path / "b" / "w", Target("hdf5", 32, 5), VOCABULARY)
         back = everything_of(tmp_path / "b" / "w")
         assert {name: data for name, data in back.items() if name.endswith("5")} == {
             name: data for name, data in everything_of(tmp_path / "w").items() if name.endswith("5")
         }
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen"])
+@pytest.mark.parametrize("name", ["test", "validation"])
+def test_nvidias_names_say_what_is_not_for_training(tmp_path, source, kind, name):
+    """Its trainer takes every file with "training" in its name; other formats have a folder, and one is enough."""
+    convert(source, tmp_path / "a", Target("tfrecord"))
+    (tmp_path / "a" / "test").rename(tmp_path / "a" / name)
+    convert(tmp_path / "a", tmp_path / "b", Target(kind))
+    made = {file for file in everything_of(tmp_path / "b") if file.endswith("5")}
+    assert made == {"b_training_0.hdf5", "b_training_1.hdf5", f"{name}/b_test_0.hdf5"}
+    convert(tmp_path / "b", tmp_path / "c", Target("tfrecord", 32, 5))
+    assert everything_of(tmp_path / "c").keys() == everything_of(tmp_path / "a").keys()
+    convert(tmp_path / "b", tmp_path / "d" / "b", Target(kind))
+    assert everything_of(tmp_path / "d" / "b").keys() == everything_of(tmp_path / "b").keys()
 
 
 @pytest.mark.parametrize("first", KINDS)
@@ -106,6 +119,24 @@ def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
     assert recognise(tmp_path / "out")[0].incomplete == "1 of 2 parts"
     assert everything_of(source) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
+
+
+def test_what_cannot_be_written_names_the_file_of_the_destination(tmp_path, monkeypatch):
+    """The hidden folder that is filled first is gone when the error is read."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    tfrecord.write(tmp_path / "a" / "b" / "part-0", iter([sample(9)]), Shape(32, 5, static=True))
+    file = tmp_path / "out" / "b" / "out_training_0.hdf5"
+    with pytest.raises(DataError, match=rf"^{file}: .*room") as told:
+        convert(tmp_path / "a", tmp_path / "out", Target("hdf5", 8, 2))
+    assert type(told.value) is DataError
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(DataError, match=rf"^cannot write {file}: No space left"):
+        convert(tmp_path / "a", tmp_path / "out", Target("hdf5"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):

@@ -5,6 +5,7 @@ from tests.unit.examples.formats.references import rows_of
 from tests.unit.examples.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.formats import datasets
+from bertwright.examples.formats.dataset_text import open_rows
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import concatenate
@@ -96,10 +97,38 @@ def test_rows_are_documents_without_padding_and_special_tokens(tmp_path):
         folder = tmp_path / str(special)
         library.Dataset.from_dict(columns).save_to_disk(str(folder))
         (file,) = folder.glob("*.arrow")
-        documents = datasets.read_documents(file, 10)
-        assert [[sentence.tolist() for sentence in document] for document in documents] == expected
-    with pytest.raises(ShardError, match="outside the vocabulary"):
-        list(datasets.read_documents(file, 9))
+        documents = open_rows(file).read(0, 3)
+        assert as_lists(documents) == expected
+        assert as_lists(open_rows(file).read(1, 2)) == expected[1:2]
+
+
+def as_lists(documents):
+    """Documents of one sentence."""
+    assert documents.counts.tolist() == [1] * len(documents.lengths)
+    return [[part.tolist()] for part in np.split(documents.ids, np.cumsum(documents.lengths)[:-1])]
+
+
+@pytest.mark.parametrize(
+    ("rows", "documents"),
+    [
+        ([[2, 7, 8, 3], [2, 9, 3]], False),
+        ([[2, 7, 8, 3], [2, 9, 4]], True),
+        ([[2, 7, 8, 3], [4, 9, 3]], True),
+        ([[2, 7, 2], [2, 9, 2]], True),
+        ([[2, 7, 2, 3], [2, 9, 3]], True),
+        ([[2, 7, 2, 3], *[[2, 9, 3]] * 200], False),
+        ([[2, 7, 8, 3], [], [2, 9, 3]], False),
+        ([[2, 7, 8, 3]], None),
+        ([], None),
+    ],
+)
+def test_examples_begin_and_end_alike(tmp_path, rows, documents):
+    column = pa.array(rows, pa.list_(pa.int32()))
+    stream(tmp_path / "f.arrow", input_ids=column)
+    assert datasets.facts(tmp_path / "f.arrow").documents is documents
+    for name in ("labels", "next_sentence_label"):
+        stream(tmp_path / "f.arrow", input_ids=column, **{name: column})
+        assert datasets.facts(tmp_path / "f.arrow").documents is False
 
 
 def stream(file, **columns):

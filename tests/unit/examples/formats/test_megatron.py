@@ -16,7 +16,8 @@ DOCUMENTS = [[[5, 6, 7], [8]], [[9, 10]], [[11, 12, 13, 14]]]
 def everything(file, tokens=5):
     """The documents of a data set, read about five tokens at a time, as lists."""
     documents = []
-    for block in megatron.read_documents(file, tokens):
+    index = megatron.open_index(file)
+    for block in (index.read(*piece) for piece in index.pieces(tokens)):
         ids, lengths = iter(block.ids.tolist()), iter(block.lengths.tolist())
         documents += [[list(islice(ids, next(lengths))) for _ in range(count)] for count in block.counts]
     return documents

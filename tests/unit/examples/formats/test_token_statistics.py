@@ -22,6 +22,7 @@ def test_documents_sentences_and_tokens_are_counted(tmp_path, monkeypatch, at_on
     assert numbers_of(tmp_path, vocabulary=VOCABULARY) == {
         "folder": str(tmp_path),
         "kind": "megatron",
+        "holds": "documents",
         "files": 1,
         "documents": 5,
         "empty": 2,
