@@ -131,6 +131,14 @@ def test_a_file_of_one_row_goes_with_the_others(two_phases: Path, texts: Rows, t
     assert nested(store_of(folder)) == [[row] for row in texts]
 
 
+@pytest.mark.parametrize("books", [[300_000], [300_000, 9], [200_000, 150_000]])
+def test_a_row_may_be_a_book(texts: Rows, tmp_path: Path, books: list[int]) -> None:
+    """The rows that are compared are then fewer than two."""
+    ids = [number for text in texts for number in text]
+    (found,) = recognise(rows(tmp_path / "books", [(ids * 60)[:length] for length in books]))
+    assert found.documents and found.examples == len(books)
+
+
 def test_damaged_files_of_rows_are_left_out_on_request(two_phases: Path, texts: Rows, tmp_path: Path) -> None:
     source = rows(tmp_path / "rows", texts, 2)
     _, last = sorted(source.glob("*.arrow"))

@@ -12,6 +12,7 @@ from bertwright.vocab.trie import Trie
 from bertwright.vocab.words import runs
 
 LONGEST_WORD = 100
+_IN_NO_WORD = {"\0", "\n", " "}  # these end words, and the walks through the trie
 _WORD, _REST = 0, 1
 _NONE = -1
 
@@ -25,8 +26,9 @@ class Matcher:
     def __init__(self, ids: Mapping[str, int]) -> None:
         words, rests = dict[str, int](), dict[str, int]()
         for entry, i in ids.items():
-            if len(entry) <= LONGEST_WORD and "\0" not in entry:  # others are in no word
-                (rests if entry.startswith(CONTINUATION) else words)[entry.removeprefix(CONTINUATION)] = i
+            piece = entry.removeprefix(CONTINUATION)
+            if len(piece) <= LONGEST_WORD and _IN_NO_WORD.isdisjoint(piece):
+                (rests if entry.startswith(CONTINUATION) else words)[piece] = i
         self._trie, self._unknown = Trie([words, rests]), ids[UNK]
         self.continuation = np.zeros(len(ids), bool)
         self.continuation[[i for entry, i in ids.items() if entry.startswith(CONTINUATION)]] = True

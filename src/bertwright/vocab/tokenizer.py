@@ -24,12 +24,14 @@ from bertwright.vocab.split import WordSplitter
 from bertwright.vocab.words import WordTable, runs
 
 CACHED_WORDS = 1 << 20
+_BYTES_PER_WORD = 32  # at most, on average; the words of Hungarian novels take 15
 
 
 class Tokenizer:
     """WordPiece ids of sentences through a word cache.
 
-    The cache is emptied before a call when it holds more than `cached_words` words (about 100 bytes each).
+    The cache is emptied before a call when it holds more than `cached_words` words (about 100 bytes each), or words of
+    more than 32 bytes on average for so many: in Chinese or Thai a word is what stands between two punctuation marks.
     """
 
     vocabulary: list[str]
@@ -48,7 +50,7 @@ class Tokenizer:
 
     def encode_sentences(self, sentences: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """All ids one after another, and the number of ids of each sentence; no [CLS] or [SEP]."""
-        if len(self._words) > self._limit:
+        if max(len(self._words), self._words.bytes / _BYTES_PER_WORD) > self._limit:
             self._forget()
         text = text_of(sentences)
         starts, ends = cut(text)

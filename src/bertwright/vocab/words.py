@@ -34,6 +34,11 @@ class WordTable:
     def __len__(self) -> int:
         return len(self._lengths)
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes its words take, each filled up to a multiple of eight."""
+        return 8 * len(self._chunks)
+
     def numbers(
         self, text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

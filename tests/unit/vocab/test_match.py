@@ -49,5 +49,17 @@ def test_entries_that_no_word_can_have_change_nothing() -> None:
     assert by_us(["[UNK]", "a", "a\0", "b" * 101, "##", "[unused1]"], ["a", "aa"]) == [[1], [0]]
 
 
+def test_entries_with_spaces_do_not_reach_into_the_next_word() -> None:
+    entries = ["[UNK]", "a", "b", "##b", "a b", "ab a", "##b a", "a\nb", "b  "]
+    assert by_us(entries, ["a b", "ab a", "b", "a", "b"]) == [[1, 2], [1, 3, 1], [2], [1], [2]]
+
+
+def test_the_longest_pieces_of_the_longest_word() -> None:
+    entries = ["[UNK]", "a", "##" + "a" * 99, "##" + "a" * 98, "a" * 100, "a" * 99]
+    for last in (4, 5):
+        assert by_us(entries[:last], ["a" * 100, "a" * 99]) == by_library(entries[:last], ["a" * 100, "a" * 99])
+    assert by_us(entries[:4], ["a" * 100]) == [[1, 2]]
+
+
 def test_a_vocabulary_of_nothing_else() -> None:
     assert by_us(["[UNK]"], ["a", "", "b c"]) == [[0], [], [0, 0]]

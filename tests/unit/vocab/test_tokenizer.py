@@ -103,6 +103,13 @@ def test_no_character_is_composed_of_a_mark_that_is_set_apart() -> None:
     assert "\u0301" in composed and not composed & set(APART + ASCII_APART)
 
 
+def test_the_cache_is_bounded_for_long_words_too() -> None:
+    ours, fast = built(cached_words=100)
+    for number in range(30):
+        assert_equal_to_the_library(ours, fast, [f"{letter * 90}{number}" for letter in "abcdefghij"])
+        assert ours._words.bytes <= 32 * 100 + 10 * 96
+
+
 def test_a_small_cache_changes_nothing() -> None:
     ours, fast = built(cached_words=20)
     sentences = [sentence for document in text(20, seed=3) for sentence in document]

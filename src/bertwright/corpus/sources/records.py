@@ -35,17 +35,20 @@ class RecordSplitter:
         `start` is the offset of the first block. With `cut` the text breaks off in the last record, which is then
         left out: its last line may be half a line. Bytes that are not UTF-8 are a `SourceError` with their offset.
         """
-        buffer = bytearray()
+        buffer, solid = bytearray(), 0  # and its length without the white space at its end
         for block in blocks:
             self.bytes += len(block)
-            searched = max(0, len(buffer.rstrip()) - _MARK)  # here a boundary may have begun
+            searched, done = max(0, solid - _MARK), 0  # here a boundary may have begun
+            text = len(block.rstrip())
+            solid = len(buffer) + text if text else solid
             buffer += block
-            done, solid = 0, len(buffer.rstrip())
-            for match in self._boundary.finditer(buffer, searched):
+            # In white space alone no boundary ends, and a long gap would be looked through again with each block of it.
+            for match in self._boundary.finditer(buffer, searched) if text else ():
                 if match.end() < solid:  # else the boundary may go on in the next block
                     yield from self._record(bytes(buffer[done : match.end()]), len(buffer) - done)
                     done = match.end()
             del buffer[:done]
+            solid -= done
             if len(buffer) > MAX_DOCUMENT:
                 raise too_long(self._path, self._start + self.bytes - len(buffer))
         if self._cut:

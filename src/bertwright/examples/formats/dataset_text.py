@@ -23,7 +23,7 @@ from bertwright.examples.formats.arrow_lists import beside, lengths_of, runs, wi
 from bertwright.examples.formats.columns import Place
 from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.errors import ShardError
-from bertwright.examples.formats.instances import Ints, ends, stretches
+from bertwright.examples.formats.instances import MAX_LENGTH, Ints, ends, stretches
 
 _SHOWN = 1 << 18
 """Tokens at the beginning of a file by which text is told from examples, about."""
@@ -64,7 +64,10 @@ class Rows:
         return TokenDocuments(np.concatenate(found), np.concatenate(sizes), np.ones(stop - first, np.int64))
 
     def are_text(self) -> bool | None:
-        """Whether the first rows are running text rather than examples; None where fewer than two do not tell."""
+        """Whether the first rows are running text rather than examples; None where fewer than two do not tell.
+
+        One that is too long for an example does: a row may be a book.
+        """
         begins, lasts, seen = list[int](), list[int](), Counter[int]()
         for place, batch in self._batches(*next(iter(self.pieces(_SHOWN)), (0, 0))):
             ids, whole = runs(place, batch, "input_ids")
@@ -74,7 +77,7 @@ class Rows:
             lasts += ids[first + sizes[sizes > 0] - 1].tolist()
             seen.update(ids.tolist())
         if len(begins) < 2:
-            return None
+            return bool(self.lengths.max(initial=0) > MAX_LENGTH) or None
         alike = len({*begins}) == len({*lasts}) == 1 and begins[0] != lasts[0]
         return not alike or seen[begins[0]] > (1 + _FEW) * len(begins)
 

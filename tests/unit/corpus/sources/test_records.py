@@ -1,6 +1,8 @@
 import lzma
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -81,3 +83,20 @@ def test_text_without_blank_lines_does_not_fill_the_memory(monkeypatch: pytest.M
     monkeypatch.setattr("bertwright.corpus.sources.records.MAX_DOCUMENT", 1000)
     with pytest.raises(SourceError, match="separated by blank lines"):
         list(RecordSplitter(PATH, 0, BLANK_LINES, cut=False).records(b"line\n" * 30 for _ in range(10**9)))
+
+
+@pytest.mark.parametrize("gap", [b"\n", b"\n ", b" "])
+def test_a_long_gap_is_looked_through_once(gap: bytes) -> None:
+    looked = 0
+
+    class Counting:
+        def finditer(self, buffer: bytearray, start: int) -> Iterator[re.Match[bytes]]:
+            nonlocal looked
+            looked += len(buffer) - start
+            return BLANK_LINES.finditer(buffer, start)
+
+    data = b"a\n" + 1000 * gap + b"\nb"
+    splitter = RecordSplitter(Path("text"), 0, cast(re.Pattern[bytes], Counting()), cut=False)
+    records = splitter.records(data[start : start + 10] for start in range(0, len(data), 10))
+    assert [text.strip() for _, text in records] == ["a", "b"]
+    assert looked < 2 * len(data)
