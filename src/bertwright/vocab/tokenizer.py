@@ -50,7 +50,7 @@ class Tokenizer:
 
     def encode_sentences(self, sentences: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """All ids one after another, and the number of ids of each sentence; no [CLS] or [SEP]."""
-        if max(len(self._words), self._words.bytes / _BYTES_PER_WORD) > self._limit:
+        if max(len(self._words), self._words.size / _BYTES_PER_WORD) > self._limit:
             self._forget()
         text = text_of(sentences)
         starts, ends = cut(text)

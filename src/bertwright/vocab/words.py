@@ -35,7 +35,7 @@ class WordTable:
         return len(self._lengths)
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """How many bytes its words take, each filled up to a multiple of eight."""
         return 8 * len(self._chunks)
 

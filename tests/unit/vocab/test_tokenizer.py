@@ -107,7 +107,7 @@ def test_the_cache_is_bounded_for_long_words_too() -> None:
     ours, fast = built(cached_words=100)
     for number in range(30):
         assert_equal_to_the_library(ours, fast, [f"{letter * 90}{number}" for letter in "abcdefghij"])
-        assert ours._words.bytes <= 32 * 100 + 10 * 96
+        assert ours._words.size <= 32 * 100 + 10 * 96
 
 
 def test_a_small_cache_changes_nothing() -> None:
