@@ -36,29 +36,62 @@ class Parts:
     """What the manifest says of the source."""
 
 
-def make_parts(
-    config: CorpusConfig,
-    source: Source,
-    number: int,
-    table: Table | None,
-    folder: Path,
-    log: Log,
-    executor: Executor,
-    share: Share,
-) -> list[Path]:
-    """Extract the pieces of the source that are this rank's into `folder`; parts that are there already stay.
+@dataclass(frozen=True)
+class Extraction:
+    """One source to be extracted, and with what."""
 
-    Returns the parts of all ranks, without suffix, in source order.
-    """
-    listed = folder / f"{number:04d}.parts.json"
-    names: list[str] = read_json(listed) if listed.is_file() else []
-    mine = [folder / f"{name}.json" for i, name in enumerate(names) if share.owns(number + i)]
-    if not names or not all(path.is_file() for path in mine):
-        log.say(f"corpus: reading {source}")
-        _note_language(config, _header(source.files[0]), log)
-        names = _extract(config, source, number, table, folder, log, executor, share)
-        write_json(listed, names)
-    return [folder / name for name in names]
+    config: CorpusConfig
+    source: Source
+    number: int
+    """Of the source among all."""
+    table: Table | None
+    folder: Path
+    log: Log
+    executor: Executor
+    share: Share
+
+    def parts(self) -> list[Path]:
+        """Extract the pieces of the source that are this rank's into `folder`; parts that are there already stay.
+
+        Returns the parts of all ranks, without suffix, in source order.
+        """
+        listed = self.folder / f"{self.number:04d}.parts.json"
+        names: list[str] = read_json(listed) if listed.is_file() else []
+        mine = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
+        if not names or not all(path.is_file() for path in mine):
+            self.log.say(f"corpus: reading {self.source}")
+            _note_language(self.config, _header(self.source.files[0]), self.log)
+            names = self._extracted()
+            write_json(listed, names)
+        return [self.folder / name for name in names]
+
+    def _extracted(self) -> list[str]:
+        """Run the task list; returns the names of all parts in order."""
+        names: list[str] = []
+        done = documents = 0
+        definitions = None
+        if self.config.wikitext.expand_templates and self.source.files[0].format == "dump":
+            language, files = self.config.language, self.source.files
+            definitions = gather_definitions(files, language, self.number, self.folder, self.executor)
+
+        def progress(step: tuple[int, int]) -> None:
+            nonlocal done, documents
+            done, documents = done + step[0], documents + step[1]
+            size = self.source.size / self.share.world / 1e6
+            self.log.progress("corpus", done / 1e6, size, "MB", documents=documents)
+
+        self.executor.map(extract, self._jobs(names, definitions), "corpus", progress)
+        return names
+
+    def _jobs(self, names: list[str], definitions: Path | None) -> Iterator[Job]:
+        """The jobs of this rank; the parts of all ranks are added to `names` on the way."""
+        config, source = self.config, self.source.config
+        for file in self.source.files:
+            header = _header(file)
+            for piece in pieces(file, source, self.number, len(names), self.folder, self.share):
+                names.append(piece.name)
+                if self.share.owns(self.number + piece.index):
+                    yield Job(piece, file, header, config, source, self.folder, definitions, self.table)
 
 
 def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:
@@ -93,40 +126,6 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
 
 def _header(file: File) -> Header:
     return read_header(file) if file.format == "dump" else Header()
-
-
-def _extract(
-    config: CorpusConfig,
-    source: Source,
-    number: int,
-    table: Table | None,
-    folder: Path,
-    log: Log,
-    executor: Executor,
-    share: Share,
-) -> list[str]:
-    """Run the task list of one source; returns the names of all its parts in order."""
-    names: list[str] = []
-    done = documents = 0
-    definitions = None
-    if config.wikitext.expand_templates and source.files[0].format == "dump":
-        definitions = gather_definitions(source.files, config.language, number, folder, executor)
-
-    def jobs() -> Iterator[Job]:
-        for file in source.files:
-            header = _header(file)
-            for piece in pieces(file, source.config, number, len(names), folder, share):
-                names.append(piece.name)
-                if share.owns(number + piece.index):
-                    yield Job(piece, file, header, config, source.config, folder, definitions, table)
-
-    def progress(step: tuple[int, int]) -> None:
-        nonlocal done, documents
-        done, documents = done + step[0], documents + step[1]
-        log.progress("corpus", done / 1e6, source.size / share.world / 1e6, "MB", documents=documents)
-
-    executor.map(extract, jobs(), "corpus", progress)
-    return names
 
 
 def _note_language(config: CorpusConfig, header: Header, log: Log) -> None:

@@ -29,7 +29,7 @@ from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier
-from bertwright.corpus.parts import Parts, gather, make_parts
+from bertwright.corpus.parts import Extraction, Parts, gather
 from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
@@ -120,7 +120,10 @@ def _make(
     """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
     _note_identification(config, log)
-    found = [make_parts(config, source, n, table, folder, log, executor, share) for n, source in enumerate(sources)]
+    found = [
+        Extraction(config, source, number, table, folder, log, executor, share).parts()
+        for number, source in enumerate(sources)
+    ]
     share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
     for leftover in draft.rglob(".*.tmp"):  # of a killed run
         leftover.unlink(missing_ok=True)
