@@ -1,0 +1,94 @@
+"""Twenty steps of six trainings: their batches to the bit, their losses and norms as they were recorded.
+
+On the kind of machine that recorded them losses, norms and final weights are equal to the last bit; elsewhere the
+processor adds in another order, and they agree to a thousandth. `BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden`
+records them anew, which is right only where a change of the numbers is meant.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.conftest import Prepared
+from tests.golden.training.settings import SETTINGS, train
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.files import sha256
+
+ROOT = Path(__file__).parents[2]
+RECORDED = Path(__file__).parent / "training"
+EXACT = ("phase", "step", "optimizer_step", "skipped", "learning_rate", "tokens_seen", "batch")
+MEASURED = ("mlm_loss", "nsp_loss", "grad_norm", "heldout_mlm_loss", "heldout_nsp_loss")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_twenty_steps_are_those_that_were_recorded(name: str, prepared: Prepared, tmp_path: Path) -> None:
+    done = trained(name, prepared, tmp_path / name)
+    now = {
+        "machine": machine(),
+        "steps": steps(done),
+        "weights": sha256(done.path / "model" / "model.safetensors"),
+        "tensors": {key: list(tensor.shape) for key, tensor in load_file(model_file(done)).items()},
+    }
+    file = RECORDED / f"{name}.json"
+    if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
+        file.write_text(json.dumps(now, indent=1) + "\n")
+    recorded = json.loads(file.read_text())
+    assert now["tensors"] == recorded["tensors"]
+    for step, expected in zip(now["steps"], recorded["steps"], strict=True):
+        assert {key: step[key] for key in EXACT} == {key: expected[key] for key in EXACT}
+        assert step.keys() == expected.keys()
+        for key in step.keys() & set(MEASURED):
+            assert step[key] == pytest.approx(expected[key], rel=1e-3), (key, expected["step"])
+    if recorded["machine"] == now["machine"]:
+        assert now == recorded
+
+
+def trained(name: str, prepared: Prepared, out: Path) -> Artifact:
+    """The training `name`, in this process or as one process a rank."""
+    ranks = SETTINGS[name].get("ranks", 1)
+    if ranks == 1:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return train(name, prepared.examples, prepared.vocab, out)
+        finally:
+            torch.set_num_threads(threads)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", str(port)]
+    program = ["-m", "tests.golden.training.settings", name, prepared.examples.path, prepared.vocab.path, out]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    ended = subprocess.run(
+        [sys.executable, *launch, *map(str, program)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return open_artifact(out, "train")
+
+
+def steps(done: Artifact) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
+    return [{key: row[key] for key in (*EXACT, *MEASURED) if key in row} for row in rows]
+
+
+def model_file(done: Artifact) -> Path:
+    return done.file("model/model.safetensors")
+
+
+def machine() -> str:
+    """What the order of summation depends on: the processor with its instruction sets, and torch."""
+    facts = [str(torch.__version__), torch.backends.cpu.get_cpu_capability(), platform.machine()]
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines() if Path("/proc/cpuinfo").exists() else []
+    kinds = ("vendor_id", "cpu family", "model", "flags")
+    facts += [line for line in lines if line.partition("\t")[0] in kinds]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

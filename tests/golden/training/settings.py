@@ -1,0 +1,61 @@
+"""Six small trainings that between them use both kernels, packing, accumulation, two ranks, LAMB and AdamW.
+
+`python -m tests.golden.training.settings NAME EXAMPLES VOCAB OUT` trains one of them, on one of its ranks.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.model.config import ModelConfig
+from bertwright.optim.config import OptimConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.run import run
+
+NETWORK = {
+    "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+    "max_position_embeddings": 32,
+}  # fmt: skip
+SHORT = {"length": 16, "batch": 12, "learning_rate": 5e-3, "steps": 12}
+LONG = {"length": 32, "batch": 6, "learning_rate": 2e-3, "steps": 8, "schedule": "poly"}
+TRAINING = {"heldout_sequences": 16, "checkpoint_every": 20, "evaluate_every": 10, "log_every": 1, "device": "cpu"}
+
+Settings = dict[str, Any]
+"""What a training differs in: `network` and `phase` values, `optim`, `attention_dropout`, `ranks`."""
+
+SETTINGS: dict[str, Settings] = {
+    "adamw-sequences": {"optim": {"kind": "adamw"}},
+    "lamb-sequences": {"optim": {"kind": "lamb"}},
+    "lamb-padded": {"optim": {"kind": "lamb"}, "attention_dropout": 0.1},
+    "adamw-packing": {"optim": {"kind": "adamw"}, "phase": {"packing": True, "micro_batch": 2}},
+    "lamb-accumulation": {"optim": {"kind": "lamb"}, "phase": {"micro_batch": 5}},
+    "adamw-two-ranks": {"optim": {"kind": "adamw"}, "phase": {"micro_batch": 3}, "ranks": 2},
+}
+
+
+def train(name: str, examples: Artifact, vocab: Artifact, out: Path) -> Artifact:
+    """The finished training `name`; with several ranks the share of this one."""
+    settings = SETTINGS[name]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    network = out.parent / f"{name}.bert.json"
+    network.write_text(json.dumps(NETWORK))
+    phases = [phase | settings.get("phase", {}) for phase in (SHORT, LONG)]
+    return run(
+        TrainConfig.model_validate({**TRAINING, "phases": phases}),
+        ModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
+        TypeAdapter(OptimConfig).validate_python(settings["optim"]),
+        examples,
+        vocab,
+        out,
+    )
+
+
+if __name__ == "__main__":
+    _, name, examples, vocab, out = sys.argv
+    train(name, open_artifact(Path(examples)), open_artifact(Path(vocab)), Path(out))
