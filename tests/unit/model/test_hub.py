@@ -1,5 +1,6 @@
 import pytest
 import torch
+import transformers
 from tests.unit.model.conftest import MakeBatch
 
 from bertwright.core.errors import ArtifactError
@@ -54,3 +55,24 @@ def test_a_foreign_tensor_is_named(tiny: BertConfig) -> None:
     tensors = to_hf(BertForPreTraining(tiny).state_dict()) | {"classifier.weight": torch.zeros(2, 24)}
     with pytest.raises(ArtifactError, match=r"classifier\.weight"):
         from_hf(tensors)
+
+
+def test_transformers_reads_every_number_of_the_network() -> None:
+    """None of them is its default there, so that one left out would be noticed."""
+    config = BertConfig(
+        vocab_size=77,
+        hidden_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=40,
+        hidden_dropout_prob=0.25,
+        attention_probs_dropout_prob=0.35,
+        max_position_embeddings=48,
+        type_vocab_size=3,
+        initializer_range=0.05,
+        layer_norm_eps=1e-5,
+    )
+    default, theirs = transformers.BertConfig(), transformers.BertConfig(**hf_config(config))
+    for name, value in config.model_dump(exclude={"next_sentence", "hidden_act"}).items():
+        assert getattr(theirs, name) == value != getattr(default, name), name
+    assert theirs.hidden_act == config.hidden_act

@@ -1,0 +1,65 @@
+"""Which checkpoints stay."""
+
+from pathlib import Path
+
+import torch
+
+from bertwright.core.artifact import Identity
+from bertwright.core.log import SILENT
+from bertwright.train.checkpoint import State, load, newest_valid, prune, save
+
+IDENTITY = Identity("checkpoint", 1, {}, {})
+
+
+def checkpoints(folder: Path, states: list[State]) -> list[Path]:
+    weights = {"w": torch.arange(4.0)}
+    return [save(folder, IDENTITY, state, weights, weights) for state in states]
+
+
+def state(step: int, loss: float | None = None, phase: int = 0, phase_end: bool = False) -> State:
+    heldout = {} if loss is None else {"mlm_loss": loss}
+    return State(phase=phase, data_step=step, total_steps=step, heldout=heldout, phase_end=phase_end)
+
+
+def kept(folder: Path) -> list[int]:
+    return sorted(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
+
+
+def test_the_best_one_stays_however_old_it_is(tmp_path: Path) -> None:
+    losses = {1: 3.0, 2: 1.5, 3: 2.0, 4: 1.9, 5: 1.8}
+    for step, loss in losses.items():
+        *_, newest = checkpoints(tmp_path, [state(step, loss)])
+        prune(tmp_path, 1, newest)
+    assert kept(tmp_path) == [2, 5]
+
+
+def test_the_best_one_is_of_the_latest_phase(tmp_path: Path) -> None:
+    """Losses of different lengths are not comparable; the end of the first phase stays for its own sake."""
+    made = checkpoints(
+        tmp_path,
+        [
+            state(1, 1.0),
+            state(2, 1.2, phase_end=True),
+            state(3, 2.0, phase=1),
+            state(4, 2.5, phase=1),
+            state(5, 2.4, phase=1),
+        ],
+    )
+    prune(tmp_path, 1, made[-1])
+    assert kept(tmp_path) == [2, 3, 5]
+
+
+def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:
+    made = checkpoints(tmp_path, [state(1), state(2), state(3)])
+    prune(tmp_path, 2, made[-1])
+    assert kept(tmp_path) == [2, 3]
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    written = state(7, 2.5, phase=1, phase_end=True)
+    checkpoints(tmp_path, [written])
+    found = newest_valid(tmp_path, SILENT)
+    assert found is not None
+    read, weights, moments = load(found)
+    assert read == written
+    assert torch.equal(weights["w"], torch.arange(4.0)) and torch.equal(moments["w"], torch.arange(4.0))

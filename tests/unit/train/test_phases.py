@@ -1,0 +1,64 @@
+"""Phases resolved against the data: budgets become steps, and rates, intervals and held-out batches follow."""
+
+import math
+from typing import Any
+
+import pytest
+from tests.conftest import Prepared
+
+from bertwright.train.config import TrainConfig
+from bertwright.train.loop import Phase
+from bertwright.train.phases import resolve_phases, samples_of_epochs
+
+PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-2}
+
+
+def resolved(prepared: Prepared, phase: dict[str, Any], **train: Any) -> Phase:
+    config = TrainConfig.model_validate({"phases": [PHASE | phase], **train})
+    return resolve_phases(config, prepared.examples, prepared.vocab)[0]
+
+
+def test_a_budget_in_any_unit_becomes_steps(prepared: Prepared) -> None:
+    assert resolved(prepared, {"steps": 7}).steps == 7
+    assert resolved(prepared, {"samples": 17}).steps == 3, "a begun step counts whole"
+    draws = resolved(prepared, {"steps": 1}).draws
+    first, second = draws.epoch_sizes
+    assert resolved(prepared, {"epochs": 1.5}).steps == math.ceil((first + 0.5 * second) / 8)
+    assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (draws.mean_tokens * 8))
+
+
+def test_epochs_reuse_the_passes_in_turn() -> None:
+    assert samples_of_epochs(2.5, [10, 20]) == 10 + 20 + 5
+    assert samples_of_epochs(0.25, [8]) == 2
+
+
+def test_warm_up_is_a_share_of_the_phase(prepared: Prepared) -> None:
+    assert resolved(prepared, {"steps": 30, "warmup": 0.25}).warmup_steps == 7.5
+
+
+def test_intervals_that_the_recipe_leaves_out_are_tenths_of_the_phase(prepared: Prepared) -> None:
+    phase = resolved(prepared, {"steps": 95})
+    assert (phase.evaluate_every, phase.checkpoint_every) == (10, 10)
+    given = resolved(prepared, {"steps": 95}, evaluate_every=3, checkpoint_every=4)
+    assert (given.evaluate_every, given.checkpoint_every) == (3, 4)
+    assert resolved(prepared, {"steps": 3}).evaluate_every == 1
+
+
+def test_the_held_out_batches_are_the_same_every_time(prepared: Prepared) -> None:
+    one, other = (resolved(prepared, {"steps": 1}, heldout_sequences=10).heldout() for _ in range(2))
+    assert sum(batch.counts.sequences for batch in one) == 10
+    for a, b in zip(one, other, strict=True):
+        assert (a.token_ids == b.token_ids).all() and (a.prediction_positions == b.prediction_positions).all()
+
+
+def test_phases_draw_different_batches(prepared: Prepared) -> None:
+    config = TrainConfig.model_validate({"phases": [PHASE | {"steps": 1}] * 2})
+    first, second = (
+        phase.draws.step(0, 0, 1)[0] for phase in resolve_phases(config, prepared.examples, prepared.vocab)
+    )
+    assert list(first.token_ids) != list(second.token_ids)
+
+
+def test_a_length_without_plans_is_refused(prepared: Prepared) -> None:
+    with pytest.raises(Exception, match="24"):
+        resolved(prepared, {"length": 24, "steps": 1})

@@ -1,0 +1,27 @@
+"""What ranks share, seen by one rank alone; several real ones run in tests/pipeline/test_ranks.py."""
+
+import pytest
+import torch
+
+from bertwright.train.ranks import Ranks, join
+
+
+def test_a_process_started_plainly_is_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with join() as ranks:
+        assert (ranks.rank, ranks.world, ranks.first) == (0, 1, True)
+        assert not torch.distributed.is_initialized()
+
+
+def test_sums_of_one_rank_are_its_own() -> None:
+    tensor = torch.arange(3.0)
+    Ranks().sum_in_place([tensor])
+    assert tensor.tolist() == [0.0, 1.0, 2.0]
+    assert Ranks().begin_sum([3, 2**40]).result() == [3, 2**40]
+    assert Ranks().any(True) and not Ranks().any(False)
+    Ranks().agree("recipe", "the recipe")
+    Ranks().barrier()
+
+
+def test_only_the_first_rank_writes() -> None:
+    assert Ranks(0, 4).first and not Ranks(3, 4).first

@@ -1,0 +1,104 @@
+"""One optimizer step: what dropout, the sum over micro-batches and a gradient that is not finite do."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.model.conftest import make_batch, tiny
+from torch.nn.functional import cross_entropy
+
+from bertwright.model.batch import PackedBatch
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
+from bertwright.optim.build import build_optimizer
+from bertwright.optim.config import AdamWConfig
+from bertwright.train.ranks import Ranks
+from bertwright.train.step import StepResult, train_step
+
+__all__ = ["make_batch", "tiny"]  # fixtures
+MakeBatch = Callable[..., PackedBatch]
+LENGTHS = ([5, 9, 3], [7, 4], [12])
+
+
+@pytest.fixture
+def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, BertForPreTraining]]:
+    """`step(batches, dropout=..., rank=..., key=...)`: one step of a fresh network; its result and the network."""
+
+    def take(
+        batches: list[PackedBatch], dropout: float = 0.0, rank: int = 0, key: int = 1, **settings: Any
+    ) -> tuple[StepResult, BertForPreTraining]:
+        torch.manual_seed(0)
+        model = BertForPreTraining(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
+        totals = sum(len(b.labels) for b in batches), sum(len(b.next_sentence_labels) for b in batches)
+        given = {"learning_rate": 1e-2, "max_grad_norm": 1.0} | settings
+        result = train_step(
+            model,
+            build_optimizer(AdamWConfig(), model),
+            batches,
+            totals,
+            dropout_key=key,
+            ranks=Ranks(rank=rank),
+            **given,
+        )
+        return result, model
+
+    return take
+
+
+def weights(model: BertForPreTraining) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_the_losses_are_means_over_the_global_batch(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
+    batches = [make_batch(tiny, lengths, seed) for seed, lengths in enumerate(LENGTHS)]
+    result, _ = step(batches, learning_rate=0.0)
+    torch.manual_seed(0)
+    model = BertForPreTraining(tiny).double()
+    mlm, nsp = zip(*(model(batch) for batch in batches), strict=True)
+    mlm_loss = cross_entropy(torch.cat(mlm), torch.cat([b.labels for b in batches]))
+    nsp_loss = cross_entropy(torch.cat(nsp), torch.cat([b.next_sentence_labels for b in batches]))
+    (mlm_loss + nsp_loss).backward()
+    norm = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm()
+    assert result.mlm_loss == pytest.approx(mlm_loss.item(), rel=1e-5)
+    assert result.nsp_loss == pytest.approx(nsp_loss.item(), rel=1e-5)
+    assert result.grad_norm == pytest.approx(norm.item(), rel=1e-5) and result.applied
+
+
+def test_dropout_is_a_function_of_step_micro_step_and_rank(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
+    batch = make_batch(tiny, [9, 12])
+    seen = {
+        (key, rank): step([batch], dropout=0.3, key=key, rank=rank, learning_rate=0.0)[0].mlm_loss
+        for key in (1, 2)
+        for rank in (0, 1)
+    }
+    assert len(set(seen.values())) == 4, "another step or another rank drops other elements"
+    assert step([batch], dropout=0.3, key=1, rank=0, learning_rate=0.0)[0].mlm_loss == seen[1, 0]
+    once, twice = (step([batch] * n, dropout=0.3, learning_rate=0.0)[0].mlm_loss for n in (1, 2))
+    assert once != twice, "the second micro-batch drops other elements than the first"
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+def test_a_gradient_that_is_not_finite_drops_the_step(
+    tiny: BertConfig, make_batch: MakeBatch, step: Any, bad: float
+) -> None:
+    batch = make_batch(tiny, [9, 12])
+    poisoned = replace(batch, weights=torch.full_like(batch.weights, bad))
+    result, model = step([batch, poisoned])
+    _, untouched = step([batch], learning_rate=0.0)
+    assert not result.applied
+    assert torch.equal(weights(model), weights(untouched))
+
+
+def test_a_rank_without_sequences_takes_part_in_the_sum(step: Any, tiny: BertConfig, make_batch: MakeBatch) -> None:
+    result, model = step([], max_grad_norm=0.0)
+    assert result == StepResult(0.0, 0.0, 0.0, True)
+    assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
+
+
+def test_the_learning_rate_is_the_one_of_this_step(step: Any, tiny: BertConfig, make_batch: MakeBatch) -> None:
+    batch = make_batch(tiny, [9, 12])
+    (_, still), (_, slow), (_, fast) = (step([batch], learning_rate=rate) for rate in (0.0, 1e-3, 2e-3))
+    slow_move, fast_move = (weights(m) - weights(still) for m in (slow, fast))
+    torch.testing.assert_close(fast_move, 2 * slow_move, rtol=1e-3, atol=1e-7)
