@@ -26,6 +26,7 @@ from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
 from bertwright.examples.foreign import Chosen, Import, import_file, import_tasks
 from bertwright.examples.foreign_files import content, find
 from bertwright.examples.foreign_join import join_foreign
+from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.join import join
 from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
@@ -100,8 +101,10 @@ def _make(
     _work_through(tasks, imports, executor, share, log)
     outputs = [*(task.facts for task in imports), *(task.facts for task in tasks)]
     share.complete("examples", draft, outputs)
+    if taken := hold_one_out(tasks):
+        log.say(f"examples: {taken}")
     counts = join(draft, parts, [read_json(task.facts) for task in tasks])
-    _check(counts, config)
+    _check(counts)
     entries = tokenizer_of(vocab).vocabulary
     counts |= join_foreign(draft, foreign, imports, config, entries, log)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
@@ -142,15 +145,10 @@ def _vocabulary(vocab: Artifact) -> dict[str, Any]:
     return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused, "continues": continues}
 
 
-def _check(counts: dict[str, Any], config: ExamplesConfig) -> None:
+def _check(counts: dict[str, Any]) -> None:
     empty = [name for name, rows in counts["train"]["rows"].items() if not min(rows)]
     if not counts["train"]["documents"] or empty:
         raise DataError(
             f"no training examples for {', '.join(empty) or 'any set'}: {counts['documents']:,} documents in all. "
             "Use a larger corpus, a smaller examples.heldout, or a wider documents range."
-        )
-    if not counts["heldout"]["documents"]:
-        raise DataError(
-            f"none of {counts['documents']:,} documents fell into the held-out share examples.heldout={config.heldout}."
-            f" Raise it (here to {min(0.5, 10 / counts['documents']):.2g} or more)."
         )

@@ -19,6 +19,7 @@ from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.store import (
     Documents,
     Split,
+    cut_last_tenth,
     documents_of,
     in_share,
     is_heldout,
@@ -45,6 +46,8 @@ class ShardTask:
     config: ExamplesConfig
     sets: tuple[PlanSet, ...]
     vocabulary_size: int
+    cut: bool = False
+    """Whether its one document is all there is: the document's last tenth is held out then."""
 
     @property
     def facts(self) -> Path:
@@ -60,17 +63,24 @@ def of_one_shard(corpus: Artifact, name: str) -> Artifact:
 def prepare_shard(task: ShardTask) -> None:
     """Write the shard's parts, unless they are there."""
     if not task.facts.exists():
-        documents = _tokenised(task)
-        heldout = is_heldout(documents.hashes, task.config.heldout)
-        members: dict[Split, tuple[NDArray[np.bool_], Sequence[PlanSet]]] = {
-            "train": (~heldout, task.sets),
+        train, heldout = _split(_tokenised(task), task)
+        members: dict[Split, tuple[Documents, Sequence[PlanSet]]] = {
+            "train": (train, task.sets),
             "heldout": (heldout, _lengths(task.sets)),
         }
         facts = {
-            split: write_split(task.parts, task.number, split, subset(documents, member), sets, task.config)
-            for split, (member, sets) in members.items()
+            split: write_split(task.parts, task.number, split, documents, sets, task.config)
+            for split, (documents, sets) in members.items()
         }
         write_json(task.facts, facts)
+
+
+def _split(documents: Documents, task: ShardTask) -> tuple[Documents, Documents]:
+    """The documents to train on, and those that are held out."""
+    if task.cut:
+        return cut_last_tenth(documents)
+    heldout = is_heldout(documents.hashes, task.config.heldout)
+    return subset(documents, ~heldout), subset(documents, heldout)
 
 
 def _tokenised(task: ShardTask) -> Documents:

@@ -130,7 +130,12 @@ def text_hash(sentences: Sequence[str]) -> int:
 
 def is_heldout(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
     """Which documents are kept for evaluation: a function of their text alone, so a new dump keeps the choice."""
-    return uniform(key("held-out documents"), fold(0, hashes)) < share
+    return heldout_place(hashes) < share
+
+
+def heldout_place(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The share, in [0, 1), from which on each document is held out."""
+    return uniform(key("held-out documents"), fold(0, hashes))
 
 
 def in_share(hashes: NDArray[np.uint64], share: tuple[float, float]) -> NDArray[np.bool_]:
@@ -165,3 +170,17 @@ def subset(documents: Documents, kept: NDArray[np.bool_]) -> Documents:
     of_token = np.repeat(of_sentence, documents.sentences)
     firsts = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.uint64)
     return Documents(documents.tokens[of_token], documents.sentences[of_sentence], firsts, documents.hashes[kept])
+
+
+def cut_last_tenth(documents: Documents) -> tuple[Documents, Documents]:
+    """The one document of `documents`, of two sentences or more, as two: without its last tenth, and that tenth."""
+    sentences = len(documents.sentences)
+    kept = sentences - max(1, sentences // 10)
+    tokens = int(documents.sentences[:kept].sum(dtype=np.int64))
+
+    def part(of_sentences: slice, of_tokens: slice) -> Documents:
+        lengths = documents.sentences[of_sentences]
+        firsts = np.array([0, len(lengths)], np.uint64)
+        return Documents(documents.tokens[of_tokens], lengths, firsts, documents.hashes)
+
+    return part(slice(kept), slice(tokens)), part(slice(kept, None), slice(tokens, None))

@@ -11,13 +11,24 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
 from bertwright.core.errors import DataError
+from bertwright.core.log import Silent
 from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws
-from bertwright.examples.store import Store
+from bertwright.examples.store import Store, heldout_place
+
+
+class Said(Silent):
+    """Keeps what is said."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
 
 
 def contents(artifact: Artifact) -> dict[str, str]:
@@ -104,12 +115,49 @@ def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
     assert draws.counts(0)[1] == 0
 
 
-def test_no_document_held_out_is_an_error_with_a_way_out(examples: Artifact, tmp_path: Path) -> None:
+def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_out(
+    examples: Artifact, tmp_path: Path
+) -> None:
     base = examples.path.parent
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
-    with pytest.raises(DataError, match=r"examples\.heldout=1e-05.*Raise it \(here to 0\.083 or more\)"):
-        stage.run(ExamplesConfig(heldout=1e-5, workers=1), made.SETS[:1], *inputs, tmp_path / "examples")
-    assert not (tmp_path / "examples").exists()
+    said: list[str] = []
+
+    def build(out: str, share: float) -> Artifact:
+        config = ExamplesConfig(heldout=share, passes=2, workers=1)
+        return stage.run(config, made.SETS[:1], *inputs, tmp_path / out, Said(said))
+
+    few = build("few", 1e-5)
+    assert few.counts["heldout"]["documents"] == 1 and few.counts["train"]["documents"] == 119
+    assert "examples: no document of 120 fell into the held-out share examples.heldout=1e-05; one is taken" in said
+    place = float(heldout_place(Store.open(few, "heldout").hashes)[0])
+    assert np.all(heldout_place(Store.open(few).hashes) > place)
+    said.clear()
+    larger = build("larger", place + 1e-9)  # the share that takes this document and no other
+    assert contents(larger) == contents(few)
+    assert not any("is taken" in line for line in said)
+
+
+def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(tmp_path: Path) -> None:
+    document = [sentence for text in made.text(8, seed=3) for sentence in text]
+    source = made.corpus(tmp_path / "corpus", [[document]])
+    vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "other", [made.text(60)]))
+    said: list[str] = []
+    made_of_one = stage.run(
+        ExamplesConfig(workers=1, passes=2), made.SETS[:1], source, vocab, tmp_path / "examples", Said(said)
+    )
+    assert any("the corpus is one document: its last tenth is held out" in line for line in said)
+    train, heldout = Store.open(made_of_one), Store.open(made_of_one, "heldout")
+    assert len(heldout.sentences) == len(document) // 10 and len(train.sentences) == len(document) - len(
+        heldout.sentences
+    )
+    assert made_of_one.counts["train"]["rows"]["64"][0] and made_of_one.counts["heldout"]["rows"]["64"][0]
+
+
+def test_one_sentence_is_no_corpus(tmp_path: Path) -> None:
+    source = made.corpus(tmp_path / "corpus", [[["Ba di fu."]]])
+    vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "other", [made.text(60)]))
+    with pytest.raises(DataError, match=r"one document of one sentence.*Add text to corpus\.source"):
+        stage.run(ExamplesConfig(workers=1), made.SETS[:1], source, vocab, tmp_path / "examples")
 
 
 def test_something_must_be_held_out() -> None:

@@ -1,0 +1,61 @@
+"""Something is always held out: of a small corpus the document that a larger share would take first.
+
+Membership is decided shard by shard, so that none was taken is known only when all shards are there. Then one shard is
+prepared again. A corpus of one document is cut: its last tenth is held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.errors import DataError
+from bertwright.core.files import read_json
+from bertwright.examples.shard import ShardTask, prepare_shard
+from bertwright.examples.store import SPLITS, Split, heldout_place
+
+
+def hold_one_out(tasks: Sequence[ShardTask]) -> str:
+    """Make sure that a document is held out, given the finished tasks of all shards.
+
+    The sentence to tell the user where the share asked for took none; "" where it took some. A run that was interrupted
+    here gives the same result and the same sentence.
+    """
+    facts = [read_json(task.facts) for task in tasks]
+    documents = {split: sum(shard[split]["documents"] for shard in facts) for split in SPLITS}
+    if documents["train"] and not documents["heldout"]:
+        filled = [task for task, shard in zip(tasks, facts, strict=True) if shard["train"]["documents"]]
+        _take_one(filled, documents["train"])
+    return _what_was_taken(tasks)
+
+
+def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
+    """Prepare the shard again that has the document to take, of those with documents."""
+    lowest, first = min((float(heldout_place(_hashes(task, "train")).min()), i) for i, task in enumerate(tasks))
+    task = tasks[first]
+    if documents == 1 and read_json(task.facts)["train"]["sentences"] < 2:
+        raise DataError(
+            "the corpus is one document of one sentence, and there must be text to train on and other text to score. "
+            "Add text to corpus.source."
+        )
+    share = np.nextafter(lowest, 1.0)  # membership is below the share
+    task.facts.unlink()  # before the parts change: an interrupted run prepares the shard as it was
+    prepare_shard(replace(task, config=task.config.model_copy(update={"heldout": share}), cut=documents == 1))
+
+
+def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
+    held = np.concatenate([_hashes(task, "heldout") for task in tasks])
+    asked = tasks[0].config.heldout
+    if len(held) != 1 or heldout_place(held)[0] < asked:
+        return ""
+    kept = np.concatenate([_hashes(task, "train") for task in tasks])
+    if len(kept) == 1 and kept[0] == held[0]:
+        return "the corpus is one document: its last tenth is held out, the rest is trained on; scores will mean little"
+    return f"no document of {len(kept) + 1:,} fell into the held-out share examples.heldout={asked:g}; one is taken"
+
+
+def _hashes(task: ShardTask, split: Split) -> NDArray[np.uint64]:
+    return np.fromfile(task.parts / split / f"{task.number:05}.hashes", "<u8")
