@@ -155,16 +155,15 @@ def check(
         Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe; without it the environment is examined.")
     ] = None,
     overrides: Overrides = None,
-    explain: Annotated[
-        str, typer.Option(metavar="KEY", help="Describe a key, or an original system's parameter.")
-    ] = "",
+    explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
     as_json: Json = False,
 ) -> None:
     """Validate a recipe, describe a key, or examine the environment."""
-    from bertwright.check import describe_key, environment
+    from bertwright.check import environment
+    from bertwright.explain import explain as explain_key
 
     if explain:
-        _show(describe_key(Recipe, explain), as_json)
+        _show(explain_key(Recipe, explain), as_json)
     elif recipe is None:
         _show(environment(), as_json)
     else:

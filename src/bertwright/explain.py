@@ -1,0 +1,150 @@
+"""What a key of the recipe means, asked by its dotted name, its last part, or another program's parameter."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.toml import members
+
+
+class Original(NamedTuple):
+    """A parameter of another program."""
+
+    program: str
+    name: str
+    """As it is written there."""
+    keys: tuple[str, ...]
+    """The keys that hold it here; none where nothing does."""
+    note: str
+    """How its value differs, or why no key holds it."""
+
+
+@cache
+def originals() -> dict[str, tuple[Original, ...]]:
+    """The parameters in `originals.toml` by name, `-` read as `_`: one of each program that has it."""
+    table = tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
+    found: dict[str, tuple[Original, ...]] = {}
+    for program in table.values():
+        for name, entry in program["options"].items():
+            keys, note = entry if isinstance(entry, list) else (entry, "")
+            original = Original(program["title"], name, tuple(filter(None, keys.split(", "))), note)
+            found[_plain(name)] = (*found.get(_plain(name), ()), original)
+    return found
+
+
+def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
+    """Type, default and meaning of a key, and what other programs call by that name.
+
+    `asked` is a dotted key, the last part of one ("weight_decay"), or another program's parameter. A name that is none
+    of these is a `RecipeError` with the nearest ones.
+    """
+    name = asked.lstrip("-")
+    elsewhere = originals().get(_plain(name), ())
+    keys = [name] if _exists(model, name) else _keys_for(model, name)
+    if not keys and not elsewhere:
+        raise RecipeError(f"--explain {asked}: {_unknown(model, name)}")
+    facts = _facts(model, keys[0]) if len(keys) == 1 else {key: _facts(model, key)["meaning"] for key in keys}
+    if elsewhere:
+        facts["elsewhere"] = {original.program: _said(original, keys) for original in elsewhere}
+    return facts
+
+
+def where_is(model: type[BaseModel], name: str) -> str:
+    """Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
+    if keys := _keys_for(model, name):
+        return f"it is {' or '.join(keys)} here."
+    elsewhere = originals().get(_plain(name), ())
+    return f"no key holds it: {elsewhere[0].note}" if elsewhere else ""
+
+
+def _keys_for(model: type[BaseModel], name: str) -> list[str]:
+    """The keys that end in `name` (an element of a list is its first, `0`) or hold a parameter of that name."""
+    held = (key for original in originals().get(_plain(name), ()) for key in original.keys)
+    return list(dict.fromkeys([*(key for key in _keys(model, "") if key.rpartition(".")[2] == name), *held]))
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _said(original: Original, keys: list[str]) -> str:
+    """What differs there; with several keys, which of them it is."""
+    which = ", ".join(original.keys) if len(keys) > 1 else ""
+    if not original.keys:
+        return f"no key holds it: {original.note}"
+    return ": ".join(filter(None, [which, original.note])) or "the same"
+
+
+def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield f"{prefix}{name}"
+        classes = [c for c in members(field.annotation) if isinstance(c, type) and issubclass(c, BaseModel)]
+        inside = f"{prefix}{name}.0." if "tuple" in str(field.annotation) else f"{prefix}{name}."
+        yield from dict.fromkeys(key for c in classes for key in _keys(c, inside))
+
+
+def _exists(model: type[BaseModel], dotted: str) -> bool:
+    try:
+        _find(model, dotted)
+    except KeyError:
+        return False
+    return True
+
+
+def _facts(model: type[BaseModel], dotted: str) -> dict[str, Any]:
+    fields, models = _find(model, dotted)
+    field = fields[0]
+    facts: dict[str, Any] = {"key": dotted, "meaning": " ".join((field.description or "").split())}
+    if models:
+        return {**facts, "keys": _keys_by_kind(models)}
+    extra = field.json_schema_extra
+    types = dict.fromkeys(str(field.annotation) for field in fields)
+    facts["type"] = " | ".join(types).replace("typing.", "").replace("<class '", "").replace("'>", "")
+    defaults = dict.fromkeys("required" if field.is_required() else str(field.default) for field in fields)
+    facts["default"] = " | ".join(defaults) if len(defaults) > 1 or field.is_required() else field.default
+    facts["role"] = extra.get("role", "what") if isinstance(extra, dict) else "what"
+    return facts
+
+
+def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[type[BaseModel]]]:
+    """The field of a dotted key, once for each kind of section that has it, and the sections it may hold.
+
+    A part that is no key is a `KeyError` with it and with the keys at its place.
+    """
+    models, fields = [model], list[FieldInfo]()
+    for part in (part for part in dotted.split(".") if not part.isdigit()):
+        known = dict.fromkeys(name for m in models for name in m.model_fields)
+        if part not in known:
+            raise KeyError(part, list(known))
+        fields = [m.model_fields[part] for m in models if part in m.model_fields]
+        classes = (c for field in fields for c in members(field.annotation))
+        models = [c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)]
+    return fields, models
+
+
+def _unknown(model: type[BaseModel], dotted: str) -> str:
+    try:
+        _find(model, dotted)
+    except KeyError as error:
+        part, known = error.args
+        leaves = [key.rpartition(".")[2] for key in _keys(model, "")]
+        near = difflib.get_close_matches(part, dict.fromkeys([*known, *originals(), *leaves]), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}."
+        return f"there is no key {part!r}; {hint}"
+    return ""
+
+
+def _keys_by_kind(models: list[type[BaseModel]]) -> list[str] | dict[str, list[str]]:
+    """The keys of a section; where it has kinds, those of each."""
+    if len(models) == 1:
+        return list(models[0].model_fields)
+    return {m.model_fields["kind"].default: list(m.model_fields) for m in models}

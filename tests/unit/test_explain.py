@@ -1,0 +1,100 @@
+"""What `check --explain` says of keys and of other programs' parameters."""
+
+import dataclasses
+
+import pytest
+import transformers
+
+from bertwright import Recipe
+from bertwright.core.errors import RecipeError
+from bertwright.explain import Original, explain, originals, where_is
+
+ALL = [original for group in originals().values() for original in group]
+PHASE = "train.phases.0"
+
+
+@pytest.mark.parametrize("original", ALL, ids=lambda o: f"{o.program.split()[0]}-{o.name}")
+def test_every_parameter_leads_to_keys_that_exist_or_says_why_there_is_none(original: Original) -> None:
+    facts = explain(Recipe, f"--{original.name}")
+    said = facts["elsewhere"][original.program]
+    for key in original.keys:
+        assert explain(Recipe, key)["meaning"], key
+        assert facts.get("key") in (key, original.name) or key in facts
+    assert original.keys or (original.note and said == f"no key holds it: {original.note}")
+    assert original.note in said
+
+
+def test_no_name_is_given_twice_for_one_program() -> None:
+    names = [(original.program, original.name.replace("-", "_")) for original in ALL]
+    assert len(names) == len(set(names))
+
+
+def test_the_options_of_the_programs_are_there() -> None:
+    """Counted on NVIDIA's command line and launcher, ONNX Runtime's, Intel's, and transformers' own fields."""
+    programs = {original.program.partition(" ")[0] for original in ALL}
+    assert {"NVIDIA", "ONNX", "Intel", "Google", "transformers"} <= programs
+    known = {o.name for o in ALL if o.program == "transformers TrainingArguments"}
+    fields = {field.name for field in dataclasses.fields(transformers.TrainingArguments)}
+    assert len(known & fields) >= 50
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "difference"),
+    [
+        ("train_batch_size", f"{PHASE}.batch", "times the GPUs"),
+        ("gradient_checkpointing", None, "activations are kept"),
+        ("do_lower_case", "vocab.lower_case", "strips accents"),
+        ("vocab_size", "vocab.size", "32101 here"),
+        ("json_summary", None, "metrics.jsonl"),
+        ("adam_epsilon", "optim.eps", "1e-8 there"),
+        ("mlm_probability", f"{PHASE}.masking.rate", ""),
+        ("phase2", "train.phases", "second [[train.phases]]"),
+    ],
+)
+def test_differences_are_told(name: str, key: str | None, difference: str) -> None:
+    facts = explain(Recipe, name)
+    assert facts.get("key") == key
+    assert any(difference in said for said in facts["elsewhere"].values())
+
+
+def test_one_name_of_several_programs_is_told_for_each() -> None:
+    facts = explain(Recipe, "gradient_accumulation_steps")
+    assert {f"{PHASE}.micro_batch", f"{PHASE}.batch"} <= facts.keys()
+    said = facts["elsewhere"]
+    assert said["NVIDIA run_pretraining.py"].startswith(f"{PHASE}.micro_batch: micro_batch = train_batch_size")
+    assert said["transformers TrainingArguments"].startswith(f"{PHASE}.batch: batch = per_device")
+
+
+def test_the_last_part_of_a_key_is_enough() -> None:
+    assert explain(Recipe, "short_seq_prob")["key"] == "examples.short_seq_prob"
+    assert explain(Recipe, "bias_correction")["key"] == "optim.bias_correction"
+    assert {"corpus.seed", "vocab.seed", "examples.seed", "train.seed"} <= explain(Recipe, "seed").keys()
+
+
+def test_keys_are_grouped_by_kind() -> None:
+    keys = explain(Recipe, "optim")["keys"]
+    assert list(keys) == ["lamb", "adamw"]
+    assert "bias_correction" in keys["lamb"] and "bias_correction" not in keys["adamw"]
+    assert explain(Recipe, "optim.kind")["default"] == "lamb | adamw"
+    assert explain(Recipe, "vocab")["keys"][:2] == ["size", "file"]
+
+
+def test_a_key_has_type_default_and_role() -> None:
+    facts = explain(Recipe, "train.keep")
+    assert (facts["type"], facts["default"], facts["role"]) == ("int", 3, "how")
+    assert explain(Recipe, "train.phases.0.length")["default"] == "required"
+    assert explain(Recipe, "train.phases.0.steps")["role"] == "extendable"
+
+
+def test_a_mistyped_key_is_an_error_with_the_nearest() -> None:
+    with pytest.raises(RecipeError, match="there is no key 'dupe_facto'; did you mean 'dupe_factor'"):
+        explain(Recipe, "dupe_facto")
+    with pytest.raises(RecipeError, match="the keys here are size, file"):
+        explain(Recipe, "vocab.zzzzzz")
+
+
+def test_where_a_misplaced_name_belongs() -> None:
+    assert where_is(Recipe, "weight_decay") == "it is optim.weight_decay here."
+    assert where_is(Recipe, "per_device_train_batch_size") == f"it is {PHASE}.micro_batch here."
+    assert where_is(Recipe, "fp16") == "no key holds it: training computes in float32 only"
+    assert where_is(Recipe, "zzz") == ""
