@@ -8,16 +8,18 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 from bertwright.chain import finished_artifact, inputs_of, refuse_other_training
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, MissingExtraError, RecipeError
-from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.files import make_folder, read_json, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, OthersToFinish, Share
 from bertwright.core.tasks import Executor
 from bertwright.recipe import Recipe
+from bertwright.results import MetricsRow, Scores, Summary
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,30 @@ class RunFolder:
     path: Path
     made_now: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The fingerprints of what one walk has made, or found finished, so far."""
+
+    @property
+    def metrics(self) -> list[MetricsRow]:
+        """The logged steps of training so far, in order; a run that is still training has some already."""
+        from bertwright.train.metrics import read_rows
+
+        return cast(list[MetricsRow], read_rows(self._existing("train/metrics.jsonl", "train")))
+
+    @property
+    def scores(self) -> Scores:
+        """The held-out scores of the finished model beside their baselines."""
+        return cast(Scores, read_json(self.artifact("evaluate").file("scores.json")))
+
+    @property
+    def summary(self) -> Summary:
+        """The headline numbers of the finished run."""
+        return cast(Summary, read_json(self._existing("summary.json", "report")))
+
+    def _existing(self, name: str, stage: str) -> Path:
+        if not (self.path / name).is_file():
+            raise ArtifactError(
+                f"{self.path / name} is not there. Make it first: bertwright {stage} RECIPE --out {self.path}"
+            )
+        return self.path / name
 
     def artifact(self, stage: str) -> Artifact:
         """The finished artifact of a stage, whatever its settings; an error names the verb that makes it."""

@@ -196,13 +196,6 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
     assert found == [["Ez egy.", "Ez kettő!"], ["Tőr?", "Kő."]]
 
 
-@pytest.mark.parametrize("code", blocks(ROOT / "README.md", "python"))
-def test_the_python_of_readme_runs(code: str, workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(code, "README.md", "exec"), {})
-    assert (workplace / "runs" / "mine" / "examples" / "manifest.json").is_file()
-    assert "'entries': 1500" in capsys.readouterr().out
-
-
 def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
     for path in RECIPES.glob("*.toml"):
         assert f"`recipes/{path.name}`" in README

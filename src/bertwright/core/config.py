@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.toml import mistakes
 
 
 class Section(BaseModel):
     """A frozen group of settings. Unknown keys are errors; the docstring below a field is its description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    def __init__(self, **values: Any) -> None:
+        """Check the settings; one `RecipeError` lists every mistake, as it does for those of a file."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise RecipeError(mistakes(type(self), error, type(self).__name__, {})) from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # sections inside others report to those
 
 
 def how(default: Any, **constraints: Any) -> Any:

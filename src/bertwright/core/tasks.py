@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,7 +16,8 @@ from concurrent.futures import Executor as Submitter
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.connection import wait as wait_for
-from types import TracebackType
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType, TracebackType
 from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
@@ -84,8 +86,7 @@ class Pool:
         if self._workers <= 1 or len(first) < 2:
             return [_noted(function(task), on_done) for task in tasks]
         if self._pool is None:
-            spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, spawn, initializer=_end_with_parent)
+            self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_end_with_parent)
         try:
             return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done)
         except BrokenProcessPool as error:
@@ -122,6 +123,30 @@ def _noted(result: Result, on_done: Callable[[Result], None] | None) -> Result:
     if on_done:
         on_done(result)
     return result
+
+
+class _Worker(SpawnProcess):
+    """A spawned process that does not import the caller's main module.
+
+    Python would run a script without a main guard once more in every worker, and has nothing to import of a notebook
+    or of standard input. Tasks are functions of this package and need neither.
+    """
+
+    def start(self) -> None:
+        with _starting:
+            main = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")  # says no name and no file, so none is handed on
+            try:
+                super().start()
+            finally:
+                sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    Process = _Worker
+
+
+_starting = threading.Lock()
 
 
 def _end_with_parent() -> None:

@@ -56,12 +56,16 @@ def validate(model: type[BaseModel], values: Mapping[str, Any], file: str, lines
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        # A list whose elements are wrong is also reported as too short; the elements say it better.
-        inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
-        details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
-        mistakes = [_mistake(model, detail, file, lines) for detail in details]
-        raise RecipeError("\n".join(mistakes)) from error
+        raise RecipeError(mistakes(model, error, file, lines)) from error
+
+
+def mistakes(model: type[BaseModel], error: ValidationError, file: str, lines: Mapping[str, int]) -> str:
+    """A line for each mistake in the values of a `model`: where it stands, the key, what is wrong, what is right."""
+    details = error.errors(include_url=False)
+    # A list whose elements are wrong is also reported as too short; the elements say it better.
+    inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
+    details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
+    return "\n".join(_mistake(model, detail, file, lines) for detail in details)
 
 
 def place(dotted: str, file: str, lines: Mapping[str, int]) -> str:

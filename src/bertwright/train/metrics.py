@@ -40,6 +40,11 @@ class Metrics:
         self._handle.close()
 
 
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSONL file of metrics, without a torn last line; `ArtifactError` where a line is no row."""
+    return [row for row, _ in _rows(path)]
+
+
 def saved_before(path: Path) -> bool:
     """Whether rows follow one that was written with a checkpoint, so that a checkpoint must have existed."""
     return any(row["saved"] for row, _ in _rows(path)[:-1])

@@ -41,12 +41,14 @@ def test_a_killed_worker_is_an_error_that_says_what_to_do() -> None:
 
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(
+        "import os, time\nfrom pathlib import Path\n"
+        "def work(n):\n    Path(__file__).with_name(f'{os.getpid()}.pid').touch()\n    time.sleep(60)\n"
+    )
     script = tmp_path / "parent.py"
     script.write_text(
-        "import os, sys, time\nfrom pathlib import Path\nfrom bertwright.core.tasks import Pool\n"
-        f"folder = Path({str(tmp_path)!r})\n"
-        "def work(n):\n    (folder / f'{os.getpid()}.pid').touch()\n    time.sleep(60)\n"
-        "if __name__ == '__main__':\n    with Pool(2) as pool:\n        pool.map(work, range(2), 'corpus')\n"
+        "from bertwright.core.tasks import Pool\nfrom work import work\n"
+        "with Pool(2) as pool:\n    pool.map(work, range(2), 'corpus')\n"
     )
     parent = subprocess.Popen([sys.executable, str(script)])
     try:

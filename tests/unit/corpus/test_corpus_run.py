@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import zstandard
-from pydantic import ValidationError
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DataError, RecipeError
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.dropped import read_dropped
 from bertwright.corpus.run import identity, run
@@ -399,7 +398,7 @@ def test_a_dump_in_another_language_is_remarked(tmp_path: Path, export: Build, b
 
 @pytest.mark.parametrize("wrong", [{"shard_bytes": 10}, {"language": "Hungarian!"}, {"source": ()}, {"filtre": {}}])
 def test_settings_are_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(RecipeError):
         CorpusConfig(**{"source": "a.xml", "language": "hu", **wrong})
 
 

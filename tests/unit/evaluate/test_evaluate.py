@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 import zstandard
-from pydantic import ValidationError
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact, Identity, build
@@ -152,7 +151,7 @@ def test_predictions_of_lines_and_of_held_out_sentences(made: Made, tmp_path: Pa
 
 @pytest.mark.parametrize("line", ["no mask here", "[MASK] and [MASK]"])
 def test_a_line_needs_exactly_one_mask(line: str) -> None:
-    with pytest.raises(ValidationError, match=re.escape(f"{line!r} has {line.count('[MASK]')} times [MASK]")):
+    with pytest.raises(RecipeError, match=re.escape(f"{line!r} has {line.count('[MASK]')} times [MASK]")):
         EvaluateConfig(cloze=(line,))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
@@ -63,7 +62,7 @@ def test_settings_for_wikis_need_a_dump(
     "settings", [{"near_documents": False, "similarity": 0.9}, {"paragraphs": False, "min_words": 5}]
 )
 def test_a_measure_that_measures_nothing_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="measures nothing where"):
+    with pytest.raises(RecipeError, match="measures nothing where"):
         DeduplicateConfig(**settings)
 
 
