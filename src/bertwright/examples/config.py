@@ -100,6 +100,11 @@ class MaskingConfig(Section):
             return self.rate
         return next(rate for start, rate in reversed(self.rate) if start <= step)
 
+    @property
+    def changes(self) -> list[int]:
+        """The steps of the phase from which another rate holds."""
+        return [] if isinstance(self.rate, float) else [step for step, _ in self.rate[1:]]
+
     def most(self, length: int) -> int:
         """The most predicted tokens of a sequence of this length, whatever the step."""
         if self.max_predictions or self.count == "bernoulli":

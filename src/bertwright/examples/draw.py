@@ -98,7 +98,7 @@ class Draws:
         return sum(self.epoch_sizes)
 
     def examples(self, first: int, stop: int) -> MicroBatch:
-        """The examples `first` to `stop` of the phase in their order, as one batch; both lie in the same step."""
+        """The examples `first` to `stop` of the phase in their order, as one batch; all have one rate of masks."""
         masking = self._masking(first // self.settings.global_batch)
         return assemble(self._rows(first, stop), self.settings.length, self._store, masking)
 

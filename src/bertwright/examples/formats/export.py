@@ -78,12 +78,13 @@ def export(
 def drawn(draws: Draws, first: int, stop: int) -> Iterator[Instances]:
     """The examples `first` to `stop` of a phase in their order, in blocks as large as may be: files have them too.
 
-    A block is drawn step by step, because masks may follow a schedule.
+    A block is drawn at once, except where the schedule of the masks goes over to another rate inside it.
     """
-    step = draws.settings.global_batch
+    settings = draws.settings
+    changes = [step * settings.global_batch for step in settings.masking.changes]
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
-        cuts = [begin, *range((begin // step + 1) * step, end, step), end]
+        cuts = [begin, *(change for change in changes if begin < change < end), end]
         yield concatenate([instances(draws.examples(*cut)) for cut in pairwise(cuts)])
 
 

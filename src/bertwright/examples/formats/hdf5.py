@@ -13,12 +13,12 @@ import numpy as np
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
-from bertwright.examples.formats.errors import ShardError, package
+from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Facts, Shape
 from bertwright.examples.formats.hdf5_checks import dataset, integers, is_hdf5, open_hdf5
+from bertwright.examples.formats.hdf5_new import Column, new_hdf5
 from bertwright.examples.formats.hdf5_stored import Mapped
 from bertwright.examples.formats.instances import MAX_LENGTH, Instances
-from bertwright.examples.formats.whole import whole_file
 
 DTYPES = {
     "input_ids": "<i4",
@@ -30,8 +30,6 @@ DTYPES = {
 }
 _BLOCK = 2**20
 """Most elements of input_ids that are read at once."""
-_CHUNK = 128
-"""Examples in a chunk of the files written here."""
 
 
 def facts(file: Path) -> Facts | None:
@@ -70,25 +68,23 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
-    """As `Format.write`; the vocabulary is not needed. gzip-compressed, in chunks of 128 examples."""
+    """As `Format.write`; the vocabulary is not needed."""
     length, predictions = shape.length, shape.predictions
     if not length or not predictions or not shape.static:
         raise DataError(f"{file}: NVIDIA's HDF5 needs a length, room for predictions and masks; {shape} was given.")
-    widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), length)
-    widths |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), predictions)
+    widths: dict[str, int | None] = dict.fromkeys(DTYPES, length)
+    widths |= {"masked_lm_positions": predictions, "masked_lm_ids": predictions, "next_sentence_labels": None}
     written = 0
-    # The second bound of libver keeps the files readable by the HDF5 1.10 of the original containers.
-    with whole_file(file) as temporary, package("h5py").File(temporary, "w", libver=("earliest", "v110")) as handle:
-        for key, dtype in DTYPES.items():
-            width = (widths[key],) if key in widths else ()
-            chunks = (_CHUNK, *width)
-            handle.create_dataset(key, (0, *width), dtype, maxshape=(None, *width), chunks=chunks, compression="gzip")
+    with new_hdf5(file) as (handle, sink):
+        columns = {key: Column(handle, key, dtype, widths[key]) for key, dtype in DTYPES.items()}
         for block in blocks:
             block.must_fit(file, written, length, predictions)
-            for key, column in _columns(block, length, predictions).items():
-                handle[key].resize(written + len(block), axis=0)
-                handle[key][written:] = column
+            for key, rows in _columns(block, length, predictions).items():
+                columns[key].append(rows)
             written += len(block)
+            sink.check()
+        for column in columns.values():
+            column.finish()
     return written
 
 

@@ -19,10 +19,10 @@ from bertwright.examples.formats.columns import Place, Ragged, instances_of
 from bertwright.examples.formats.errors import ShardError, package
 from bertwright.examples.formats.format import Facts, Shape
 from bertwright.examples.formats.hdf5_checks import dataset, integers, is_hdf5, open_hdf5
+from bertwright.examples.formats.hdf5_new import CHUNK, new_hdf5
 from bertwright.examples.formats.hdf5_runs import Runs
 from bertwright.examples.formats.hdf5_stored import Mapped
 from bertwright.examples.formats.instances import Instances, Ints
-from bertwright.examples.formats.whole import whole_file
 
 DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
 _LABELS = "next_sentence_labels"
@@ -30,7 +30,6 @@ _PACKED = ("packed_input_len", "packed_masked_lm_len")
 _LARGEST_ID = np.iinfo(np.int16).max
 _BLOCK = 128
 """Rows read at once: a small file may hold many that are long."""
-_CHUNK = 128
 
 
 def facts(file: Path) -> Facts | None:
@@ -74,17 +73,18 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         raise DataError(f"{file}: MLPerf's HDF5 holds masks; these examples have none.")
     h5py = package("h5py")
     written = 0
-    with whole_file(file) as temporary, h5py.File(temporary, "w", libver=("earliest", "v110")) as handle:
+    with new_hdf5(file) as (handle, sink):
         for key, dtype in DTYPES.items():
             runs = h5py.vlen_dtype(np.dtype(dtype))
-            handle.create_dataset(key, (0,), runs, maxshape=(None,), chunks=(_CHUNK,))
-        handle.create_dataset(_LABELS, (0,), "i1", maxshape=(None,), chunks=(_CHUNK,))
+            handle.create_dataset(key, (0,), runs, maxshape=(None,), chunks=(CHUNK,))
+        handle.create_dataset(_LABELS, (0,), "i1", maxshape=(None,), chunks=(CHUNK,))
         for block in blocks:
             _check_ids(file, written, block)
             for key, column in _columns(block).items():
                 handle[key].resize(written + len(block), axis=0)
                 _append(h5py, handle[key], written, column)
             written += len(block)
+            sink.check()
     return written
 
 

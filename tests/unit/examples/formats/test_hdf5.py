@@ -1,3 +1,5 @@
+import io
+import re
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples.formats import hdf5, hdf5_varlen
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
+from bertwright.examples.formats.hdf5_new import Sink
 from bertwright.examples.formats.instances import concatenate
 from bertwright.examples.formats.names import nvidia_file, nvidia_folder
 
@@ -261,3 +264,61 @@ hdf5.facts(Path({str(tmp_path / "a.hdf5")!r}))
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "MissingExtraError" in found.stderr
     assert "pip install 'bertwright[formats]'" in found.stderr
+
+
+WRITE_UNDER_A_LIMIT = """
+import resource, sys
+from pathlib import Path
+from tests.unit.examples.formats.samples import sample
+from bertwright.core.errors import DataError
+from bertwright.examples.formats.format import Shape
+from bertwright.examples.formats.hdf5_new import Sink
+from bertwright.examples.formats.recognise import FORMATS
+kind, most, file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+try:
+    FORMATS[kind].write(file, iter([sample(600, seed=seed) for seed in range(4)]), Shape(32, 5, static=True))
+except DataError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen"])
+@pytest.mark.parametrize("most", [0, 1000, 5000, 60_000])
+def test_a_disk_that_is_full_ends_in_a_sentence(tmp_path, kind, most):
+    """libhdf5 by itself ends the process with signal 11."""
+    file = tmp_path / "a.hdf5"
+    command = [sys.executable, "-c", WRITE_UNDER_A_LIMIT, kind, str(most), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"cannot write {file}: File too large\. Choose a folder .*\n", done.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_libhdf5_reads_back_after_a_failure_is_what_it_wrote(tmp_path):
+    class Full(io.FileIO):
+        def write(self, data):
+            if self.tell() + len(data) > 10:
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    with Full(tmp_path / "a", "w+") as plain:
+        sink = Sink(plain)
+        for at, data in ((0, b"012345"), (6, b"6789ab"), (4, b"XY"), (20, b"end")):
+            sink.seek(at)
+            assert sink.write(data) == len(data)
+        sink.seek(2)
+        assert sink.read(12) == b"23XY6789ab" + bytes(2)
+        assert sink.truncate(30) == 30
+        with pytest.raises(OSError, match="No space left"):
+            sink.check()
+
+
+def test_bytes_of_one_weight_lie_together(tmp_path):
+    """Smaller than without, and any reader of HDF5 knows the filter."""
+    hdf5.write(tmp_path / "ours", iter([sample(1000)]), Shape(32, 5, static=True))
+    write_nvidia(tmp_path / "theirs", rows_of(sample(1000)), 32, 5)
+    assert (tmp_path / "ours").stat().st_size < 0.9 * (tmp_path / "theirs").stat().st_size
+    with h5py.File(tmp_path / "ours") as ours, h5py.File(tmp_path / "theirs") as theirs:
+        assert all(ours[key].shuffle and ours[key].compression == "gzip" for key in ours)
+        assert all(np.array_equal(ours[key][:], theirs[key][:]) for key in theirs)
