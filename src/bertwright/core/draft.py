@@ -7,6 +7,7 @@ draft again and no other. What is hidden in it (a leading dot) is scratch: never
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import time
@@ -40,7 +41,9 @@ def seconds_before(draft: Path) -> float:
         for path in draft.rglob("*"):
             with contextlib.suppress(FileNotFoundError):  # another rank's temporary file
                 last = max(last, path.stat().st_mtime)
-        spent = float(note.read_text()) + last - begun
+        with contextlib.suppress(ValueError):  # a damaged note tells nothing
+            before = float(note.read_text())
+            spent = (before if 0 <= before < math.inf else 0.0) + last - begun
     write_atomic(note, f"{spent:.3f}".encode())
     return spent
 

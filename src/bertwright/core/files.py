@@ -1,31 +1,45 @@
-"""Files that are whole or absent: atomic writes, JSON, and SHA-256."""
+"""Files that are whole or absent: atomic writes, bounded reading, JSON, and SHA-256."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError, DataError
 
+MAX_JSON = 32 * 2**20
+"""Most bytes of a JSON file; the manifest of a corpus of 100,000 shards has 25 MB."""
+MAX_DEPTH = 64
+"""Most levels of lists and objects in each other."""
+_MAX_DIGITS = 20
+"""Most digits of a whole number: those of 2^64."""
 
-def write_atomic(path: Path, data: bytes) -> None:
+
+def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
     """Write `data` to a temporary sibling, fsync it and rename it to `path`; a crash leaves the old file or none.
 
-    Processes on several machines may write the same file at once: one of them wins.
+    Processes on several machines may write the same file at once: one of them wins. Without `sync` a power cut may
+    leave a damaged file: for scratch whose hash is kept elsewhere.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    # A name may have 255 bytes, a character up to 4.
+    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "wb") as handle:
             handle.write(data)
             handle.flush()
-            os.fsync(handle.fileno())
+            if sync:
+                os.fsync(handle.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise cannot_write(path, error) from error
 
 
@@ -55,9 +69,29 @@ def cannot_write(path: Path, error: OSError) -> DataError:
     )
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system inside carry the name of `path`: a failed `read` does not say of which file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    """The content of a file; a `ValueError` when there are more than `most` bytes, an `OSError` that names it."""
+    with naming(path), open(path, "rb") as handle:
+        data = handle.read() if most is None else handle.read(most + 1)
+    if most is not None and len(data) > most:
+        raise ValueError(f"it is larger than {most:,} bytes")
+    return data
+
+
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file as 64 hexadecimal digits, read in blocks of 1 MiB."""
-    with open(path, "rb") as handle:
+    """The SHA-256 of a file as 64 hexadecimal digits, read in blocks."""
+    with naming(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -67,14 +101,61 @@ def sha256_of(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write indented UTF-8 JSON atomically."""
-    write_atomic(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+def write_json(path: Path, value: Any, sync: bool = True) -> None:
+    """Write indented UTF-8 JSON atomically; `sync` as for `write_atomic`."""
+    write_atomic(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(), sync)
 
 
 def read_json(path: Path) -> Any:
-    """Read UTF-8 JSON; a file that is not JSON is an `ArtifactError` naming it."""
+    """Read JSON of at most `MAX_JSON` bytes; a file that is none, as `parse_json` says, is an `ArtifactError`.
+
+    What the disk says while it is read is an `OSError` that names the file.
+    """
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        return parse_json(read_bytes(path, MAX_JSON))
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError) as error:
         raise ArtifactError(f"cannot read {path}: {error}. Restore the file, or build its stage again.") from error
+
+
+def parse_json(data: bytes | str) -> Any:
+    """A JSON value; a `ValueError` when it is none, is nested deeper than `MAX_DEPTH`, or has numbers beyond 64 bits.
+
+    NaN and the infinities that Python writes are read.
+    """
+    try:
+        value = json.loads(data, parse_int=_integer, parse_float=_number)
+    except RecursionError:
+        raise _too_deep() from None
+    refuse_depth(value)
+    return value
+
+
+def refuse_depth(value: Any) -> None:
+    """Raise `ValueError` when lists and objects stand in each other deeper than `MAX_DEPTH`."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            child
+            for each in level
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"the number {digits[:_MAX_DIGITS]}... is too large")
+    return int(digits)
+
+
+def _number(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise ValueError(f"the number {digits[:_MAX_DIGITS]} is too large")
+    return value

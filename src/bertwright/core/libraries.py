@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from bertwright.core.files import read_json, write_json
+from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.log import Log
 
 _NOTE = ".libraries.json"
@@ -20,12 +20,12 @@ _NOTE = ".libraries.json"
 def libraries(draft: Path, names: Sequence[str], log: Log) -> dict[str, str]:
     """The installed versions by name; what a draft holds that was begun with others is removed, and that is said."""
     now, note = {name: version(name) for name in names}, draft / _NOTE
-    before = read_json(note) if note.is_file() else now
+    before: dict[str, str] = (read_done(note) if is_done(note) else {}) if note.is_file() else now
     if before != now:
         others = [name for name in now if before.get(name) != now[name]]
         changed = ", ".join(f"{name} {before.get(name)} -> {now[name]}" for name in others)
         log.say(f"{draft.name} was begun with other libraries ({changed}) and is begun anew")
         for path in [path for path in draft.iterdir() if path.is_dir()]:
             shutil.rmtree(path)
-    write_json(note, now)
+    mark_done(note, facts=now)
     return now

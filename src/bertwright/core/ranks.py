@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertwright.core.done import is_done
 from bertwright.core.lock import FolderLock
 
 
@@ -35,20 +36,20 @@ class Share:
     def complete(self, stage: str, draft: Path, outputs: Sequence[Path]) -> None:
         """Return in the process that is to complete the stage, which is then alone in the run folder.
 
-        Raises `OthersToFinish` where it is another: some of `outputs` are missing, or somebody else has published the
-        stage. Whoever finds them all waits until the folder is free, as the one that is in it may be stopped, or may
-        be there for another reason.
+        Raises `OthersToFinish` where it is another: some of `outputs` (the notes of tasks) are missing, or what they
+        tell of is damaged, or somebody else has published the stage. Whoever finds them all waits until the folder is
+        free, as the one that is in it may be stopped, or may be there for another reason.
         """
         if self.world == 1:
             return
         assert self.lock is not None, "several ranks need a lock"
         self.lock.release()
-        missing = sum(not path.is_file() for path in outputs)
+        missing = sum(not path.is_file() for path in outputs) or sum(not is_done(path) for path in outputs)
         done = f"{stage}: rank {self.rank} of {self.world} is done"
         if missing and draft.is_dir():
             raise OthersToFinish(
-                f"{done}; {missing:,} of {len(outputs):,} parts, of other ranks, are missing. The last rank to finish "
-                "completes the stage; start again any that was stopped."
+                f"{done}; {missing:,} of {len(outputs):,} parts, of other ranks, are missing or damaged. The last rank "
+                "to finish completes the stage; start again any that was stopped."
             )
         if draft.is_dir():
             self.lock.take_alone()

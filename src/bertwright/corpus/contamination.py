@@ -21,7 +21,7 @@ from bertwright.core.files import sha256, sha256_of
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
 from bertwright.corpus.ngrams import Hashes, runs, words
-from bertwright.corpus.part import write_array
+from bertwright.corpus.part import read_array, write_array
 from bertwright.corpus.text import documents_in
 
 RUN = 13
@@ -92,7 +92,7 @@ def check_files(
 
 def search_shard(task: SearchShard) -> Hashes:
     """The sought hashes that are in the shard."""
-    return _found(documents_in(task.shard), Sought(np.load(task.sought)), task.spaced)
+    return _found(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
 
 
 def report(test: Mapping[str, Iterable[Sentence]], found: Hashes) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertwright.core.files import write_json
+from bertwright.core.done import is_done, mark_done
 from bertwright.core.tasks import Executor
 from bertwright.corpus.sources.dump import PageSplitter, parse_page
 from bertwright.corpus.sources.file import File
@@ -37,12 +37,12 @@ def gather_definitions(files: Sequence[File], language: str, number: int, folder
     task. Dumps older than 2012, which do not say the namespace of a page, define nothing.
     """
     path = folder / f"{number:04d}.definitions.json"
-    if not path.is_file():
+    if not is_done(path):
         bodies: dict[str, str] = {}
         for found in executor.map(find_definitions, _searches(files, language, number), "corpus"):
             for key, body in found.items():
                 bodies.setdefault(key, body)
-        write_json(path, dict(sorted(bodies.items())))
+        mark_done(path, facts=dict(sorted(bodies.items())))
     return path
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import zstandard
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.files import make_folder, read_bytes, write_atomic
 
 FOLDER = "dropped/"
 FILE_BYTES = 16 * 2**20
@@ -44,9 +44,10 @@ class DroppedWriter:
         """A document dropped after `row` documents of the part were kept."""
         self._lines.append(b"%d\t%b" % (row, line))
 
-    def finish(self) -> None:
-        """Write the file."""
-        write_atomic(self._path, zstandard.ZstdCompressor(level=1).compress(b"".join(self._lines)))
+    def finish(self) -> Path:
+        """Write the file; returns its path."""
+        write_atomic(self._path, zstandard.ZstdCompressor(level=1).compress(b"".join(self._lines)), sync=False)
+        return self._path
 
 
 def gather_dropped(parts: Iterable[Path], folder: Path, later: Callable[[Path], Iterable[tuple[int, bytes]]]) -> None:
@@ -76,7 +77,7 @@ def read_dropped(corpus: Artifact) -> Iterator[dict[str, Any]]:
 
 def _lines(parts: Iterable[Path], later: Callable[[Path], Iterable[tuple[int, bytes]]]) -> Iterator[bytes]:
     for part in parts:
-        packed = part.with_suffix(_WAITING).read_bytes()
+        packed = read_bytes(part.with_suffix(_WAITING))
         waiting = zstandard.ZstdDecompressor().decompressobj().decompress(packed).split(b"\n")[:-1]
         early = ((int(row), line + b"\n") for row, _, line in (entry.partition(b"\t") for entry in waiting))
         yield from map(itemgetter(1), merge(early, later(part), key=itemgetter(0)))

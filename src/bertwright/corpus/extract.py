@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bertwright.core.files import write_json
+from bertwright.core.done import is_done, mark_done
 from bertwright.corpus.article import Article, Paragraph
 from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
@@ -30,13 +30,12 @@ def extract(job: Job) -> tuple[int, int]:
     """
     path = job.parts / job.piece.name
     counts: Counter[str] = Counter()
-    if not path.with_suffix(".json").is_file():
+    if not is_done(path.with_suffix(".json")):
         state: dict[str, Any] = {}
         part, dropped = PartWriter(path), DroppedWriter(path)
         _extract(job, part, dropped, counts, state)
-        part.finish()
-        dropped.finish()
-        write_json(path.with_suffix(".json"), {"counts": dict(sorted(counts.items())), **state})
+        files = [*part.finish(), dropped.finish()]
+        mark_done(path.with_suffix(".json"), files, {"counts": dict(sorted(counts.items())), **state})
     if job.piece.spool:
         job.piece.spool.unlink(missing_ok=True)
     return job.piece.progress, counts["documents"]

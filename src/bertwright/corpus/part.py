@@ -2,7 +2,8 @@
 
 A part is four files beside each other in the stage's folder of parts: the documents (`.txt.zst`), their facts
 (`.jsonl.zst`), and a row of numbers for each document and for each paragraph (`.documents.npy`, `.paragraphs.npy`).
-`.json` holds what was counted; it is written last, so a part without it is made again.
+`.json` holds what was counted and the hashes of the others (`core.done`); it is written last, so a part without it is
+made again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from bertwright.core.files import write_atomic
+from bertwright.core.done import is_done, mark_done
+from bertwright.core.files import naming, read_bytes, write_atomic
 
 DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
 HASH = [("high", "<u8"), ("low", "<u8")]
@@ -49,24 +51,52 @@ class PartWriter:
         line = {**facts, "paragraphs": starts}
         self._facts.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
-    def finish(self) -> None:
-        """Write the files of the part."""
-        write_atomic(self._path.with_suffix(".txt.zst"), self._texts.finish())
-        write_atomic(self._path.with_suffix(".jsonl.zst"), self._facts.finish())
-        write_array(self._path.with_suffix(DOCUMENTS), np.array(self._documents, DOCUMENT))
-        write_array(self._path.with_suffix(PARAGRAPHS), np.array(self._paragraphs, PARAGRAPH))
+    def finish(self) -> list[Path]:
+        """Write the files of the part; returns their paths."""
+        files = {
+            ".txt.zst": self._texts.finish(),
+            ".jsonl.zst": self._facts.finish(),
+            DOCUMENTS: _array_bytes(np.array(self._documents, DOCUMENT)),
+            PARAGRAPHS: _array_bytes(np.array(self._paragraphs, PARAGRAPH)),
+        }
+        for suffix, data in files.items():
+            write_atomic(self._path.with_suffix(suffix), data, sync=False)
+        return [self._path.with_suffix(suffix) for suffix in files]
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write `array` as an `.npy` file that is whole or absent."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    write_atomic(path, buffer.getvalue())
+    """Write `array` as an `.npy` file that is whole or absent, and beside it the note of `core.done`."""
+    write_atomic(path, _array_bytes(array), sync=False)
+    mark_done(path.with_suffix(".json"), [path])
+
+
+def is_written(path: Path) -> bool:
+    """Whether `write_array` wrote this array, and it is as it was then."""
+    return is_done(path.with_suffix(".json"))
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """An `.npy` file; the disk's errors name it."""
+    array: NDArray[Any] = np.load(io.BytesIO(read_bytes(path)))
+    return array
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """An `.npy` file, of which only what is used is read."""
+    with naming(path):
+        array: NDArray[Any] = np.load(path, mmap_mode="r")
+    return array
 
 
 def unpacked(path: Path) -> bytes:
     """What a compressed file of a part holds."""
-    return zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+    return zstandard.ZstdDecompressor().decompressobj().decompress(read_bytes(path))
+
+
+def _array_bytes(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
 
 
 def _hash(data: bytes) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.files import read_json, write_json
+from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.log import Log
 from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
@@ -56,14 +56,18 @@ class Extraction:
         Returns the parts of all ranks, without suffix, in source order.
         """
         listed = self.folder / f"{self.number:04d}.parts.json"
-        names: list[str] = read_json(listed) if listed.is_file() else []
+        names: list[str] = read_done(listed) if is_done(listed) else []
         mine = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
-        if not names or not all(path.is_file() for path in mine):
+        if not names or not self._all_done(mine):
             self.log.say(f"corpus: reading {self.source}")
             _note_language(self.config, _header(self.source.files[0]), self.log)
             names = self._extracted()
-            write_json(listed, names)
+            mark_done(listed, facts=names)
         return [self.folder / name for name in names]
+
+    def _all_done(self, notes: list[Path]) -> bool:
+        """Whether all parts are there as they were made, which takes reading them."""
+        return all(note.is_file() for note in notes) and all(self.executor.map(is_done, notes, "corpus"))
 
     def _extracted(self) -> list[str]:
         """Run the task list; returns the names of all parts in order."""
@@ -100,7 +104,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
     counts: Counter[str] = Counter()
     last, cut = "", None
     for path in paths:
-        state = read_json(path.with_suffix(".json"))
+        state = read_done(path.with_suffix(".json"))
         counts.update(state["counts"])
         last = state.get("last", last)
         if not state["ended"]:

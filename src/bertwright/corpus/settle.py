@@ -14,7 +14,7 @@ from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import FATES, Fate, of_kept_documents
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.dropped import dropped_line
-from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, unpacked, write_array
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, read_array, unpacked, write_array
 from bertwright.corpus.text import FACTS, TEXT
 
 SETTLED, LEFT = ".settled.npy", ".left.npy"
@@ -46,10 +46,10 @@ class SettlePart:
 def settle_part(task: SettlePart) -> None:
     """Write a `ROW` per document, and whether each paragraph is left (`LEFT`), unless both are there."""
     settled, kept = (task.part.with_suffix(suffix) for suffix in (SETTLED, LEFT))
-    if settled.is_file():
+    if is_written(settled) and is_written(kept):
         return
-    documents = np.load(task.part.with_suffix(DOCUMENTS))
-    paragraphs = np.load(task.part.with_suffix(PARAGRAPHS))
+    documents = read_array(task.part.with_suffix(DOCUMENTS))
+    paragraphs = read_array(task.part.with_suffix(PARAGRAPHS))
     repeated = task.paragraphs.rows(task.number)
     left = of_kept_documents(task.part)
     left[repeated] = False
@@ -59,7 +59,7 @@ def settle_part(task: SettlePart) -> None:
         rows[name] = np.bincount(owner, paragraphs[name] * left, len(documents))
     rows["bytes"] += 1
     lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
-    fates = np.load(task.part.with_suffix(FATES))
+    fates = read_array(task.part.with_suffix(FATES))
     fates[lost & (rows["sentences"] < max(1, task.min_sentences))] = Fate.EMPTIED
     rows["fate"], rows["copies"] = fates, copies(task.part) * (fates == Fate.KEPT)
     write_array(kept, left)
@@ -70,9 +70,9 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
     """How many documents of these parts met which fate, and what the corpus has of them, copies included."""
     counts = Counter[str]()
     for part in parts:
-        rows = np.load(part.with_suffix(SETTLED))
-        left = np.load(part.with_suffix(LEFT))
-        stands = np.repeat(rows["fate"] == Fate.KEPT, np.load(part.with_suffix(DOCUMENTS))["paragraphs"])
+        rows = read_array(part.with_suffix(SETTLED))
+        left = read_array(part.with_suffix(LEFT))
+        stands = np.repeat(rows["fate"] == Fate.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
         for fate, count in _COUNTED.items():
             counts[count] += int((rows["fate"] == fate).sum())
         counts["duplicate_paragraphs"] += int((stands & ~left).sum())
@@ -84,7 +84,7 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
 
 def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
     """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
-    fates = np.load(part.with_suffix(SETTLED))["fate"]
+    fates = read_array(part.with_suffix(SETTLED))["fate"]
     if not fates.any():
         return
     texts = unpacked(part.with_suffix(TEXT)).decode().split("\n\n")

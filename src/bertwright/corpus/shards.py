@@ -17,9 +17,10 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
-from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, unpacked
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array, unpacked
 from bertwright.corpus.settle import LEFT, SETTLED
 from bertwright.corpus.text import FACTS, TEXT
 
@@ -44,6 +45,11 @@ class Shard:
         """Its text and its facts."""
         stem = self.folder / f"{self.number:05d}"
         return stem.with_suffix(TEXT), stem.with_suffix(FACTS)
+
+    @property
+    def note(self) -> Path:
+        """What tells that both are written; it is scratch, as the parts are."""
+        return self.parts[0][0].with_name(f"shard-{self.number:05d}.json")
 
 
 def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: Path) -> list[Shard]:
@@ -73,7 +79,7 @@ def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[in
     """
     members: dict[int, list[tuple[Path, int]]] = {}
     for part, first in zip(parts, firsts[:-1], strict=True):
-        rows = np.load(part.with_suffix(SETTLED))
+        rows = read_array(part.with_suffix(SETTLED))
         places = _starts(rows, first)[rows["copies"] > 0] * shards // firsts[-1]
         for shard in np.unique(places).tolist():
             members.setdefault(shard, []).append((part, first))
@@ -81,8 +87,8 @@ def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[in
 
 
 def write_shard(shard: Shard) -> None:
-    """Write the text and the facts of one shard, unless both are there."""
-    if all(path.is_file() for path in shard.files):
+    """Write the text and the facts of one shard, unless both are there as they were written."""
+    if is_done(shard.note):
         return
     compressors = [zstandard.ZstdCompressor(level=_LEVEL).compressobj() for _ in range(2)]
     done: tuple[list[bytes], list[bytes]] = ([], [])
@@ -92,11 +98,12 @@ def write_shard(shard: Shard) -> None:
                 blocks.append(compressor.compress(data))
     for path, compressor, blocks in zip(shard.files, compressors, done, strict=True):
         write_atomic(path, b"".join([*blocks, compressor.flush()]))
+    mark_done(shard.note, shard.files)
 
 
 def _totals(part: Path) -> tuple[int, int]:
     """Sentences and bytes of a part in the corpus, copies included."""
-    rows = np.load(part.with_suffix(SETTLED))
+    rows = read_array(part.with_suffix(SETTLED))
     return int((rows["copies"] * rows["sentences"]).sum()), int((rows["copies"] * rows["bytes"]).sum())
 
 
@@ -110,7 +117,7 @@ def _starts(rows: NDArray[np.void], first: int) -> NDArray[np.int64]:
 def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
     """The text and the line of facts of each document of one part that is in the shard, all copies."""
     rows, documents, paragraphs, left = (
-        np.load(part.with_suffix(suffix)) for suffix in (SETTLED, DOCUMENTS, PARAGRAPHS, LEFT)
+        read_array(part.with_suffix(suffix)) for suffix in (SETTLED, DOCUMENTS, PARAGRAPHS, LEFT)
     )
     starts = _starts(rows, first)
     mine = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))

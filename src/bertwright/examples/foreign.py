@@ -9,7 +9,7 @@
     foreign/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
     foreign/0/facts.json             what was read, and what was left out
 
-`0` is the number of the phase. A task is one file; its part is ended by a JSON file, as that of a corpus shard is.
+`0` is the number of the phase. A task is one file; its part is ended by a note, as that of a corpus shard is.
 Tokenised documents become a store and plans instead (`foreign_tokens`).
 """
 
@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
-from bertwright.core.files import cannot_write, make_folder, write_json
+from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign_files import damaged, hash_of
 from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
@@ -103,21 +104,21 @@ def import_tasks(
 
 def import_file(task: Import) -> None:
     """Write the part of one task, unless it is there; with `quarantine` a damaged file leaves its fault alone."""
-    if task.facts.exists():
+    if is_done(task.facts):
         return
     make_folder(task.facts.parent)
     try:
-        facts = import_documents(task) if isinstance(task, TokensTask) else _write_part(task)
+        facts, files = import_documents(task) if isinstance(task, TokensTask) else _write_part(task)
     except ShardError as error:
         if not task.data.quarantine:
             raise damaged(task.data, error) from error
-        facts = {"fault": error.fault}
+        facts, files = {"fault": error.fault}, []
     except OSError as error:
         raise cannot_write(task.parts, error) from error
-    write_json(task.facts, {"file": task.file.name, **facts})
+    mark_done(task.facts, files, {"file": task.file.name, **facts})
 
 
-def _write_part(task: ImportTask) -> dict[str, Any]:
+def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     kinds = dtypes(task.vocabulary.size) | dict.fromkeys(ENDS.values(), "<u2")
     totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
     # Ids beyond the vocabulary are no damage: `_check` says what they mean. LDDL's pieces cannot be read without it.
@@ -135,7 +136,7 @@ def _write_part(task: ImportTask) -> dict[str, Any]:
         for handle in out.values():
             handle.flush()
             os.fsync(handle.fileno())
-    return {**totals, "sha256": hash_of(task.file)}
+    return {**totals, "sha256": hash_of(task.file)}, [task.part(name) for name in kinds]
 
 
 def _columns(block: Instances) -> dict[str, NDArray[Any]]:

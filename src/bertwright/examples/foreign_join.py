@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
-from bertwright.core.files import make_folder, read_json, write_json
+from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign import ENDS, Chosen, Import, ImportTask, dtypes
@@ -56,7 +57,7 @@ def join_foreign(
 
 def _join_set(draft: Path, data: ForeignData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
     """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
-    facts = [read_json(task.facts) for task in tasks]
+    facts = [read_done(task.facts) for task in tasks]
     whole = [task for task, each in zip(tasks, facts, strict=True) if "fault" not in each]
     left_out = [{"file": error.file.name, "fault": error.fault} for error in found.damaged]
     left_out += [each for each in facts if "fault" in each]
@@ -103,7 +104,7 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
     last = 0
     with target.open("wb") as out:
         for part in parts:
-            sums = ends(np.fromfile(part, "<u2")) + last
+            sums = ends(np.frombuffer(read_bytes(part), "<u2")) + last
             out.write(sums[:-1].astype("<u8").tobytes())
             last = int(sums[-1])
         out.write(np.array([last], "<u8").tobytes())

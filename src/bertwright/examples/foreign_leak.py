@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.files import read_json
+from bertwright.core.files import read_bytes, read_json
 from bertwright.examples.formats.instances import ends
 from bertwright.examples.formats.sketch import Hashes, row_hashes
 from bertwright.examples.store import map_file
@@ -76,4 +76,4 @@ def _heldout_hashes(store: Path) -> Iterator[Hashes]:
 
 
 def _array(parts: Path, number: int, name: str) -> NDArray[np.uint64]:
-    return np.fromfile(parts / f"{number:05}.{name}", "<u8")
+    return np.frombuffer(read_bytes(parts / f"{number:05}.{name}"), "<u8")

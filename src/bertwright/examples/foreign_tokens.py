@@ -95,10 +95,10 @@ def _end_of_document(entries: Sequence[str]) -> int:
     return entries.index("[EOS]") if "[EOS]" in entries else len(entries) + ("[BOS]" not in entries)
 
 
-def import_documents(task: TokensTask) -> dict[str, Any]:
+def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
     """Write the part of one stretch: the counts of its store and plans, documents that were `ended` by an id which was
     taken off, documents that hold `special` ids and were left out, and with the first stretch of a file the hashes of
-    its `files`.
+    its `files`; and what was written.
     """
     block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
     _check(task, block)
@@ -107,10 +107,10 @@ def import_documents(task: TokensTask) -> dict[str, Any]:
     documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
     special = _with_special(task.vocabulary, documents)
     sets = [PlanSet(length=task.data.length)]
-    counts = write_split(task.folder, task.number, "train", subset(documents, ~special), sets, task.config)
+    counts, written = write_split(task.folder, task.number, "train", subset(documents, ~special), sets, task.config)
     files = files_of([task.file], task.kind) if task.first == 0 else []
     hashes = [{"file": file.name, "sha256": hash_of(file)} for file in files]
-    return {"train": counts, "ended": ended, "special": int(special.sum()), "files": hashes}
+    return {"train": counts, "ended": ended, "special": int(special.sum()), "files": hashes}, written
 
 
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
-from bertwright.core.files import read_json, write_json
+from bertwright.core.files import write_json
 from bertwright.examples.config import ForeignData
 from bertwright.examples.foreign_leak import find_leaked
 from bertwright.examples.foreign_tokens import TokensTask
@@ -27,7 +28,7 @@ def join_tokens(
     `entries` are the vocabulary by id. `DataError` when nothing is left to train on, or many documents hold special
     ids.
     """
-    facts = {task.number: read_json(task.facts) for task in tasks}
+    facts = {task.number: read_done(task.facts) for task in tasks}
     left_out = {error.file.name: error.fault for error in found.damaged}
     left_out |= {each["file"]: each["fault"] for each in facts.values() if "fault" in each}
     facts = {number: each for number, each in facts.items() if each["file"] not in left_out}

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_bytes
 from bertwright.examples.shard import ShardTask, prepare_shard
 from bertwright.examples.store import SPLITS, Split, heldout_place
 
@@ -24,7 +25,7 @@ def hold_one_out(tasks: Sequence[ShardTask]) -> str:
     The sentence to tell the user where the share asked for took none; "" where it took some. A run that was interrupted
     here gives the same result and the same sentence.
     """
-    facts = [read_json(task.facts) for task in tasks]
+    facts = [read_done(task.facts) for task in tasks]
     documents = {split: sum(shard[split]["documents"] for shard in facts) for split in SPLITS}
     if documents["train"] and not documents["heldout"]:
         filled = [task for task, shard in zip(tasks, facts, strict=True) if shard["train"]["documents"]]
@@ -36,7 +37,7 @@ def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
     """Prepare the shard again that has the document to take, of those with documents."""
     lowest, first = min((float(heldout_place(_hashes(task, "train")).min()), i) for i, task in enumerate(tasks))
     task = tasks[first]
-    if documents == 1 and read_json(task.facts)["train"]["sentences"] < 2:
+    if documents == 1 and read_done(task.facts)["train"]["sentences"] < 2:
         raise DataError(
             "the corpus is one document of one sentence, and there must be text to train on and other text to score. "
             "Add text to corpus.source."
@@ -58,4 +59,4 @@ def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
 
 
 def _hashes(task: ShardTask, split: Split) -> NDArray[np.uint64]:
-    return np.fromfile(task.parts / split / f"{task.number:05}.hashes", "<u8")
+    return np.frombuffer(read_bytes(task.parts / split / f"{task.number:05}.hashes"), "<u8")

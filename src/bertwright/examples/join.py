@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.files import make_folder, write_json
+from bertwright.core.files import make_folder, naming, read_bytes, write_json
 from bertwright.examples.rows import ROW
 from bertwright.examples.store import SPLITS, Split
 
@@ -47,7 +47,8 @@ def _join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
         first = 0
         with (store / f"{split}.{name}").open("wb") as target:
             for number, shard in shards.items():
-                target.write((np.fromfile(parts / f"{number:05}.{name}", "<u8")[:-1] + np.uint64(first)).tobytes())
+                own = np.frombuffer(read_bytes(parts / f"{number:05}.{name}"), "<u8")
+                target.write((own[:-1] + np.uint64(first)).tobytes())
                 first += shard[unit]
             target.write(np.array([first], "<u8").tobytes())
     facts = [{name: shard[name] for name in ("tokens", "sentences", "documents")} for shard in shards.values()]
@@ -62,19 +63,22 @@ def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept) 
     for number, of_pass in enumerate(rows):
         with (plans / name / f"{number:02}.rows").open("wb") as target:
             for column, (shard, counts) in enumerate(made.items()):
-                before = sum(counts[:number]) * ROW.itemsize
-                part = kept(
-                    shard, np.fromfile(parts / name / f"{shard:05}.rows", ROW, count=counts[number], offset=before)
-                )
+                part = kept(shard, _rows_of_pass(parts / name / f"{shard:05}.rows", counts, number))
                 target.write(part.tobytes())
                 of_pass[column] = len(part)
     write_json(plans / f"{name}.json", {"rows": rows.tolist()})
     return [int(total) for total in rows.sum(axis=1)]
 
 
+def _rows_of_pass(path: Path, counts: list[int], number: int) -> NDArray[np.void]:
+    with naming(path), path.open("rb") as handle:
+        handle.seek(sum(counts[:number]) * ROW.itemsize)
+        return np.frombuffer(handle.read(counts[number] * ROW.itemsize), ROW)
+
+
 def concatenate(target: Path, sources: Iterable[Path]) -> None:
     """Write the bytes of all `sources`, one after another."""
     with target.open("wb") as out:
         for source in sources:
-            with source.open("rb") as part:
+            with naming(source), source.open("rb") as part:
                 shutil.copyfileobj(part, out, 1 << 20)

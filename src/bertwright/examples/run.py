@@ -15,8 +15,9 @@ import numpy as np
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
+from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
-from bertwright.core.files import make_folder, read_json, write_json
+from bertwright.core.files import make_folder, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
@@ -103,7 +104,7 @@ def _make(
     share.complete("examples", draft, outputs)
     if taken := hold_one_out(tasks):
         log.say(f"examples: {taken}")
-    counts = join(draft, parts, [read_json(task.facts) for task in tasks])
+    counts = join(draft, parts, [read_done(task.facts) for task in tasks])
     _check(counts)
     entries = tokenizer_of(vocab).vocabulary
     counts |= join_foreign(draft, foreign, imports, config, entries, log)

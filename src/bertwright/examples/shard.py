@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.done import is_done, mark_done
+from bertwright.core.files import make_folder, write_atomic
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.store import (
@@ -51,7 +52,7 @@ class ShardTask:
 
     @property
     def facts(self) -> Path:
-        """The file that is written last; it says what the parts hold: `{split: {counts, rows by set}}`."""
+        """The note that is written last; it says what the parts hold: `{split: {counts, rows by set}}`."""
         return self.parts / f"{self.number:05}.json"
 
 
@@ -62,17 +63,17 @@ def of_one_shard(corpus: Artifact, name: str) -> Artifact:
 
 def prepare_shard(task: ShardTask) -> None:
     """Write the shard's parts, unless they are there."""
-    if not task.facts.exists():
+    if not is_done(task.facts):
         train, heldout = _split(_tokenised(task), task)
         members: dict[Split, tuple[Documents, Sequence[PlanSet]]] = {
             "train": (train, task.sets),
             "heldout": (heldout, _lengths(task.sets)),
         }
-        facts = {
-            split: write_split(task.parts, task.number, split, documents, sets, task.config)
-            for split, (documents, sets) in members.items()
-        }
-        write_json(task.facts, facts)
+        facts, files = dict[str, Any](), list[Path]()
+        for split, (documents, sets) in members.items():
+            facts[split], written = write_split(task.parts, task.number, split, documents, sets, task.config)
+            files += written
+        mark_done(task.facts, files, facts)
 
 
 def _split(documents: Documents, task: ShardTask) -> tuple[Documents, Documents]:
@@ -99,28 +100,30 @@ def _tokenised(task: ShardTask) -> Documents:
 
 def write_split(
     parts: Path, number: int, split: Split, documents: Documents, sets: Sequence[PlanSet], config: ExamplesConfig
-) -> dict[str, Any]:
-    """Write the documents of one split as part `number` of its store, and their plans for `sets`; the counts of both.
+) -> tuple[dict[str, Any], list[Path]]:
+    """Write the documents of one split as part `number` of its store, and their plans for `sets`; the counts of both,
+    and the files.
 
     Held-out documents are walked once.
     """
-    stem = make_folder(parts / split) / f"{number:05}"
+    stem, files = make_folder(parts / split) / f"{number:05}", list[Path]()
     for name, array in {**vars(documents), "starts": documents.token_starts()}.items():
-        _write(stem.with_suffix(f".{name}"), array)
+        files.append(_write(stem.with_suffix(f".{name}"), array))
     passes = config.passes if split == "train" else 1
     rows = {}
     for plan_set in sets:
         member = in_share(documents.hashes, plan_set.documents)
         plans = plan_passes(documents, member, plan_set.length, config, passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
-        _write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans))
-    return {
+        files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))
+    counts = {
         "dtype": documents.tokens.dtype.str,
         "tokens": len(documents.tokens),
         "sentences": len(documents.sentences),
         "documents": len(documents.hashes),
         "rows": rows,
     }
+    return counts, files
 
 
 def _lengths(sets: tuple[PlanSet, ...]) -> list[PlanSet]:
@@ -128,8 +131,9 @@ def _lengths(sets: tuple[PlanSet, ...]) -> list[PlanSet]:
     return [PlanSet(length=length) for length in sorted({plan_set.length for plan_set in sets})]
 
 
-def _write(path: Path, array: NDArray[Any]) -> None:
-    write_atomic(path, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+def _write(path: Path, array: NDArray[Any]) -> Path:
+    write_atomic(path, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), sync=False)
+    return path
 
 
 def _batches(documents: Iterator[list[str]], size: int) -> Iterator[list[list[str]]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.core.done import mark_done
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
 from bertwright.core.ranks import WHOLE, OthersToFinish, Share
@@ -23,11 +24,17 @@ def test_who_works_alone_completes(tmp_path: Path) -> None:
 def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_missing(tmp_path: Path) -> None:
     outputs = [tmp_path / name for name in "abc"]
     with FolderLock(tmp_path, shared=True) as early, FolderLock(tmp_path, shared=True) as late:
-        outputs[0].touch()
+        mark_done(outputs[0])
         with pytest.raises(OthersToFinish, match=r"corpus: rank 0 of 2 is done; 2 of 3 parts, of other ranks, are mis"):
             Share(0, 2, early).complete("corpus", tmp_path, outputs)
         for path in outputs:
-            path.touch()
+            mark_done(path)
+        outputs[2].write_text("damaged")
+        with pytest.raises(
+            OthersToFinish, match=r"rank 1 of 2 is done; 1 of 3 parts, of other ranks, are missing or d"
+        ):
+            Share(1, 2, late).complete("corpus", tmp_path, outputs)
+        mark_done(outputs[2])
         Share(1, 2, late).complete("corpus", tmp_path, outputs)
 
 

@@ -3,6 +3,7 @@ import hashlib
 import json
 import lzma
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -470,6 +471,38 @@ def test_finished_parts_and_shards_are_not_made_again(
         patch.setattr("bertwright.corpus.part.PartWriter.finish", stop)
         artifact = corpus(tmp_path / "a.xml", tmp_path / "corpus")
     assert {path.name: path.stat().st_mtime_ns for path in (artifact.path / "shards").iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.xml.xz"])
+def test_whatever_is_damaged_in_the_draft_of_an_interrupted_stage_is_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    export: Build,
+    bridges: list[str],
+    repetitions: list[str],
+    name: str,
+) -> None:
+    monkeypatch.setattr("bertwright.corpus.sources.pieces.PLAIN_BYTES", 8_000)
+    data = export([*bridges[:8], *repetitions])
+    (tmp_path / name).write_bytes(lzma.compress(data) if name.endswith("xz") else data)
+    config = CorpusConfig(source=str(tmp_path / name), language="hu", shard_bytes=4_000, workers=1)
+    whole = run(config, tmp_path / "whole")
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("bertwright.corpus.run.check_files", stop)
+        run(config, tmp_path / "begun" / "corpus")
+    files = sorted(p.relative_to(tmp_path / "begun") for p in (tmp_path / "begun").rglob("*") if p.is_file())
+    assert len(files) > 20 and any("shards" in path.parts for path in files)
+    for number, file in enumerate(files):
+        folder = Path(shutil.copytree(tmp_path / "begun", tmp_path / f"damaged {number}"))
+        found = bytearray((folder / file).read_bytes())
+        found[len(found) // 2] ^= 4
+        (folder / file).write_bytes(found)
+        resumed = run(config, folder / "corpus")
+        assert shards(resumed) == shards(whole) and resumed.counts == whole.counts, file
 
 
 @pytest.mark.parametrize(

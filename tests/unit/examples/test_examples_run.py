@@ -10,6 +10,7 @@ import pytest
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
+from bertwright.core.done import is_done
 from bertwright.core.errors import DataError
 from bertwright.core.log import Silent
 from bertwright.core.tasks import Pool
@@ -68,6 +69,35 @@ def test_an_interrupted_stage_keeps_finished_shards(
     assert not (tmp_path / "examples").exists()
     assert contents(made.examples(tmp_path)) == contents(examples)
     assert read == [0, 1, 1], "shard 0 was read once"
+
+
+def test_whatever_is_damaged_in_the_draft_of_an_interrupted_stage_is_made_again(
+    examples: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("bertwright.examples.run.heldout_contamination", stop)
+        made.examples(tmp_path / "begun")
+    (draft,) = (tmp_path / "begun").glob(".examples.*.draft")
+    files = [path for path in sorted(draft.rglob("*")) if path.is_file()]
+    parts = [path for path in files if ".parts" in path.parts and path.name.startswith("00000.")]
+    assert len(parts) > 12 and len(files) > 2 * len(parts)
+    for path in parts:
+        flip(path)
+        assert path.stat().st_size == 0 or not is_done(draft / ".parts" / "00000.json"), path
+        flip(path)
+    for path in files:
+        flip(path)
+    assert contents(made.examples(tmp_path / "begun")) == contents(examples)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    if data:
+        data[len(data) // 2] ^= 4
+        path.write_bytes(data)
 
 
 def test_a_task_carries_the_manifest_of_its_shard_alone(examples: Artifact, tmp_path: Path) -> None:

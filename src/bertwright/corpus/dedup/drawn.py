@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import key, uniform
-from bertwright.corpus.part import DOCUMENTS, write_array
+from bertwright.corpus.part import DOCUMENTS, is_written, read_array, write_array
 
 COPIES = ".copies.npy"
 
@@ -30,8 +30,8 @@ def draw_part(task: DrawPart) -> None:
     """Write how often each document stands, unless it is there: the whole part of the weight, and once more with the
     probability of the rest, by the hash of the text."""
     out = task.part.with_suffix(COPIES)
-    if not out.is_file():
-        hashes = np.load(task.part.with_suffix(DOCUMENTS))["high"]
+    if not is_written(out):
+        hashes = read_array(task.part.with_suffix(DOCUMENTS))["high"]
         whole, rest = divmod(task.weight, 1)
         once_more = uniform(key("weight of the source", task.seed), hashes) < rest
         write_array(out, int(whole) + once_more.astype(np.uint8))
@@ -39,5 +39,5 @@ def draw_part(task: DrawPart) -> None:
 
 def copies(part: Path) -> NDArray[np.uint8]:
     """How often each document of a part stands in the corpus, if nothing else drops it."""
-    found: NDArray[np.uint8] = np.load(part.with_suffix(COPIES)).astype(np.uint8)
+    found: NDArray[np.uint8] = read_array(part.with_suffix(COPIES)).astype(np.uint8)
     return found

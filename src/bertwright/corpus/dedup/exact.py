@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import of_kept_documents
 from bertwright.corpus.dedup.ids import Ids, ids_of, prefix_bits, with_prefix
-from bertwright.corpus.part import PARAGRAPHS, write_array
+from bertwright.corpus.part import PARAGRAPHS, is_written, map_array, read_array, write_array
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Bucket:
 
 def buckets(parts: tuple[Path, ...], table: str, folder: Path, measure: str = "words", least: int = 0) -> list[Bucket]:
     """The task list for the documents, or for the paragraphs of the documents that are kept so far."""
-    bits = prefix_bits(sum(len(np.load(path.with_suffix(table), mmap_mode="r")) for path in parts))
+    bits = prefix_bits(sum(len(map_array(path.with_suffix(table))) for path in parts))
     name = table.removesuffix(".npy").removeprefix(".")
     return [
         Bucket(parts, table, measure, least, n, bits, folder / f"drop-{name}-{bits}-{n:04x}.npy")
@@ -46,7 +46,7 @@ def buckets(parts: tuple[Path, ...], table: str, folder: Path, measure: str = "w
 
 def find_copies(bucket: Bucket) -> None:
     """Write the sorted ids of what is to be dropped, unless it was done before."""
-    if bucket.out.is_file():
+    if is_written(bucket.out):
         return
     hashes, ids = _members(bucket)
     order = np.lexsort((ids, hashes[:, 1], hashes[:, 0]))
@@ -57,7 +57,7 @@ def find_copies(bucket: Bucket) -> None:
 def _members(bucket: Bucket) -> tuple[NDArray[np.uint64], Ids]:
     hashes, ids = [np.empty((0, 2), np.uint64)], [np.empty(0, np.uint64)]
     for part, path in enumerate(bucket.parts):
-        rows = np.load(path.with_suffix(bucket.table))
+        rows = read_array(path.with_suffix(bucket.table))
         mine = with_prefix(rows["high"], bucket.prefix, bucket.bits)
         if bucket.table == PARAGRAPHS:
             compared = of_kept_documents(path) & (rows[bucket.measure] >= bucket.least)

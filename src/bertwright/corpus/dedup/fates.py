@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import Dropped
-from bertwright.corpus.part import DOCUMENTS, write_array
+from bertwright.corpus.part import DOCUMENTS, is_written, map_array, read_array, write_array
 
 FATES = ".fates.npy"
 
@@ -43,8 +43,8 @@ class MarkPart:
 def mark_part(task: MarkPart) -> None:
     """Write the fate of each document of a part so far, unless it was done before."""
     out = task.part.with_suffix(FATES)
-    if not out.is_file():
-        fates = np.full(len(np.load(task.part.with_suffix(DOCUMENTS), mmap_mode="r")), Fate.KEPT, np.uint8)
+    if not is_written(out):
+        fates = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Fate.KEPT, np.uint8)
         fates[task.near.rows(task.number)] = Fate.NEAR_DUPLICATE
         fates[task.copies.rows(task.number)] = Fate.DUPLICATE
         fates[copies(task.part) == 0] = Fate.NOT_DRAWN
@@ -53,5 +53,5 @@ def mark_part(task: MarkPart) -> None:
 
 def of_kept_documents(part: Path) -> NDArray[np.bool_]:
     """Which paragraphs of a part belong to documents that were kept so far."""
-    documents = np.load(part.with_suffix(DOCUMENTS))
-    return np.repeat(np.load(part.with_suffix(FATES)) == Fate.KEPT, documents["paragraphs"])
+    documents = read_array(part.with_suffix(DOCUMENTS))
+    return np.repeat(read_array(part.with_suffix(FATES)) == Fate.KEPT, documents["paragraphs"])

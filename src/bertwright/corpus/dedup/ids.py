@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.corpus.part import map_array
+
 BUCKET = 2**20
 """Rows per task, about: 24 bytes of memory each, and as much again while sorting."""
 _ROW_BITS = 32
@@ -50,7 +52,7 @@ class Dropped:
         """The rows of this part, sorted, each once."""
         found = [np.empty(0, np.int64)]
         for path in self.files:
-            ids = np.load(path, mmap_mode="r")
+            ids = map_array(path)
             bounds = np.array([part << _ROW_BITS, (part + 1) << _ROW_BITS], np.uint64)
             first, last = np.searchsorted(ids, bounds)
             found.append(ids[first:last].astype(np.int64) - (part << _ROW_BITS))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rensa import RMinHash
 
 from bertwright.corpus.ngrams import grams
-from bertwright.corpus.part import write_array
+from bertwright.corpus.part import is_written, write_array
 from bertwright.corpus.text import TEXT, documents_in
 
 BANDS, WIDTH = 32, 4
@@ -38,7 +38,7 @@ class SignPart:
 def sign_part(task: SignPart) -> None:
     """Write the signatures of a part as [bands, documents, width], unless they are there."""
     out = task.part.with_suffix(SIGNATURES)
-    if not out.is_file():
+    if not is_written(out):
         made = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
         write_array(out, np.concatenate(made).transpose(1, 0, 2))
 

@@ -18,7 +18,7 @@ from bertwright.core.rng import bits as mixed
 from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import BUCKET, Ids, ids_of, parts_and_rows, prefix_bits, with_prefix
 from bertwright.corpus.dedup.minhash import BANDS, SIGNATURES, WIDTH
-from bertwright.corpus.part import DOCUMENTS, write_array
+from bertwright.corpus.part import DOCUMENTS, is_written, map_array, write_array
 
 _PAIRS = 2**14
 """Pairs compared at a time: 1 KiB of memory each."""
@@ -43,7 +43,7 @@ class Bands:
 
 def bands(parts: tuple[Path, ...], similarity: float, folder: Path) -> list[Bands]:
     """The task list."""
-    documents = sum(len(np.load(path.with_suffix(DOCUMENTS), mmap_mode="r")) for path in parts)
+    documents = sum(len(map_array(path.with_suffix(DOCUMENTS))) for path in parts)
     bits = prefix_bits(documents)
     at_once = min(BANDS, max(1, BUCKET // max(1, documents)))
     return [
@@ -57,7 +57,7 @@ def bands(parts: tuple[Path, ...], similarity: float, folder: Path) -> list[Band
 
 def find_near(task: Bands) -> None:
     """Write the sorted ids of the documents to drop, unless it was done before."""
-    if task.out.is_file():
+    if is_written(task.out):
         return
     pairs = [_pairs(keys, ids) for keys, ids in _members(task)]
     with_first, with_last = (np.concatenate(of_bands, axis=1) for of_bands in zip(*pairs, strict=True))
@@ -70,7 +70,7 @@ def _members(task: Bands) -> list[tuple[NDArray[np.uint64], Ids]]:
     """For each band the hash of it, and the id, of each document that is looked at."""
     found: list[tuple[list[NDArray[np.uint64]], list[Ids]]] = [([], []) for _ in task.numbers]
     for part, path in enumerate(task.parts):
-        signatures = np.load(path.with_suffix(SIGNATURES), mmap_mode="r")[task.numbers.start : task.numbers.stop]
+        signatures = map_array(path.with_suffix(SIGNATURES))[task.numbers.start : task.numbers.stop]
         halves = np.ascontiguousarray(signatures).view("<u8")
         hashed = mixed(halves[..., 0], halves[..., 1])
         # A text without a single word has no runs, and all such have one signature.
@@ -111,6 +111,6 @@ def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:
     found = np.empty((len(ids), BANDS * WIDTH), np.uint32)
     for part in np.unique(numbers):
         here = numbers == part
-        stored = np.load(parts[part].with_suffix(SIGNATURES), mmap_mode="r")
+        stored = map_array(parts[part].with_suffix(SIGNATURES))
         found[here] = stored[:, rows[here]].transpose(1, 0, 2).reshape(-1, BANDS * WIDTH)
     return found

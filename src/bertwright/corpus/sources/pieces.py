@@ -17,6 +17,7 @@ from pathlib import Path
 
 import zstandard
 
+from bertwright.core.done import is_done
 from bertwright.core.files import write_atomic
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
@@ -46,7 +47,7 @@ def text_pieces(
         return
     for piece, data in _decoded(file, boundary, source, first):
         path = folder / f"{piece.name}.piece.zst"
-        if share.owns(source + piece.index) and not (folder / f"{piece.name}.json").is_file():
+        if share.owns(source + piece.index) and not is_done(folder / f"{piece.name}.json"):
             write_atomic(path, zstandard.ZstdCompressor(level=1).compress(data))
         yield replace(piece, spool=path)
 

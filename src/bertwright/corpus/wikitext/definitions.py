@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bertwright.core.files import read_json
+from bertwright.core.done import read_done
 from bertwright.corpus.wikitext.links import link_text
 from bertwright.corpus.wikitext.redirect import redirect_target
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, TEMPLATE, Site
@@ -67,7 +67,7 @@ class Definitions:
 @lru_cache(maxsize=1)
 def read_definitions(path: Path) -> Definitions:
     """The definitions in a JSON object of bodies by key; kept while a process works on one source."""
-    return Definitions(read_json(path))
+    return Definitions(read_done(path))
 
 
 class Expander:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.core.done import mark_done
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.detect import examine
@@ -99,7 +100,7 @@ def test_a_piece_whose_part_exists_is_not_written_again(
     tmp_path: Path, export: Callable[..., bytes], bridges: list[str]
 ) -> None:
     (tmp_path / "a.xml.xz").write_bytes(lzma.compress(export(bridges)))
-    (tmp_path / "0000-000002.json").write_text("{}")
+    mark_done(tmp_path / "0000-000002.json")
     _, found = pieces_of(tmp_path / "a.xml.xz", tmp_path)
     written = [piece.spool for piece in found if piece.spool and piece.spool.is_file()]
     assert tmp_path / "0000-000001.piece.zst" in written
