@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ _TABLES: dict[bytes, Format] = {b"PAR1": "parquet", b"\xff\xff\xff\xff": "datase
 _HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 # Possessive throughout: a file made to look almost like XML must not cost more than its length.
 _ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
+_COLUMN = re.compile(r"[A-Za-z_][\w .-]{0,39}")
+_COLUMNS = {"text", "content", "body", "title", "id", "url", "label", "sentence", "document", "article", "abstract"}
 _HEAD = 4096
 
 
@@ -98,7 +101,30 @@ def _format(path: Path, head: bytes) -> Format:
         raise SourceError(f"{path} is not a MediaWiki export: {found}, not <mediawiki>. Use a pages-articles dump.")
     if re.match(rb'\s*\[\s*\{\s*"', head):
         raise SourceError(f"{path} is one JSON array. Write an object a line instead, e.g. with `jq -c '.[]'`.")
+    if table := _columns(path, head):
+        columns = ", ".join(repr(column[:40]) for column in table)
+        raise SourceError(
+            f"{path} is a table (CSV or TSV) with the columns {columns}, and such tables are not read. "
+            "Write it as JSON lines or Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is running "
+            'text after all, set corpus.source.format = "text".'
+        )
     return "jsonl" if _is_json(head) else "text"
+
+
+def _columns(path: Path, head: bytes) -> list[str]:
+    """The columns of a table of separated values, told by its name, or by a row of names that all rows fit."""
+    lines = head[:_HEAD].decode(errors="replace").splitlines()
+    named = any(suffix.lower() in (".csv", ".tsv") for suffix in path.suffixes[-2:])
+    for separator in "\t,;|":
+        rows = list(csv.reader(lines[:-1] if len(head) >= _HEAD else lines, delimiter=separator))
+        columns = [column.strip() for column in rows[0]] if rows else []
+        names = set(map(str.lower, columns)) & _COLUMNS
+        if named and len(columns) > 1 and all(columns):
+            return columns
+        fits = len(rows) > 2 and all(len(row) == len(columns) for row in rows[:-1])
+        if len(columns) > 1 and names and fits and all(map(_COLUMN.fullmatch, columns)):
+            return columns
+    return lines[:1] if named else []
 
 
 def _is_json(head: bytes) -> bool:

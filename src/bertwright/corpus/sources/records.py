@@ -18,6 +18,8 @@ from bertwright.corpus.sources.pieces import read
 LINE = re.compile(rb"\n")
 _MARK = 16
 """A boundary is white space, after a mark of at most so many bytes."""
+_WIKIEXTRACTOR = re.compile(r"[?&]curid=\d+$")
+_ESCAPED = re.compile(r"(?:[^&<>]++|&(?:amp|lt|gt|quot);)*+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
 
@@ -86,11 +88,14 @@ def plain_lines(text: str) -> list[str]:
     return [line for line in plain.split("\n") if line.strip()]
 
 
-def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
+def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped: bool = False) -> Article:
     """The article of a record that has facts of its own; what is not `given` as text or number is left out.
 
-    A first line that only repeats the title is no sentence and is left out.
+    A first line that only repeats the title is no sentence and is left out. WikiExtractor's documents, told by their
+    address or by `escaped`, have their marks as characters again, in whatever format they came.
     """
+    if escaped or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
+        text, given = unescaped(text), {**given, "title": unescaped(str(given.get("title") or ""))}
     known = {
         key: _whole(value) if isinstance(value, str) else int(value)  # pandas makes 12 a 12.0
         for key, value in given.items()
@@ -106,6 +111,13 @@ def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
     if lines and lines[0].strip() == facts["title"]:
         lines = lines[1:]
     return Article(facts | job.origin, [Paragraph(line) for line in lines])
+
+
+def unescaped(text: str) -> str:
+    """The text with marks as characters, if WikiExtractor escaped them: then no "&", "<" or ">" stands there bare."""
+    if "&" not in text or not _ESCAPED.fullmatch(text):
+        return text
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
 
 
 def _whole(text: str) -> str:

@@ -40,6 +40,45 @@ def test_json_output_reads_the_same(tmp_path: Path) -> None:
     assert all(made.facts(name) == expected.facts(name) for name in FACTS)
 
 
+ESCAPED = "Kő &amp; Társa &lt;b&gt; &amp;amp; &amp;nbsp;"
+PLAIN = "Kő & Társa <b> &amp; &nbsp;"
+
+
+def row(text: str) -> dict[str, str]:
+    """What WikiExtractor's --json writes of an article, and what tables are made of."""
+    address = "https://hu.wikipedia.org/wiki?curid=1"
+    return {"id": "1", "revid": "9", "url": address, "title": "&quot;A&quot; &amp; B", "text": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(ESCAPED, PLAIN), ("x < y & &lt;b&gt;", "x < y & &lt;b&gt;"), ("&lt;b&gt;", "<b>")]
+)
+def test_escaped_marks_are_characters_in_json_too(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(row(text)) + "\n")
+    read = Read(tmp_path / "a.jsonl", tmp_path)
+    assert (read.texts, read.facts("title")) == ([[expected]], ['"A" & B'])
+    assert Read(put_doc(tmp_path, text), tmp_path).texts == [[expected]]
+
+
+def put_doc(folder: Path, text: str) -> Path:
+    (folder / "doc").write_text(doc(1, "A", text))
+    return folder / "doc"
+
+
+def test_escaped_marks_are_characters_in_tables_too(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'bertwright[formats]'")
+    from pyarrow.parquet import write_table
+
+    write_table(pa.Table.from_pylist([row(ESCAPED)]), tmp_path / "a.parquet")
+    read = Read(tmp_path / "a.parquet", tmp_path)
+    assert (read.texts, read.facts("title")) == ([[PLAIN]], ['"A" & B'])
+
+
+def test_json_of_other_programs_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"url": "https://example.org/?id=3", "text": ESCAPED}) + "\n")
+    assert Read(tmp_path / "a.jsonl", tmp_path).texts == [[ESCAPED]]
+
+
 def test_empty_and_old_documents(tmp_path: Path) -> None:
     text = (
         '<doc id="1" url="u" title="A">\n</doc>\n<doc id="2" revid="7" url="u" title="B">\r\nB\r\n\r\nSzöveg.\r\n</doc>'
