@@ -1,7 +1,7 @@
 """From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
 
     from bertwright import Recipe, run
-    folder = run(Recipe.load("recipes/demo.toml"), "runs/demo")
+    folder = run(Recipe.load("demo"), "runs/demo")
     folder.scores["mlm_loss"], folder.metrics[-1]["tokens_seen"], folder.summary["seconds"]
 
 The stages, in the order the text travels: corpus, vocab, examples, train, evaluate, export, report. Each is also

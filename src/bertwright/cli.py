@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bertwright import __version__
 from bertwright.core.errors import BertwrightError, DataError, RecipeError
 from bertwright.lines import fact_lines
 from bertwright.recipe import Recipe
@@ -31,17 +32,34 @@ app = typer.Typer(
     help=(__doc__ or "").partition("\n\n")[2], no_args_is_help=True, pretty_exceptions_enable=False, add_completion=True
 )
 
-RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML recipe.")]
+RecipePath = Annotated[
+    Path, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of one that `bertwright recipes` lists.")
+]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="The run folder; without it runs/<name of the recipe>.")]
-MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe.")]
+MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name.")]
 Rank = Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")]
 World = Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")]
 DaskAddress = Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")]
 DOWNLOADS = Path("downloads")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"bertwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The options before any verb."""
 
 
 @app.command("run")
@@ -147,6 +165,21 @@ def examples_command(
 
 for _name in ("train", "evaluate", "export", "report"):
     app.command(_name)(_stage_command(_name, STAGES[_name].__doc__ or ""))
+
+
+@app.command()
+def recipes(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Print this one, to be copied and changed.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the recipes that come with bertwright, or print one."""
+    from bertwright.shipped import find_recipe, titles
+
+    if not name:
+        _show(titles(), as_json)
+    else:
+        text = find_recipe(name).read_text(encoding="utf-8")
+        print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
 
 
 @app.command()

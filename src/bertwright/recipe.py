@@ -22,6 +22,7 @@ from bertwright.export.config import ExportConfig
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
+from bertwright.shipped import find_recipe
 from bertwright.train.config import LENGTHS, TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -55,10 +56,12 @@ class Recipe(Section):
     def load(path: Path | str, overrides: Sequence[str] = (), given: bool = True) -> Recipe:
         """Read a TOML recipe, apply `key=value` overrides and check it; one `RecipeError` lists every mistake.
 
+        `path` may also be the name of a recipe that comes with the package, such as "demo".
         An override `key=` takes a key out. `given=False` does not look at the folders that training starts from: a run
         that has begun may have outlived them.
         """
-        values, lines = read_toml(Path(path))
+        path = find_recipe(path)
+        values, lines = read_toml(path)
         apply_overrides(values, overrides)
         lines |= {override.partition("=")[0]: 0 for override in overrides}
         recipe: Recipe = validate(Recipe, values, str(path), lines)

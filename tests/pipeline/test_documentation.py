@@ -23,6 +23,7 @@ from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.sample import SMALL as SAMPLE
+from bertwright.shipped import shipped
 from bertwright.stages import STAGES
 from bertwright.vocab import download as vocabularies
 
@@ -77,11 +78,15 @@ def test_every_command_works(
     words = [os.path.expandvars(word) for word in shlex.split(line, comments=True) if word != "$"]
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words.pop(0)
-    program, arguments = Path(words[0]).name, words[1:]
+    program, arguments = Path(words[0]).name or words[0], words[1:]
     match program:
         case "make":  # what a target does is the business of the tests of its parts
             targets = [word for word in arguments if "=" not in word]
             assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
+        case ".":
+            assert arguments == [".venv/bin/activate"]
+        case "pip" if arguments[:2] == ["install", "torch"]:
+            assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip":  # nothing is installed by a test
             extras = set(re.findall(r"bertwright\[(.*?)\]", line))
             assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
@@ -197,9 +202,9 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
 
 
 def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
-    for path in RECIPES.glob("*.toml"):
-        assert f"`recipes/{path.name}`" in README
-    for verb in ("run", "check", "inspect", *STAGES):
+    for name in shipped():
+        assert f"| `{name}` |" in README
+    for verb in ("run", "check", "inspect", "recipes", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
 
 

@@ -47,11 +47,12 @@ def test_it_is_valid(path: Path, call: Call) -> None:
 def test_its_head_names_a_command_that_parses(path: Path, call: Call) -> None:
     head = path.read_text().partition("\n\n")[0]
     assert all(line.startswith("#") for line in head.splitlines())
+    assert head.partition("\n")[0].endswith("."), "`bertwright recipes` shows the first line"
     for fact in ("command", "hardware", "time", "expect"):
         assert f"#   {fact} " in head, f"{path.name} does not say its {fact}"
     line = next(line for line in head.splitlines() if line.startswith("#   command "))
     words = shlex.split(line[line.index("bertwright ") :].rstrip(") "))
-    assert words[:3] == ["bertwright", "run", f"recipes/{path.name}"]
+    assert words[:3] == ["bertwright", "run", path.stem]
     overrides = [word for word in words[3:] if "=" in word]
     Recipe.load(path, overrides)
     assert [word for word in words[3:] if "=" not in word][::2] in ([], ["--out"])
