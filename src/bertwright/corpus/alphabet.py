@@ -28,14 +28,17 @@ _CYRILLIC = {
 _SAME = {"simple": "en", "sco": "en", "tl": "en", "nb": "no", "bs": "hr", "be-tarask": "be", "be-x-old": "be"}
 # Script (first word of its letters' Unicode names) of languages not written in Latin letters.
 _SCRIPTS = {
-    "ARABIC": "ar arz ary fa ps ur ckb sd ug azb pnb glk mzn ks lrc skr",
+    "ARABIC": "ar arz ary fa ps ur ckb sd ug azb pnb glk mzn ks lrc skr bgn bqi",
     "ARMENIAN": "hy hyw",
     "BENGALI": "as bn bpy",
-    "CYRILLIC": "ab alt av ba bxr ce crh cu cv inh kbd kk koi krc kv ky lbe lez mdf mhr mn "
-    "mrj myv os rue sah tg tt tyv udm xal",
+    "CANADIAN": "cr iu",
+    "CHEROKEE": "chr",
+    "CYRILLIC": "ab ady alt av ba bxr ce crh cu cv inh kbd kk koi krc kv ky lbe lez mdf mhr mn "
+    "mrj myv os rsk rue sah tg tt tyv udm xal",
     "DEVANAGARI": "anp awa bh dty gom hi mai mr ne new pi sa",
     "ETHIOPIC": "am ti",
     "GEORGIAN": "ka xmf",
+    "GOTHIC": "got",
     "GREEK": "el pnt",
     "GUJARATI": "gu",
     "GURMUKHI": "pa",
@@ -44,21 +47,32 @@ _SCRIPTS = {
     "KHMER": "km",
     "LAO": "lo",
     "MALAYALAM": "ml",
-    "MYANMAR": "my mnw shn",
+    "MEETEI": "mni",
+    "MYANMAR": "my mnw shn blk",
+    "NKO": "nqo",
     "OL": "sat",
     "ORIYA": "or",
     "SINHALA": "si",
     "SYRIAC": "arc",
+    "TAI": "tdd",
     "TAMIL": "ta",
     "TELUGU": "te",
     "THAANA": "dv",
     "THAI": "th",
     "TIBETAN": "bo dz",
+    "TIFINAGH": "zgh",
     "CJK BOPOMOFO": "zh zh-yue zh-classical gan wuu lzh yue",
     "CJK HIRAGANA KATAKANA LATIN": "ja",
     "CJK HANGUL": "ko",
 }
 _SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
+# Scripts in which part of a wiki is written beside its own.
+_SECOND = {
+    "az": "CYRILLIC ARABIC", "crh": "LATIN", "dv": "ARABIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC",
+    "mn": "MONGOLIAN", "ms": "ARABIC", "pa": "ARABIC", "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC",
+    "tg": "ARABIC LATIN", "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
+}  # fmt: skip
+_KNOWN = frozenset({"LATIN", "CYRILLIC", *" ".join(_SCRIPTS).split()})
 _ONE_LETTER_WORDS = ("CJK", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 
 
@@ -81,6 +95,21 @@ def shortest_word(language: str) -> int:
 def spaced(language: str) -> bool:
     """Whether the language puts spaces between words."""
     return shortest_word(language) > 1 or language == "ko"
+
+
+def scripts(language: str) -> frozenset[str]:
+    """The scripts the language is written in, by the first words of their letters' Unicode names ("CYRILLIC")."""
+    language = _SAME.get(language, language)
+    own = "CYRILLIC" if language in _CYRILLIC else _SCRIPT_OF.get(language, "LATIN")
+    return frozenset(f"{own} {_SECOND.get(language, '')}".split())
+
+
+@cache
+def script(letter: str) -> str:
+    """The script of a letter, by the first word of its Unicode name; "" for one of none, or of a script of no wiki."""
+    name = unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    name = name.replace("-", " ").partition(" ")[0]
+    return name if name in _KNOWN else ""
 
 
 @cache

@@ -43,41 +43,60 @@ class SplitConfig(Section):
     """Time in which the program must have split a million characters, in seconds."""
 
 
+TURKUNLP: dict[str, Any] = {
+    "min_mean_words": 4.0, "min_sentences": 3, "max_sentences": 1000, "min_tokens": 20, "max_tokens": 10_000,
+    "max_wordless": 0.2, "min_running": 0.0, "max_punctuation": 0.075, "max_upper": 0.1, "max_digits": 0.075,
+    "max_foreign": 0.02, "min_words": 30,
+}  # fmt: skip
+"""Thresholds of the TurkuNLP wiki-bert-pipeline (config/filter.sh)."""
+
+
 class FilterConfig(Section):
-    """The document filter of the TurkuNLP wiki-bert-pipeline; a document is dropped at the first test it fails.
+    """The document filter; a document is dropped at the first test it fails.
 
     The rules about paragraphs (`boilerplate` and after) come first and are off unless asked for.
     """
 
     enabled: bool = True
     """Whether documents are tested at all."""
+    preset: Literal["general", "turkunlp"] = "general"
+    """How documents are measured, and the thresholds that the recipe leaves out. "general": for any wiki; letters,
+    words and marks are told by Unicode, and what is dropped are stubs, lists, tables of numbers and other languages.
+    "turkunlp": the filter of the TurkuNLP wiki-bert-pipeline; letters and words are told by the alphabet of one
+    language, and long documents are dropped too."""
     keep_dropped: bool = True
     """Whether dropped documents are set aside in the corpus's folder `dropped`, each with the reason."""
-    min_mean_words: float = Field(default=4.0, ge=0)
-    """Fewest words per sentence, on average (words as the alphabet defines them; in languages written without spaces
-    two letters are a word)."""
-    min_sentences: int = Field(default=3, ge=0)
-    """Fewest sentences in a document."""
-    max_sentences: int = Field(default=1000, ge=1)
-    """Most sentences in a document."""
-    min_tokens: int = Field(default=20, ge=0)
-    """Fewest space-separated tokens in a document (words in languages written without spaces)."""
-    max_tokens: int = Field(default=10_000, ge=1)
-    """Most space-separated tokens in a document (words in languages written without spaces)."""
-    max_wordless: float = Field(default=0.2, ge=0, le=1)
-    """Largest share of sentences without a single word."""
-    max_punctuation: float = Field(default=0.075, ge=0, le=1)
-    """Largest share of ASCII punctuation marks among the characters."""
-    max_upper: float = Field(default=0.1, ge=0, le=1)
-    """Largest share of upper-case letters among the characters."""
-    max_digits: float = Field(default=0.075, ge=0, le=1)
-    """Largest share of digits among the characters."""
-    max_foreign: float = Field(default=0.02, ge=0, le=1)
-    """Largest share of letters outside the alphabet among the characters."""
+    min_mean_words: float = Field(default=0.0, ge=0)
+    """Fewest words per sentence, on average (turkunlp: 4)."""
+    min_sentences: int = Field(default=2, ge=0)
+    """Fewest sentences in a document (turkunlp: 3)."""
+    max_sentences: int = Field(default=0, ge=0)
+    """Most sentences in a document; 0: any number (turkunlp: 1,000)."""
+    min_tokens: int = Field(default=0, ge=0)
+    """Fewest space-separated tokens in a document (words in languages written without spaces; turkunlp: 20)."""
+    max_tokens: int = Field(default=0, ge=0)
+    """Most space-separated tokens in a document (words in languages written without spaces); 0: any number (turkunlp:
+    10,000)."""
+    max_wordless: float = Field(default=1.0, ge=0, le=1)
+    """Largest share of sentences without a single word (turkunlp: 0.2)."""
+    min_running: float = Field(default=0.4, ge=0, le=1)
+    """Smallest share of the characters that stand in sentences of six or more words; less is a list (turkunlp: 0)."""
+    max_punctuation: float = Field(default=0.25, ge=0, le=1)
+    """Largest share of punctuation marks and symbols among the characters (turkunlp: ASCII marks alone, 0.075)."""
+    max_upper: float = Field(default=0.25, ge=0, le=1)
+    """Largest share of upper-case letters among the characters (turkunlp: 0.1)."""
+    max_digits: float = Field(default=0.2, ge=0, le=1)
+    """Largest share of digits among the characters (turkunlp: 0.075)."""
+    max_foreign: float = Field(default=0.2, ge=0, le=1)
+    """Largest share of foreign letters among the characters. "general": those of scripts in which neither the corpus
+    language nor any of `languages` is written; Latin letters only where there are three for each of the own scripts.
+    "turkunlp": every letter outside the alphabet, 0.02."""
     min_words: int = Field(default=30, ge=0)
-    """Fewest words in a document."""
+    """Fewest words in a document: runs of letters, and in scripts without spaces every two (Chinese, Japanese) or four
+    letters (Thai, Lao, Khmer, Burmese, Tibetan). "turkunlp": two or more letters of the alphabet, 30."""
     alphabet: str = ""
-    """Lower-case letters of words; empty: those of the corpus language and of `languages`, or of their script."""
+    """Lower-case letters of words, for the preset "turkunlp"; empty: those of the corpus language and of `languages`,
+    or of their script."""
     languages: tuple[str, ...] = ()
     """Languages a document may be in (wiki codes); empty: the corpus language."""
     identify: bool = True
@@ -91,6 +110,34 @@ class FilterConfig(Section):
     """What becomes of e-mail addresses: kept, masked as name@example.com, or their paragraph is removed."""
     phones: Literal["keep", "mask", "drop"] = "keep"
     """What becomes of telephone numbers: kept, masked as 000 000 000, or their paragraph is removed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset_fills_in(cls, values: Any) -> Any:
+        """What is said wins over the preset."""
+        if isinstance(values, dict) and values.get("preset") == "turkunlp":
+            return TURKUNLP | values
+        return values
+
+    @model_validator(mode="after")
+    def _everything_is_used(self) -> Self:
+        if self.alphabet and self.preset != "turkunlp":
+            raise ValueError(
+                'filter.alphabet is read by preset = "turkunlp" alone, the general one goes by scripts: leave it out, '
+                "or set the preset"
+            )
+        for least, most in (("min_sentences", "max_sentences"), ("min_tokens", "max_tokens")):
+            if 0 < getattr(self, most) < getattr(self, least):
+                raise ValueError(
+                    f"filter.{least} = {getattr(self, least)} is more than filter.{most} = {getattr(self, most)}, so "
+                    f"every document is dropped: lower the one, or set {most} = 0 for any number"
+                )
+        fields = type(self).model_fields
+        usual = {name: fields[name].default for name in TURKUNLP} | {"preset": "general", "languages": ()}
+        unread = [name for name, default in usual.items() if getattr(self, name) != default]
+        if unread and not self.enabled:
+            raise ValueError(f"filter.{unread[0]} is not read where filter.enabled = false: leave one of the two out")
+        return self
 
     @field_validator("patterns")
     @classmethod

@@ -15,7 +15,8 @@ from typing import Any
 
 import pycld2
 
-_CLD2 = {code for name, code in pycld2.LANGUAGES if name in pycld2.DETECTED_LANGUAGES}
+# Interlingua and Interlingue are on CLD2's list, but their pages come out as English.
+_CLD2 = {code for name, code in pycld2.LANGUAGES if name in pycld2.DETECTED_LANGUAGES} - {"ia", "ie"}
 # What the identifiers call the language of a wiki, where it is not the wiki's code.
 _CODES = {
     "he": ("he", "iw"), "jv": ("jv", "jw"), "simple": ("en",), "nb": ("no",), "zh": ("zh", "zh-Hant"),
@@ -24,6 +25,8 @@ _CODES = {
 }  # fmt: skip
 # Written forms CLD2 takes for the neighbour.
 _NEIGHBOURS = {"arz": ("ar",), "ary": ("ar",)}
+# What CLD2 is sure that most of a text is, where it is not.
+_MISTAKEN = {"sco": "en"}
 _SURE = 60
 """Percent of the text from which CLD2's first language is believed."""
 _ENOUGH = 33
@@ -51,11 +54,14 @@ class Identifier:
         if self._cld2:
             shares, reliable = detect(_stretches(text))
             found, share = shares[0]
-            if found in self._wiki or (reliable and share >= _SURE):
-                return self._wiki.get(found, found)
+            sure = reliable and share >= _SURE
+            if found in self._wiki:
+                return self._wiki[found]
             for code, share in shares[1:]:
-                if code in self._wiki and share >= _ENOUGH:
+                if code in self._wiki and share >= _ENOUGH and (not sure or _MISTAKEN.get(code) == found):
                     return self._wiki[code]
+            if sure:
+                return found
         if self._known(_langid().labels):
             found = _langid().classify(text[:_READ])[0]
         return self._wiki.get(found, found)

@@ -35,7 +35,7 @@ from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
 from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
 
-VERSION = 4
+VERSION = 5
 _PARTS = ".parts"
 _LIBRARIES = ("pycld2", "py3langid", "rensa", "sentencex")
 

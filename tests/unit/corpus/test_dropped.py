@@ -90,7 +90,7 @@ def test_every_dropped_document_is_there_with_its_reason(corpus: Callable[..., A
     made = corpus(1)
     found = list(read_dropped(made))
     assert [(each["title"], each["reason"]) for each in found] == [
-        ("Csonk", "mean_words"),
+        ("Csonk", "min_words"),
         ("English", "language"),
         ("4. híd", "duplicate"),
         ("Üres", "empty"),
@@ -113,5 +113,5 @@ def test_the_number_of_workers_leaves_no_trace(corpus: Callable[..., Artifact]) 
 def test_dropped_documents_can_be_forgotten(corpus: Callable[..., Artifact]) -> None:
     made = corpus(1, keep_dropped=False)
     assert list(read_dropped(made)) == []
-    assert made.counts["dropped"] == {"empty": 1, "language": 1, "mean_words": 1}
+    assert made.counts["dropped"] == {"empty": 1, "language": 1, "min_words": 1}
     assert not (made.path / dropped.FOLDER).exists()

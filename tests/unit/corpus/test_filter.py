@@ -1,12 +1,16 @@
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tests.reference.document_filter import HUNGARIAN, first_failure
 
-from bertwright.corpus.config import FilterConfig
+from bertwright.corpus.alphabet import letters, shortest_word
+from bertwright.corpus.config import TURKUNLP, FilterConfig
 from bertwright.corpus.filter import REASONS, DocumentFilter
+from bertwright.corpus.measures import ByScript, word_pattern
 
 SENTENCES = [
     "A folyó lassan kanyarog a dombok között, és estére eléri a tengert.",
@@ -15,11 +19,15 @@ SENTENCES = [
     "A gyerekek a kikötő kövein ülve várják, hogy megérkezzen a hajó.",
     "Este a világítótorony fénye söpör végig a sötét vízen.",
 ]
-WITHOUT_LANGUAGE = FilterConfig(identify=False)
+WITHOUT_LANGUAGE = FilterConfig(preset="turkunlp", identify=False)
+
+
+def general(sentences: list[str], language: str = "hu", **settings: object) -> str | None:
+    return DocumentFilter(FilterConfig(**settings), language).verdict(sentences)[0]
 
 
 def verdict(sentences: list[str], language: str = "hu", **settings: object) -> str | None:
-    return DocumentFilter(FilterConfig(**settings), language).verdict(sentences)[0]
+    return general(sentences, language, preset="turkunlp", **settings)
 
 
 def test_good_document_passes_and_its_language_is_told() -> None:
@@ -75,8 +83,8 @@ def test_every_reason_has_a_meaning_and_a_remedy() -> None:
 
 def test_thresholds_are_settings() -> None:
     assert verdict(SENTENCES[:2], min_sentences=2, min_tokens=1, min_words=1) is None
-    assert verdict(SENTENCES, max_tokens=10) == "max_tokens"
-    assert verdict(["?"], enabled=False) is None
+    assert verdict(SENTENCES, max_tokens=20) == "max_tokens"
+    assert general(["?"], enabled=False) is None
 
 
 def test_two_languages_may_be_accepted() -> None:
@@ -122,11 +130,96 @@ def test_the_language_is_not_asked_where_it_is_not_wanted() -> None:
 def test_the_alphabet_is_a_setting() -> None:
     assert verdict(SENTENCES, alphabet=HUNGARIAN, max_foreign=0) is None
     assert verdict(SENTENCES, alphabet=HUNGARIAN.replace("ö", ""), max_foreign=0) == "foreign"
-    word = DocumentFilter(FilterConfig(alphabet="ab-]^\\"), "hu")._word  # letters that mean something in a class
+    word = word_pattern("ab-]^\\", 2)  # letters that mean something in a class
     assert word.findall("a-] c^\\ Abb cab") == ["a-]", "Abb"]
 
 
 def test_a_word_of_a_large_alphabet_may_be_any_of_its_letters() -> None:
-    word = DocumentFilter(FilterConfig(), "ko")._word
-    assert word.findall("서울 漢字 a 1 ᄀ") == ["서울", "漢字", "ᄀ"]
-    assert DocumentFilter(FilterConfig(), "bn")._word.findall("কি ক বাংলা x") == ["কি", "বাংলা"]
+    assert word_pattern(letters("ko"), shortest_word("ko")).findall("서울 漢字 a 1 ᄀ") == ["서울", "漢字", "ᄀ"]
+    assert word_pattern(letters("bn"), shortest_word("bn")).findall("কি ক বাংলা x") == ["কি", "বাংলা"]
+
+
+BERLIN = "Berlin ist die Hauptstadt der Bundesrepublik Deutschland und hat mehr als drei Millionen Einwohner."
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentences"),
+    [
+        ("empty", []),
+        ("min_sentences", SENTENCES[:1]),
+        ("min_words", [s.rsplit(" ", 3)[0] for s in SENTENCES[:3]]),
+        ("running", [f"Kovács {name}, festő" for name in ("Ádám", "Éva", "Géza", "Hugó", "Ilona", "Jenő")] * 3),
+        ("punctuation", [s + " !?" * 20 for s in SENTENCES]),
+        ("upper", [s.upper() for s in SENTENCES]),
+        ("digits", [s + " 1234567890 1234567890" for s in SENTENCES]),
+        ("foreign", ["Река медленно вьётся между холмами и к вечеру достигает моря." for _ in SENTENCES]),
+        ("language", [BERLIN] * 4),
+    ],
+)
+def test_the_general_preset_drops_what_is_no_prose_of_the_language(reason: str, sentences: list[str]) -> None:
+    assert general(sentences) == reason
+
+
+def test_nothing_is_too_long() -> None:
+    assert general(SENTENCES * 3000) is None
+    assert general(SENTENCES * 3000, max_sentences=10_000) == "max_sentences"
+    assert general(SENTENCES * 3000, max_tokens=100_000) == "max_tokens"
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("uk", "Берлін (Berlin, Land Berlin, UNESCO City of Design) — столиця і водночас федеральна земля Німеччини."),
+        ("zh", "柏林（Berlin）是德国首都，1990年10月3日德国统一后重新成为首都，也是德国最大的城市。"),
+        ("ja", "1949年10月7日にドイツ民主共和国（DDR）が成立し、東ベルリンがその首都となり、NHKも報じた。"),
+        ("ko", "베를린은 독일의 수도이자 최대 도시로, 2019년 기준으로 약 367만 명이 살고 있다고 한다."),
+        ("th", "กรุงเบอร์ลินเป็นเมืองหลวงและเมืองที่ใหญ่ที่สุดของประเทศเยอรมนี มีประชากรราว 3.7 ล้านคน"),
+        ("hi", "बर्लिन जर्मनी की राजधानी और इसके सोलह राज्यों में से एक है, जिसकी आबादी लगभग सैंतीस लाख है।"),
+        ("sr", "Берлин је главни град Немачке, a reka Spree teče kroz grad i uliva se u Havel."),
+        ("hu", "Łódź, Český Krumlov és Poznań neve magyar szövegben is így, saját betűivel áll."),
+    ],
+)
+def test_names_in_latin_letters_and_years_are_no_fault_in_any_wiki(language: str, sentence: str) -> None:
+    assert general([sentence] * 5, language, identify=False) is None
+
+
+def test_a_page_in_latin_letters_is_foreign_in_a_wiki_of_another_script() -> None:
+    assert general([BERLIN] * 4, "cv", identify=False) == "foreign"  # no identifier knows Chuvash
+    assert general([BERLIN] * 4, "ltg", identify=False) is None  # written in Latin letters too
+    assert general([BERLIN] * 4, "uz", identify=False) is None
+
+
+def test_words_are_counted_in_any_script() -> None:
+    counts = ByScript(["ja"]).measure(["東京は日本の首都である。", "Don't stop: 3 well-known NATO-s", "12 — 34"])
+    assert (counts.words, counts.wordless, counts.sentences) == (6 + 4, 1, 3)
+    assert (counts.digits, counts.foreign) == (5, 0)
+    assert ByScript(["th"]).measure(["กรุงเทพมหานคร"]).words == 4
+    assert ByScript(["bn"]).measure(["কি ক বাংলা ১২ x"]).words == 4
+
+
+def test_a_preset_fills_in_what_is_not_said() -> None:
+    assert FilterConfig(preset="turkunlp", max_tokens=0).max_tokens == 0
+    preset = FilterConfig(preset="turkunlp")
+    assert {name: getattr(preset, name) for name in TURKUNLP} == TURKUNLP
+    assert FilterConfig(**preset.model_dump()) == preset
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alphabet": "abc"}, 'filter.alphabet is read by preset = "turkunlp" alone'),
+        ({"min_sentences": 9, "max_sentences": 8}, "every document is dropped"),
+        ({"preset": "turkunlp", "min_tokens": 10_001}, "set max_tokens = 0"),
+        ({"preset": "turkunlp", "enabled": False}, "is not read where filter.enabled = false"),
+        ({"min_words": 3, "enabled": False}, "filter.min_words is not read"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        FilterConfig(**settings)
+
+
+def test_what_a_key_says_of_the_preset_is_so() -> None:
+    for name, threshold in TURKUNLP.items():
+        text = " ".join((FilterConfig.model_fields[name].description or "").split())
+        assert re.search(rf"turkunlp.*[^\d,.]{threshold:,g}\b", text), f"{name}: {text}"

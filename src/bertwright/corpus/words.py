@@ -1,0 +1,92 @@
+"""What a word is, in any script: by spaces, and by letters where a script puts none between words.
+
+Two letters of Chinese and Japanese, and four of Thai, Lao, Khmer, Burmese and Tibetan, are counted as a word: about the
+length of one in running text. Korean has spaces. Nothing is asked of the language, so a text may mix scripts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+_IN_TWOS = (
+    r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf"
+    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U000323af"
+)
+_IN_FOURS = (
+    r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109d\u1780-\u17d3"
+    r"\ua9e0-\ua9ef\uaa60-\uaa7f"
+)
+_UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
+_JOINERS = "'’-"
+"""Between two letters these are part of the word."""
+_INSIDE = "ʼ\u200c\u200d"
+"""No letters, but written within words only."""
+
+
+class Kind(IntEnum):
+    """What a character is to the counts below."""
+
+    UNKNOWN = 0  # not met yet
+    OTHER = 1
+    LETTER = 2  # or the mark of one, of a script with spaces
+    IN_TWOS = 3
+    IN_FOURS = 4
+    JOINER = 5
+    DIGIT = 6
+    MARK = 7  # of punctuation, or a symbol
+
+
+_OF_CATEGORY = {"L": Kind.LETTER, "M": Kind.LETTER, "N": Kind.DIGIT, "P": Kind.MARK, "S": Kind.MARK}
+_kinds = np.zeros(0x110000, np.uint8)
+"""The kind of each character met so far."""
+
+
+def count_tokens(text: str) -> int:
+    """Words as spaces part them, marks and numbers included; a run of letters without spaces counts by its length."""
+    count = len(text.split())
+    if not text.isascii():
+        for twos, fours in _UNSPACED.findall(text):  # the spaces around a run have counted one word of it
+            count += (len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1
+    return count
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    """The characters of a text as numbers."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+
+
+def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """The kind of each character."""
+    found = _kinds[codes]
+    if not found.all():
+        for code in np.unique(codes[found == Kind.UNKNOWN]).tolist():
+            _kinds[code] = _kind(chr(code))
+        found = _kinds[codes]
+    return found
+
+
+def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many words of letters begin in each line of a text; `starts` are the places of the lines, of which none is
+    empty. Numbers and marks are no words.
+    """
+    letter = kinds == Kind.LETTER
+    before = np.append(False, letter[:-1])
+    joined = np.append(False, (kinds[:-1] == Kind.JOINER) & before[:-1])
+    words = np.add.reduceat((letter & ~before & ~joined).astype(np.int64), starts)
+    for kind, letters in ((Kind.IN_TWOS, 2), (Kind.IN_FOURS, 4)):
+        words += -(-np.add.reduceat((kinds == kind).astype(np.int64), starts) // letters)
+    return words
+
+
+def _kind(character: str) -> Kind:
+    if character in _JOINERS:
+        return Kind.JOINER
+    if found := _UNSPACED.match(character):
+        return Kind.IN_TWOS if found.group(1) else Kind.IN_FOURS
+    category = "L" if character in _INSIDE else unicodedata.category(character)[0]
+    return _OF_CATEGORY.get(category, Kind.OTHER)
