@@ -8,7 +8,6 @@ Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data
 
 from __future__ import annotations
 
-import errno
 import itertools
 import json
 import sys
@@ -19,14 +18,11 @@ from typing import Annotated, Any
 import typer
 
 from bertwright import __version__
-from bertwright.core.errors import BertwrightError, DataError, RecipeError
-from bertwright.lines import fact_lines
+from bertwright.core.errors import BertwrightError, RecipeError, of_the_system
+from bertwright.lines import fact_lines, json_line, visible
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, run
 from bertwright.terminal import Terminal
-
-NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""What a disk may answer that no code can mend."""
 
 app = typer.Typer(
     help=(__doc__ or "").partition("\n\n")[2], no_args_is_help=True, pretty_exceptions_enable=False, add_completion=True
@@ -229,7 +225,7 @@ def convert(
     with Terminal() as log:
         target = Target(kind_of(to), length, predictions, gzip)
         note = write(source, destination, target, vocab, files, heldout, quarantine, log)
-    print(json.dumps(note, ensure_ascii=False) if as_json else destination)
+    print(json_line(note) if as_json else destination)
 
 
 @app.command()
@@ -279,7 +275,7 @@ def _walk(
     result = folder / ("report.html" if "report" in stages else stages[-1])
     if as_json:
         done = json.loads(summary.read_bytes()) if "report" in stages else {"stages": stages}
-        print(json.dumps({"folder": str(folder), **done}, ensure_ascii=False))
+        print(json_line({"folder": str(folder), **done}))
     elif result.exists():  # not yet, where other ranks share the stage
         print(result)
 
@@ -307,12 +303,12 @@ def _print_dropped(folder: Path, limit: int | None) -> None:
     if not corpus.manifest["config"]["corpus"]["filter"]["keep_dropped"]:
         raise RecipeError("--invert: corpus.filter.keep_dropped is off, so nothing was set aside. Turn it on.")
     for document in itertools.islice(read_dropped(corpus), limit):
-        print(json.dumps(document, ensure_ascii=False))
+        print(json_line(document))
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False, default=str))
+        print(json_line(facts))
         return
     print(*fact_lines(facts), sep="\n")
 
@@ -322,17 +318,14 @@ def main() -> None:
     try:
         app()
     except BertwrightError as error:
-        print(f"bertwright: {error}", file=sys.stderr)
+        print(f"bertwright: {visible(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
-        if error.errno not in NO_PLACE:
+        if error.errno is None:  # of a library, not of the system
             raise
-        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        remedy = (
-            "Free space or mend the permissions there, or choose another --out DIR; then run the same command again"
-        )
-        print(f"bertwright: {what}. {remedy}: what is finished is kept.", file=sys.stderr)
-        sys.exit(DataError.exit_code)
+        told = of_the_system(error)
+        print(f"bertwright: {visible(str(told))}", file=sys.stderr)
+        sys.exit(told.exit_code)
     except KeyboardInterrupt:
         print("bertwright: interrupted. Run the same command again to continue.", file=sys.stderr)
         sys.exit(130)

@@ -1,7 +1,8 @@
-"""Facts and rows of training as lines of text."""
+"""Facts and rows of training as lines of text, safe for a terminal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,31 @@ _COLUMNS = (  # key of a metrics row, title, width, format
 )
 HEADER = "".join(f"{title:>{width}}" for _, title, width, _ in _COLUMNS)
 """The titles over `row_line`s."""
+
+
+_CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
+_REORDERING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+"""The characters with the Unicode property Bidi_Control."""
+_UNSEEN = [0x2028, 0x2029, *range(0xFFF9, 0xFFFC), 0xE0001, *range(0xE0020, 0xE0080), *range(0xD800, 0xE000)]
+"""Line and paragraph separators, annotations, tags, and halves of characters, which no terminal can be sent."""
+_SHOWN = {point: chr(point).encode("unicode_escape").decode() for point in (*_CONTROLS, *_REORDERING, *_UNSEEN)}
+del _SHOWN[ord("\n")], _SHOWN[ord("\t")]
+_IN_JSON = {
+    point: json.dumps(chr(point))[1:-1] for point in (*range(0x7F, 0xA0), *_REORDERING, *_UNSEEN)
+}  # it has no other control characters
+
+
+def visible(text: str) -> str:
+    """`text` with whatever could command a terminal or reorder what it shows written as an escape: `\\x1b`, `\\u202e`.
+
+    Line feeds and tabs stay.
+    """
+    return text.translate(_SHOWN)
+
+
+def json_line(value: Any) -> str:
+    """`value` as JSON on one line; what `visible` escapes is escaped as JSON does, so programs read the same."""
+    return json.dumps(value, ensure_ascii=False, default=str).translate(_IN_JSON)
 
 
 def row_line(row: dict[str, Any]) -> str:
@@ -45,15 +71,15 @@ def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
 def _rows(facts: dict[str, Any], indent: str) -> Iterator[tuple[str, str]]:
     for name, value in facts.items():
         if isinstance(value, dict):
-            yield f"{indent}{name}", ""
+            yield f"{indent}{visible(str(name))}", ""
             yield from _rows(value, indent + "  ")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             for number, each in enumerate(value, start=1):
-                yield f"{indent}{name} {number}", ""
+                yield f"{indent}{visible(str(name))} {number}", ""
                 yield from _rows(each, indent + "  ")
         else:
-            lines = _text(value).splitlines()
-            yield f"{indent}{name}", lines[0] if len(lines) == 1 else ""
+            lines = visible(_text(value)).removesuffix("\n").split("\n")
+            yield f"{indent}{visible(str(name))}", lines[0] if len(lines) == 1 else ""
             yield from (("", line) for line in lines if len(lines) > 1)
 
 

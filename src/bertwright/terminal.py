@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from bertwright.lines import HEADER, row_line
+from bertwright.lines import HEADER, row_line, visible
 from bertwright.pace import Pace
 
 if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
@@ -47,7 +47,7 @@ class Terminal:
 
     def say(self, message: str) -> None:
         """Print a sentence above the bars."""
-        self._console.print(message, markup=False, soft_wrap=True)
+        self._console.print(visible(message), markup=False, soft_wrap=True)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Move the stage's bar, with its rates and the time that is left; a finished bar goes away."""

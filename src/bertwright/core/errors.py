@@ -14,6 +14,11 @@ The command line prints the message alone; a traceback always means a fault of b
 
 from __future__ import annotations
 
+import errno
+
+_NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What a disk answers that lets nobody write, or not this user, or no more."""
+
 
 class BertwrightError(Exception):
     """Anything the user can mend; `exit_code` is what the command line returns."""
@@ -53,3 +58,13 @@ class Interrupted(BertwrightError):
     """The run was asked to stop and has saved its state; never exit code 0, so a scheduler requeues it."""
 
     exit_code = 75
+
+
+def of_the_system(error: OSError) -> DataError:
+    """What the system said of a file or a disk, as one sentence: the path, the reason, what to do."""
+    what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if error.errno in _NO_PLACE:
+        remedy = "Free space or mend the permissions there, or choose another --out DIR"
+    else:
+        remedy = "See to the disk or the network file system it lies on, and restore the file if it cannot be read"
+    return DataError(f"{what}. {remedy}; then run the same command again: what is finished is kept.")

@@ -27,7 +27,7 @@ class FolderLock:
     def __enter__(self) -> Self:
         path = self._folder / ".lock"
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise cannot_write(path, error) from error
         try:

@@ -19,7 +19,7 @@ from typing import Any
 import zstandard
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.files import make_folder, read_bytes, write_atomic
+from bertwright.core.files import make_folder, naming, read_bytes, write_atomic
 
 FOLDER = "dropped/"
 FILE_BYTES = 16 * 2**20
@@ -70,7 +70,7 @@ def gather_dropped(parts: Iterable[Path], folder: Path, later: Callable[[Path], 
 def read_dropped(corpus: Artifact) -> Iterator[dict[str, Any]]:
     """The dropped documents of a corpus in order; none where `corpus.filter.keep_dropped` was off."""
     for name in corpus.names(FOLDER):
-        with corpus.file(name).open("rb") as handle:
+        with naming(corpus.path / name), corpus.file(name).open("rb") as handle:
             stream = zstandard.ZstdDecompressor().stream_reader(handle)
             yield from map(json.loads, io.TextIOWrapper(stream, encoding="utf-8", newline="\n"))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import zstandard
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.files import naming
 
 SHARDS = "shards/"
 TEXT, FACTS = ".txt.zst", ".jsonl.zst"
@@ -28,7 +29,7 @@ def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
 def documents_in(shard: Path) -> Iterator[list[str]]:
     """The documents of a shard's file; the last needs no blank line after it."""
     rest = b""
-    with shard.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
+    with naming(shard), shard.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
         while block := stream.read(_BLOCK):
             *documents, rest = (rest + block).split(b"\n\n")
             for document in documents:

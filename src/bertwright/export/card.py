@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +90,9 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
 def _sources(corpus: Artifact) -> str:
     lines = []
     for source in corpus.counts["sources"]:
-        where = f" ({source['base']})" if source["base"] else ""
+        where = f" ({_address(source['base'])})" if source["base"] else ""
         size = f"{source['kept']:,} documents, {source['words']:,} words"
-        lines.append(f"- {source['name']}{where}: {size}, licence {source['licence']}")
+        lines.append(f"- {_plain(source['name'])}{where}: {size}, licence {_plain(source['licence'])}")
     counts = corpus.counts
     return (
         f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:\n\n"
@@ -101,12 +103,23 @@ def _sources(corpus: Artifact) -> str:
     )
 
 
+def _plain(text: str) -> str:
+    """Words that a dump or a recipe gives, as text of one line: neither HTML nor Markdown, nor what no one sees."""
+    seen = "".join(character if character.isprintable() else " " for character in text)
+    return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", " ".join(seen.split())), quote=False)
+
+
+def _address(text: str) -> str:
+    """An address of the web as it stands, which Markdown makes a link of; anything else as plain words."""
+    return text if re.fullmatch(r"https?://[\w.:/%~+,;=&@-]+", text) else _plain(text)
+
+
 def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
     return "".join(
-        f"\n\nOf the evaluation text {Path(name).name}, {found['found']:,} of {found['sentences']:,} sentences of 13 "
-        f"words or more stand in part in the training text, and {found['short_found']:,} of {found['short']:,} shorter "
-        "ones."
+        f"\n\nOf the evaluation text {_plain(Path(name).name)}, {found['found']:,} of {found['sentences']:,} sentences "
+        f"of 13 words or more stand in part in the training text, and {found['short_found']:,} of {found['short']:,} "
+        "shorter ones."
         for name, found in texts.items()
     )
 

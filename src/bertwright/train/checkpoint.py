@@ -83,8 +83,8 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
     try:
         shutil.rmtree(draft, ignore_errors=True)
         make_folder(draft)
-        save_file(model, draft / "model.safetensors")
-        save_file(optimizer, draft / "optimizer.safetensors")
+        _write(model, draft / "model.safetensors")
+        _write(optimizer, draft / "optimizer.safetensors")
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
@@ -95,6 +95,15 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
         shutil.rmtree(draft, ignore_errors=True)
         raise cannot_write(final, error if isinstance(error, OSError) else OSError(str(error))) from error
     return final
+
+
+def _write(tensors: Tensors, path: Path) -> None:
+    """The library makes files for their owner alone; this one gets the mode of any new file."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(tensors, path)
+    with contextlib.suppress(OSError):  # a file system without modes
+        path.chmod(mode)
 
 
 def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:

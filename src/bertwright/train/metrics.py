@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError
+from bertwright.core.files import parse_json, read_bytes
 
 
 class Metrics:
@@ -52,13 +53,13 @@ def saved_before(path: Path) -> bool:
 
 def _rows(path: Path) -> list[tuple[dict[str, Any], bytes]]:
     """Each whole line of `path`, read and raw; a line that is not a row of metrics is an `ArtifactError`."""
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    lines = read_bytes(path).splitlines(keepends=True) if path.exists() else []
     return [(_row(path, number, line), line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
 
 
 def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = parse_json(line)
         return {**row, "total_steps": int(row["total_steps"]), "saved": bool(row["saved"])}
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(

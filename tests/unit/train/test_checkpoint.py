@@ -1,7 +1,10 @@
 """Which checkpoints stay."""
 
+import os
+import stat
 from pathlib import Path
 
+import pytest
 import torch
 
 from bertwright.core.artifact import Identity
@@ -53,6 +56,18 @@ def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:
     made = checkpoints(tmp_path, [state(1), state(2), state(3)])
     prune(tmp_path, 2, made[-1])
     assert kept(tmp_path) == [2, 3]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o002, 0o077])
+def test_all_files_have_the_mode_that_the_umask_gives(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        (saved,) = checkpoints(tmp_path, [state(1)])
+    finally:
+        os.umask(before)
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in saved.iterdir()} == dict.fromkeys(
+        ("manifest.json", "model.safetensors", "optimizer.safetensors", "state.json"), 0o666 & ~mask
+    )
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

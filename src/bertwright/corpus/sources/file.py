@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bertwright.core.files import naming
 from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 
@@ -55,7 +56,7 @@ class Reader:
         return self._utf8(blocks) if self._file.encoding == "utf-16" else blocks
 
     def _blocks(self) -> Iterator[bytes]:
-        with self._file.path.open("rb") as handle:
+        with naming(self._file.path), self._file.path.open("rb") as handle:
             handle.seek(self.position)
             while self.position < self._stop and (block := handle.read(min(BLOCK, self._stop - self.position))):
                 self.position += len(block)
@@ -86,7 +87,7 @@ def sampled_hash(path: Path, count: int = 64) -> str:
     """
     size, width = path.stat().st_size, 65_536
     digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as handle:
+    with naming(path), path.open("rb") as handle:
         if size <= _WHOLE:
             digest.update(handle.read())
         else:

@@ -18,7 +18,7 @@ from pathlib import Path
 import zstandard
 
 from bertwright.core.done import is_done
-from bertwright.core.files import write_atomic
+from bertwright.core.files import naming, write_atomic
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
 from bertwright.corpus.sources.dump import END, PAGE
@@ -60,7 +60,11 @@ def read(file: File, piece: Piece) -> Iterator[bytes]:
         if reader.cut and not piece.last:
             raise SourceError(f"{file.path} is damaged: a stream has no end before byte {piece.stop:,}. Download it.")
         return
-    with piece.spool.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
+    with (
+        naming(piece.spool),
+        piece.spool.open("rb") as handle,
+        zstandard.ZstdDecompressor().stream_reader(handle) as stream,
+    ):
         while block := stream.read(BLOCK):
             yield block
 

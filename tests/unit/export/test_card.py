@@ -1,0 +1,55 @@
+"""What a dump or a recipe says of itself is text in the model card, never HTML or Markdown."""
+
+from pathlib import Path
+
+import pytest
+
+from bertwright.core.artifact import Artifact
+from bertwright.export.card import model_card
+
+COUNTS = {
+    "vocab": {"fertility": 1.5, "lower_case": False, "strip_accents": False},
+    "train": {"steps": 1, "sequences_seen": 1, "tokens_seen": 1, "train_seconds": 1, "ranks": 1, "device": "cpu"},
+    "evaluate": {
+        "mlm_loss": 1.0,
+        "mlm_accuracy": 0.5,
+        "unigram_loss": 2.0,
+        "commonest_accuracy": 0.1,
+        "predictions": 9,
+        "sequences": 3,
+    },
+}
+EXPORTED = {
+    "architecture": "BertForMaskedLM",
+    "parameters": 1,
+    "vocab_size": 5,
+    "mlm_difference": 0.0,
+    "transformers": "5",
+}
+
+
+def card(tmp_path: Path, **source: str) -> str:
+    size = {"kept": 3, "sentences": 12, "words": 72}
+    leak = {"sentences": 9, "found": 1, "short": 4, "short_found": 2}
+    corpus = {**size, "sources": [{**size, **source}], "contamination": {"x/<b>qa.txt": leak}}
+    made = {
+        name: Artifact(
+            tmp_path, {"stage": name, "fingerprint": "f", "counts": counts, "config": {"corpus": {"language": "hu"}}}
+        )
+        for name, counts in {**COUNTS, "corpus": corpus}.items()
+    }
+    model_card(tmp_path / "README.md", "x", made["corpus"], made["vocab"], made["train"], made["evaluate"], EXPORTED)
+    return (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "[here](javascript:1)", "![](//x)", "a\n# b\x1b[2J"])
+def test_names_licences_and_addresses_are_plain_words(tmp_path: Path, hostile: str) -> None:
+    text = card(tmp_path, name=hostile, base=hostile, licence=hostile)
+    assert "<" not in text.replace("](", "") and "\x1b" not in text
+    assert "](" not in text and "\n# b" not in text and "&lt;b&gt;qa" in text
+
+
+def test_what_is_honest_stands_as_it_is(tmp_path: Path) -> None:
+    base = "https://hu.wikipedia.org/wiki/Kezdőlap"
+    text = card(tmp_path, name="huwiki", base=base, licence="CC BY-SA 4.0")
+    assert f"- huwiki ({base}): 3 documents, 72 words, licence CC BY-SA 4.0" in text

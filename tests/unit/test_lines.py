@@ -1,0 +1,33 @@
+"""What data holds cannot command the terminal."""
+
+import json
+
+import pytest
+
+from bertwright.lines import fact_lines, json_line, visible
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
+SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
+
+
+def test_controls_and_reordering_are_shown_not_sent() -> None:
+    assert visible(HOSTILE) == SHOWN
+    assert visible("a\tb\nc") == "a\tb\nc"
+
+
+@pytest.mark.parametrize("text", ["Árvíztűrő", "کتاب\u200cها", "👩\u200d🚀", "日本語", "ค.ศ.", "e\u0301", r"\x1b"])
+def test_scripts_joiners_and_marks_stay(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_facts_are_escaped_in_names_and_values_and_no_separator_makes_a_line() -> None:
+    facts = {"title": HOSTILE, HOSTILE: {"inner": [HOSTILE]}, "set": [{HOSTILE: 1}]}
+    lines = list(fact_lines(facts))
+    assert len(lines) == 5
+    assert all(line.isprintable() for line in lines), lines
+
+
+def test_json_is_escaped_and_reads_the_same() -> None:
+    line = json_line({"text": HOSTILE, "name": "Győr"})
+    assert line.isprintable() and "Győr" in line
+    assert json.loads(line) == {"text": HOSTILE, "name": "Győr"}
