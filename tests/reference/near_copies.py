@@ -22,3 +22,25 @@ def resemblance(first: str, second: str) -> float:
     """The Jaccard index of their shingles."""
     a, b = shingles(first), shingles(second)
     return len(a & b) / len(a | b)
+
+
+def dropped(signatures: list[list[tuple[int, ...]]], similarity: float) -> list[int]:
+    """The documents that the corpus stage drops, by its rule and nothing else; signatures are lists of bands.
+
+    In each band a document is compared with the first that has the same numbers there, and with the last before it.
+    """
+    found = set()
+    for band in range(len(signatures[0])):
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for number, signature in enumerate(signatures):
+            group = groups.setdefault(signature[band], [])
+            partners = {group[0], group[-1]} if group else set()
+            if any(_share(signature, signatures[partner]) >= similarity for partner in partners):
+                found.add(number)
+            group.append(number)
+    return sorted(found)
+
+
+def _share(first: list[tuple[int, ...]], second: list[tuple[int, ...]]) -> float:
+    pairs = [(a, b) for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True)]
+    return sum(a == b for a, b in pairs) / len(pairs)

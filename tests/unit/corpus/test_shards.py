@@ -7,12 +7,14 @@ import pytest
 import zstandard
 
 from bertwright.core.errors import DataError
+from bertwright.corpus.dedup.columns import write_columns
 from bertwright.corpus.dedup.fates import FATES, Fate
 from bertwright.corpus.dedup.ids import Dropped, ids_of
 from bertwright.corpus.settle import SettlePart, settle_part
 from bertwright.corpus.shards import Shard, plan, write_shard
 from bertwright.corpus.text import documents_in
 
+NOTHING = Dropped()
 WritePart = Callable[..., Path]
 Documents = list[list[list[str]]]
 
@@ -23,13 +25,13 @@ def prepared(
     documents: list[Documents],
     *,
     weight: float = 1,
-    dropped: tuple[Path, ...] = (),
+    dropped: Dropped = NOTHING,
 ) -> tuple[Path, ...]:
     """Settled parts in which nothing but the paragraphs in `dropped` is dropped."""
     parts = tuple(write_part(folder / str(n), part, weight) for n, part in enumerate(documents))
     for number, (part, inside) in enumerate(zip(parts, documents, strict=True)):
         np.save(part.with_suffix(FATES), np.full(len(inside), Fate.KEPT, np.uint8))
-        settle_part(SettlePart(part, number, Dropped(dropped), 1))
+        settle_part(SettlePart(part, number, dropped, 1))
     return parts
 
 
@@ -97,8 +99,8 @@ def test_the_count_that_is_advised_can_be_met(tmp_path: Path, write_part: WriteP
 def test_offsets_follow_when_paragraphs_are_left_out(tmp_path: Path, write_part: WritePart) -> None:
     """Headings stand before every second paragraph; where all of a section is gone, so is its heading."""
     document = [["a1", "a2"], ["b1"], ["c1", "c2"], ["d1"], ["e1", "é2"]]
-    np.save(tmp_path / "drop.npy", ids_of(0, np.array([0, 5 + 1, 5 + 2, 10 + 0, 10 + 4])))
-    parts = prepared(tmp_path, write_part, [[document] * 4], dropped=(tmp_path / "drop.npy",))
+    write_columns(tmp_path / "drop", ids_of(0, np.array([0, 5 + 1, 5 + 2, 10 + 0, 10 + 4])))
+    parts = prepared(tmp_path, write_part, [[document] * 4], dropped=Dropped((tmp_path / "drop",), (0,)))
     (shard,) = plan(parts, 10**6, None, tmp_path)
     ((first, second, third, fourth),) = written([shard])
     assert first == ["b1", "c1", "c2", "d1", "e1", "é2"]

@@ -1,7 +1,7 @@
 """Exact copies of documents, and of paragraphs, without an index of the whole corpus in memory.
 
-Extraction leaves a row with a hash for each of them. A task takes the rows whose hash begins with its prefix, sorts
-them on (hash, id) and sets down the ids of all but the first of each hash: the first in the sources stays.
+Extraction leaves a row with a hash for each of them. The rows are brought together by hash (see `runs`), and the ids of
+all but the first of each hash are set down: the first in the sources stays.
 """
 
 from __future__ import annotations
@@ -10,60 +10,90 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertwright.core.tasks import Executor
+from bertwright.corpus.dedup.columns import SUFFIX, write_columns
 from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import of_kept_documents
-from bertwright.corpus.dedup.ids import Ids, ids_of, prefix_bits, with_prefix
-from bertwright.corpus.part import PARAGRAPHS, is_written, map_array, read_array, write_array
+from bertwright.corpus.dedup.ids import Dropped, Gather, gather, ids_of
+from bertwright.corpus.dedup.runs import bucket, groups, prefix_bits
+from bertwright.corpus.part import PARAGRAPHS, is_written, map_array, read_array
+
+_RUN = (1, 3)
+"""A run is one table of (high, low, id)."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which rows are compared."""
+
+    table: str
+    """Suffix of the rows: `DOCUMENTS` or `PARAGRAPHS`."""
+    measure: str = "words"
+    least: int = 0
+    """Paragraphs of at least so many "words" or "bytes" are looked at."""
+
+
+@dataclass(frozen=True)
+class SortRows:
+    """Neighbouring parts whose rows are to be sorted by their hash."""
+
+    paths: tuple[Path, ...]
+    """Of the parts, without suffix."""
+    parts: range
+    compared: Compared
+    out: Path
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Rows of all parts whose hash begins with `prefix` (of `bits` bits)."""
+    """Rows of all runs whose hash begins with `prefix` (of `bits` bits)."""
 
-    parts: tuple[Path, ...]
-    """Without suffix, in source order."""
-    table: str
-    """Suffix of the rows: `DOCUMENTS` or `PARAGRAPHS`."""
-    measure: str
-    least: int
-    """Paragraphs of at least so many "words" or "bytes" are looked at."""
+    runs: tuple[Path, ...]
     prefix: int
     bits: int
     out: Path
 
 
-def buckets(parts: tuple[Path, ...], table: str, folder: Path, measure: str = "words", least: int = 0) -> list[Bucket]:
-    """The task list for the documents, or for the paragraphs of the documents that are kept so far."""
-    bits = prefix_bits(sum(len(map_array(path.with_suffix(table))) for path in parts))
-    name = table.removesuffix(".npy").removeprefix(".")
-    return [
-        Bucket(parts, table, measure, least, n, bits, folder / f"drop-{name}-{bits}-{n:04x}.npy")
-        for n in range(2**bits)
-    ]
+def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, executor: Executor) -> Dropped:
+    """The copies among the documents, or among the paragraphs of the documents that are kept so far."""
+    name = compared.table.removesuffix("{SUFFIX}").removeprefix(".")
+    sizes = [len(map_array(path.with_suffix(compared.table))) for path in parts]
+    cut = groups(sizes)
+    sorts = [SortRows(parts[g.start : g.stop], g, compared, folder / f"run-{name}-{g.start:06d}{SUFFIX}") for g in cut]
+    executor.map(sort_rows, sorts, "corpus")
+    bits = prefix_bits(sum(sizes))
+    runs = tuple(task.out for task in sorts)
+    buckets = [Bucket(runs, n, bits, folder / f"copies-{name}-{bits}-{n:04x}{SUFFIX}") for n in range(2**bits)]
+    executor.map(find_in_bucket, buckets, "corpus")
+    found = tuple(task.out for task in buckets)
+    gathers = [Gather(found, g, folder / f"drop-{name}-{g.start:06d}{SUFFIX}") for g in cut]
+    executor.map(gather, gathers, "corpus")
+    return Dropped.of((task.out, task.parts) for task in gathers)
 
 
-def find_copies(bucket: Bucket) -> None:
-    """Write the sorted ids of what is to be dropped, unless it was done before."""
-    if is_written(bucket.out):
+def sort_rows(task: SortRows) -> None:
+    """Write a run, unless it is there."""
+    if is_written(task.out):
         return
-    hashes, ids = _members(bucket)
-    order = np.lexsort((ids, hashes[:, 1], hashes[:, 0]))
-    same = np.all(hashes[order[1:]] == hashes[order[:-1]], axis=1)
-    write_array(bucket.out, np.sort(ids[order[1:][same]]))
-
-
-def _members(bucket: Bucket) -> tuple[NDArray[np.uint64], Ids]:
-    hashes, ids = [np.empty((0, 2), np.uint64)], [np.empty(0, np.uint64)]
-    for part, path in enumerate(bucket.parts):
-        rows = read_array(path.with_suffix(bucket.table))
-        mine = with_prefix(rows["high"], bucket.prefix, bucket.bits)
-        if bucket.table == PARAGRAPHS:
-            compared = of_kept_documents(path) & (rows[bucket.measure] >= bucket.least)
+    columns = [np.empty((3, 0), np.uint64)]
+    for part, path in zip(task.parts, task.paths, strict=True):
+        rows = read_array(path.with_suffix(task.compared.table))
+        if task.compared.table == PARAGRAPHS:
+            compared = of_kept_documents(path) & (rows[task.compared.measure] >= task.compared.least)
         else:
             compared = copies(path) > 0
-        mine = mine[compared[mine]]
-        hashes.append(np.stack([rows["high"][mine], rows["low"][mine]], axis=1))
-        ids.append(ids_of(part, mine))
-    return np.concatenate(hashes), np.concatenate(ids)
+        mine = np.flatnonzero(compared)
+        columns.append(np.stack([rows["high"][mine], rows["low"][mine], ids_of(part, mine)]))
+    run = np.concatenate(columns, axis=1)
+    write_columns(task.out, run[:, np.argsort(run[0])])
+
+
+def find_in_bucket(task: Bucket) -> None:
+    """Write the sorted ids of what is to be dropped, unless it was done before."""
+    if not is_written(task.out):
+        high, low, ids = bucket(task.runs, _RUN, task.prefix, task.bits)
+        order = np.lexsort((ids, low, high))
+        high, low, ids = high[order], low[order], ids[order]
+        same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+        write_columns(task.out, np.sort(ids[1:][same]))

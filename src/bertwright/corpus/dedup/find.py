@@ -6,11 +6,11 @@ from pathlib import Path
 
 from bertwright.core.tasks import Executor
 from bertwright.corpus.config import DeduplicateConfig
-from bertwright.corpus.dedup.exact import buckets, find_copies
+from bertwright.corpus.dedup.exact import Compared, find_copies
 from bertwright.corpus.dedup.fates import MarkPart, mark_part
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.dedup.minhash import SignPart, sign_part
-from bertwright.corpus.dedup.near import bands, find_near
+from bertwright.corpus.dedup.near import find_near
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS
 
 _BYTES = 6
@@ -28,18 +28,12 @@ def find_repetitions(
     """
     copies = near = paragraphs = Dropped()
     if config.documents:
-        tasks = buckets(parts, DOCUMENTS, folder)
-        executor.map(find_copies, tasks, "corpus")
-        copies = Dropped(tuple(task.out for task in tasks))
+        copies = find_copies(parts, Compared(DOCUMENTS), folder, executor)
     if config.near_documents:
         executor.map(sign_part, (SignPart(part, spaced) for part in parts), "corpus")
-        compared = bands(parts, config.similarity, folder)
-        executor.map(find_near, compared, "corpus")
-        near = Dropped(tuple(task.out for task in compared))
+        near = find_near(parts, config.similarity, folder, executor)
     executor.map(mark_part, (MarkPart(part, n, copies, near) for n, part in enumerate(parts)), "corpus")
     if config.paragraphs:
         measure, least = ("words", config.min_words) if spaced else ("bytes", _BYTES * config.min_words)
-        tasks = buckets(parts, PARAGRAPHS, folder, measure, least)
-        executor.map(find_copies, tasks, "corpus")
-        paragraphs = Dropped(tuple(task.out for task in tasks))
+        paragraphs = find_copies(parts, Compared(PARAGRAPHS, measure, least), folder, executor)
     return paragraphs

@@ -5,16 +5,17 @@ An id is (part, row), which is the place in the sources: the lower id comes firs
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.part import map_array
+from bertwright.corpus.dedup.columns import Columns, read_columns, write_columns
+from bertwright.corpus.part import is_written
 
-BUCKET = 2**20
-"""Rows per task, about: 24 bytes of memory each, and as much again while sorting."""
 _ROW_BITS = 32
 
 Ids = NDArray[np.uint64]
@@ -31,29 +32,47 @@ def parts_and_rows(ids: Ids) -> tuple[Rows, Rows]:
     return (ids >> np.uint64(_ROW_BITS)).astype(np.int64), (ids & np.uint64(2**_ROW_BITS - 1)).astype(np.int64)
 
 
-def prefix_bits(rows: int) -> int:
-    """How many leading bits of a hash part so many rows into buckets of at most `BUCKET`, about."""
-    return max(0, (rows - 1) // BUCKET).bit_length()
+def of_parts(path: Path, parts: range, columns: int = 1) -> Columns:
+    """The columns [columns, ids] of a file sorted by its first column, of the ids in these parts."""
+    stored = read_columns(path, columns)
+    bounds = np.array([parts.start << _ROW_BITS, parts.stop << _ROW_BITS], np.uint64)
+    first, last = np.searchsorted(stored[0], bounds)
+    return stored[:, first:last].copy()
 
 
-def with_prefix(hashes: Ids, prefix: int, bits: int) -> Rows:
-    """Where the leading `bits` bits of a hash are `prefix`."""
-    high = hashes >> np.uint64(1)  # 63 bits, so that a prefix of no bits at all is a shift numpy defines
-    return np.flatnonzero(high >> np.uint64(63 - bits) == prefix)
+@dataclass(frozen=True)
+class Gather:
+    """Files of sorted ids, of which one file is to be made for some neighbouring parts."""
+
+    files: tuple[Path, ...]
+    parts: range
+    out: Path
+
+
+def gather(task: Gather) -> None:
+    """Write the sorted ids of these parts, each once, unless they are there."""
+    if not is_written(task.out):
+        found = [np.empty(0, np.uint64), *(of_parts(path, task.parts)[0] for path in task.files)]
+        write_columns(task.out, np.unique(np.concatenate(found)))
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """Files of sorted ids, none of them in memory."""
+    """Files of sorted ids, each of some neighbouring parts, none of them in memory."""
 
     files: tuple[Path, ...] = ()
+    firsts: tuple[int, ...] = ()
+    """The first part of each file."""
+
+    @classmethod
+    def of(cls, tasks: Iterable[tuple[Path, range]]) -> Dropped:
+        """What these files hold of these parts, in source order."""
+        found = list(tasks)
+        return cls(tuple(path for path, _ in found), tuple(parts.start for _, parts in found))
 
     def rows(self, part: int) -> Rows:
-        """The rows of this part, sorted, each once."""
-        found = [np.empty(0, np.int64)]
-        for path in self.files:
-            ids = map_array(path)
-            bounds = np.array([part << _ROW_BITS, (part + 1) << _ROW_BITS], np.uint64)
-            first, last = np.searchsorted(ids, bounds)
-            found.append(ids[first:last].astype(np.int64) - (part << _ROW_BITS))
-        return np.unique(np.concatenate(found))
+        """The rows of this part, sorted."""
+        if not self.files:
+            return np.empty(0, np.int64)
+        path = self.files[bisect_right(self.firsts, part) - 1]
+        return parts_and_rows(of_parts(path, range(part, part + 1))[0])[1]

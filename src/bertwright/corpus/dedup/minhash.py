@@ -6,7 +6,7 @@ function of the set of runs and a fixed seed, the same on every processor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from rensa import RMinHash
 
+from bertwright.core.done import mark_done
+from bertwright.core.files import naming, read_bytes, write_atomic
 from bertwright.corpus.ngrams import grams
-from bertwright.corpus.part import is_written, write_array
+from bertwright.corpus.part import is_written
 from bertwright.corpus.text import TEXT, documents_in
 
 BANDS, WIDTH = 32, 4
 """A signature is 32 bands of 4 numbers: two texts alike by 0.6 share a band with probability 0.988, by 0.7 0.9999."""
-SIGNATURES = ".minhash.npy"
+SIGNATURES = ".minhash.u32"
 _RUN = 5
 _AT_ONCE = 2**20
 _SEED = 42
+_BYTES = BANDS * WIDTH * 4
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,31 @@ class SignPart:
 
 
 def sign_part(task: SignPart) -> None:
-    """Write the signatures of a part as [bands, documents, width], unless they are there."""
-    out = task.part.with_suffix(SIGNATURES)
-    if not is_written(out):
+    """Write the signatures of a part, unless they are there."""
+    if not is_written(task.part.with_suffix(SIGNATURES)):
         made = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
-        write_array(out, np.concatenate(made).transpose(1, 0, 2))
+        write_signatures(task.part, np.concatenate(made))
+
+
+def write_signatures(part: Path, rows: NDArray[np.uint32]) -> None:
+    """Write signatures [documents, bands, width] as a file of numbers alone: 512 bytes a document."""
+    out = part.with_suffix(SIGNATURES)
+    write_atomic(out, rows.astype("<u4", copy=False).tobytes(), sync=False)
+    mark_done(out.with_suffix(".json"), [out])
+
+
+def signatures_of(part: Path) -> NDArray[np.uint32]:
+    """The signatures of a part: [documents, bands, width]."""
+    return np.frombuffer(read_bytes(part.with_suffix(SIGNATURES)), "<u4").reshape(-1, BANDS, WIDTH)
+
+
+def read_signatures(part: Path, rows: Sequence[int], into: NDArray[np.uint32]) -> None:
+    """Read the signatures of these rows of a part into `into` [rows, bands x width]."""
+    path = part.with_suffix(SIGNATURES)
+    with naming(path), open(path, "rb", buffering=0) as handle:
+        for row, place in zip(rows, into, strict=True):
+            handle.seek(row * _BYTES)
+            handle.readinto(place)
 
 
 def _batches(part: Path) -> Iterator[list[str]]:

@@ -1,9 +1,10 @@
 """Near-copies of documents: those that share a band of their signatures, and then most of them.
 
-A task takes some bands: it sorts the documents on (band, id), and compares each with the first of its group and with
-the one before it. A document that is like an earlier one is dropped, also where that one goes as well: a rule about two
-documents, so the tasks need not know of each other, and every one that stays is unlike all it was compared with. The
-cost is linear even where thousands of stubs share a band.
+In each band documents with the same numbers are a group, and each is paired with the first of its group and with the
+one before it. All pairs of all bands are brought together by the later document, which is compared with one after the
+other until it is like one. A document that is like an earlier one is dropped, also where that one goes as well: a rule
+about two documents, so the tasks need not know of each other, and every one that stays is unlike all it was paired
+with. Every step reads and writes as much as there are documents, even where thousands of stubs share a band.
 """
 
 from __future__ import annotations
@@ -12,105 +13,117 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertwright.core.rng import bits as mixed
+from bertwright.core.tasks import Executor
+from bertwright.corpus.dedup.columns import SUFFIX, Columns, write_columns
+from bertwright.corpus.dedup.compare import Compare, compare, unique_pairs
 from bertwright.corpus.dedup.drawn import copies
-from bertwright.corpus.dedup.ids import BUCKET, Ids, ids_of, parts_and_rows, prefix_bits, with_prefix
-from bertwright.corpus.dedup.minhash import BANDS, SIGNATURES, WIDTH
-from bertwright.corpus.part import DOCUMENTS, is_written, map_array, write_array
+from bertwright.corpus.dedup.ids import Dropped, ids_of
+from bertwright.corpus.dedup.minhash import BANDS, signatures_of
+from bertwright.corpus.dedup.runs import BUCKET, bucket, groups, prefix_bits
+from bertwright.corpus.part import DOCUMENTS, is_written, map_array
 
-_PAIRS = 2**14
-"""Pairs compared at a time: 1 KiB of memory each."""
-
+_RUN = (BANDS, 2)
+"""A run is a table of (hash, id) for each band."""
 _NOTHING = np.uint32(0xFFFF_FFFF)
 """What stands in the signature of a text without runs of words."""
 
 
 @dataclass(frozen=True)
-class Bands:
-    """Some bands of the documents of all parts; of a single one, where a band's hash begins with `prefix`."""
+class SortBands:
+    """Neighbouring parts whose documents are to be sorted by each of their bands."""
 
-    parts: tuple[Path, ...]
-    """Without suffix, in source order."""
-    similarity: float
-    """Share of equal numbers from which two signatures are alike."""
+    paths: tuple[Path, ...]
+    """Of the parts, without suffix."""
+    parts: range
+    out: Path
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Some bands of all documents; of a single one, where its hash begins with `prefix` (of `bits` bits)."""
+
+    runs: tuple[Path, ...]
     numbers: range
     prefix: int
     bits: int
     out: Path
 
 
-def bands(parts: tuple[Path, ...], similarity: float, folder: Path) -> list[Bands]:
-    """The task list."""
-    documents = sum(len(map_array(path.with_suffix(DOCUMENTS))) for path in parts)
+def find_near(parts: tuple[Path, ...], similarity: float, folder: Path, executor: Executor) -> Dropped:
+    """The near-copies among signed documents: a share of `similarity` of the numbers of two signatures is equal."""
+    sizes = [len(map_array(path.with_suffix(DOCUMENTS))) for path in parts]
+    cut = groups(sizes)
+    sorts = [SortBands(parts[g.start : g.stop], g, folder / f"run-bands-{g.start:06d}{SUFFIX}") for g in cut]
+    executor.map(sort_bands, sorts, "corpus")
+    paired = bands(tuple(task.out for task in sorts), sum(sizes), folder)
+    executor.map(pair_in_bands, paired, "corpus")
+    pairs = tuple(task.out for task in paired)
+    compared = [Compare(parts, pairs, g, similarity, folder / f"drop-near-{g.start:06d}{SUFFIX}") for g in cut]
+    executor.map(compare, compared, "corpus")
+    return Dropped.of((task.out, task.group) for task in compared)
+
+
+def sort_bands(task: SortBands) -> None:
+    """Write the hash of the band and the id of each document that is looked at, unless they are there.
+
+    As [bands, 2, documents], in each band in the order of the hashes.
+    """
+    if is_written(task.out):
+        return
+    hashes, ids = [np.empty((BANDS, 0), np.uint64)], [np.empty(0, np.uint64)]
+    for part, path in zip(task.parts, task.paths, strict=True):
+        signatures = signatures_of(path)
+        # A text without a single word has no runs, and all such have one signature.
+        mine = np.flatnonzero((copies(path) > 0) & (signatures[:, 0] != _NOTHING).any(axis=1))
+        halves = signatures[mine].view("<u8")
+        hashes.append(mixed(halves[..., 0], halves[..., 1]).T)
+        ids.append(ids_of(part, mine))
+    members = np.concatenate(ids)
+    run = np.empty((BANDS, 2, len(members)), np.uint64)
+    np.concatenate(hashes, axis=1, out=run[:, 0])
+    for band in run:
+        order = np.argsort(band[0])
+        band[0], band[1] = band[0][order], members[order]
+    write_columns(task.out, run)
+
+
+def bands(runs: tuple[Path, ...], documents: int, folder: Path) -> list[Bands]:
+    """The task list: several bands of few documents at once, a part of one band of many."""
     bits = prefix_bits(documents)
     at_once = min(BANDS, max(1, BUCKET // max(1, documents)))
     return [
-        Bands(
-            parts, similarity, numbers, n, bits, folder / f"drop-near-{at_once}-{numbers.start:02d}-{bits}-{n:04x}.npy"
-        )
+        Bands(runs, numbers, n, bits, folder / f"pairs-{at_once}-{numbers.start:02d}-{bits}-{n:04x}{SUFFIX}")
         for numbers in (range(BANDS)[at : at + at_once] for at in range(0, BANDS, at_once))
         for n in range(2**bits)
     ]
 
 
-def find_near(task: Bands) -> None:
-    """Write the sorted ids of the documents to drop, unless it was done before."""
-    if is_written(task.out):
-        return
-    pairs = [_pairs(keys, ids) for keys, ids in _members(task)]
-    with_first, with_last = (np.concatenate(of_bands, axis=1) for of_bands in zip(*pairs, strict=True))
-    dropped = _alike(task, with_first)
-    others = with_last[:, ~np.isin(with_last[0], dropped)]
-    write_array(task.out, np.union1d(dropped, _alike(task, others)))
+def pair_in_bands(task: Bands) -> None:
+    """Write the pairs to be compared as [later and earlier id, pairs], unless they are there."""
+    if not is_written(task.out):
+        found = [_pairs(bucket(task.runs, _RUN, task.prefix, task.bits, band)) for band in task.numbers]
+        write_columns(task.out, unique_pairs(np.concatenate(found, axis=1)))
 
 
-def _members(task: Bands) -> list[tuple[NDArray[np.uint64], Ids]]:
-    """For each band the hash of it, and the id, of each document that is looked at."""
-    found: list[tuple[list[NDArray[np.uint64]], list[Ids]]] = [([], []) for _ in task.numbers]
-    for part, path in enumerate(task.parts):
-        signatures = map_array(path.with_suffix(SIGNATURES))[task.numbers.start : task.numbers.stop]
-        halves = np.ascontiguousarray(signatures).view("<u8")
-        hashed = mixed(halves[..., 0], halves[..., 1])
-        # A text without a single word has no runs, and all such have one signature.
-        compared = (copies(path) > 0) & (signatures[0] != _NOTHING).any(axis=1)
-        for (keys, ids), band in zip(found, hashed, strict=True):
-            mine = with_prefix(band, task.prefix, task.bits)
-            mine = mine[compared[mine]]
-            keys.append(band[mine])
-            ids.append(ids_of(part, mine))
-    return [(np.concatenate(keys), np.concatenate(ids)) for keys, ids in found]
-
-
-def _pairs(keys: NDArray[np.uint64], ids: Ids) -> tuple[Ids, Ids]:
-    """What is compared in a band: documents with the first of their group, and with the one before: [2, pairs]."""
-    order = np.lexsort((ids, keys))
-    keys, ids = keys[order], ids[order]
+def _pairs(members: Columns) -> Columns:
+    """Each document of a group beside the first of it, and from the third on beside the one before: [2, pairs]."""
+    keys, ids = _in_groups(members)
     place = np.arange(len(ids))
     begins = np.concatenate([[True], keys[1:] != keys[:-1]])[: len(ids)]
     first = np.maximum.accumulate(np.where(begins, place, 0))
     second, third = np.flatnonzero(place - first > 0), np.flatnonzero(place - first > 1)  # and all after it
-    return np.stack([ids[second], ids[first[second]]]), np.stack([ids[third], ids[third - 1]])
+    later, earlier = np.concatenate([second, third]), np.concatenate([first[second], third - 1])
+    return np.stack([ids[later], ids[earlier]])
 
 
-def _alike(task: Bands, pairs: Ids) -> Ids:
-    """The upper ids of the pairs whose signatures are alike; a pair of several bands is compared once."""
-    pairs = np.unique(pairs, axis=1)
-    found = [np.empty(0, np.uint64)]
-    for at in range(0, pairs.shape[1], _PAIRS):
-        mine, theirs = pairs[:, at : at + _PAIRS]
-        equal = _signatures(task.parts, mine) == _signatures(task.parts, theirs)
-        found.append(mine[equal.mean(axis=1) >= task.similarity])
-    return np.concatenate(found)
-
-
-def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:
-    """The whole signatures of some documents: [documents, bands x width]."""
-    numbers, rows = parts_and_rows(ids)
-    found = np.empty((len(ids), BANDS * WIDTH), np.uint32)
-    for part in np.unique(numbers):
-        here = numbers == part
-        stored = map_array(parts[part].with_suffix(SIGNATURES))
-        found[here] = stored[:, rows[here]].transpose(1, 0, 2).reshape(-1, BANDS * WIDTH)
-    return found
+def _in_groups(members: Columns) -> Columns:
+    """Those of [hash and id, documents] that are not alone with their hash, in order."""
+    order = np.argsort(members[0])
+    keys = members[0, order]
+    same, grouped = keys[1:] == keys[:-1], np.zeros(len(keys), bool)
+    grouped[1:] |= same
+    grouped[:-1] |= same
+    found = members[:, order[grouped]]
+    return found[:, np.lexsort(found[::-1])]

@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bertwright.core.tasks import Pool
 from bertwright.corpus.dedup.drawn import COPIES
-from bertwright.corpus.dedup.exact import buckets, find_copies
+from bertwright.corpus.dedup.exact import Compared, find_copies
 from bertwright.corpus.dedup.fates import FATES, Fate
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, PARAGRAPH, PARAGRAPHS
@@ -28,31 +29,32 @@ def write_parts(folder: Path, seed: int, sizes: list[int], distinct: int) -> tup
     return tuple(paths), hashes
 
 
-@pytest.mark.parametrize("bucket", [2**20, 50, 7])
+def found(paths: tuple[Path, ...], compared: Compared, folder: Path) -> Dropped:
+    with Pool(1) as here:
+        return find_copies(paths, compared, folder, here)
+
+
+@pytest.mark.parametrize(("bucket", "run"), [(2**20, 2**15), (50, 50), (7, 1)])
 def test_all_but_the_first_of_each_hash_are_dropped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, run: int
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.dedup.ids.BUCKET", bucket)
+    monkeypatch.setattr("bertwright.corpus.dedup.runs.BUCKET", bucket)
+    monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", run)
     paths, hashes = write_parts(tmp_path, 3, [40, 0, 25, 60], 70)
-    tasks = buckets(paths, DOCUMENTS, tmp_path)
-    assert len(tasks) >= 125 // bucket
-    for task in tasks:
-        find_copies(task)
-    dropped = Dropped(tuple(task.out for task in tasks))
+    dropped = found(paths, Compared(DOCUMENTS), tmp_path)
+    assert len(list(tmp_path.glob("copies-*"))) >= 125 // bucket
+    assert len(list(tmp_path.glob("run-*"))) == len(dropped.files) == (3 if run == 50 else 1 if run > 50 else 4)
     seen: set[Hash] = set()
     for part, keys in enumerate(hashes):
         expected = [row for row, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
         assert dropped.rows(part).tolist() == expected
 
 
-def test_a_finished_drop_list_is_not_made_again(tmp_path: Path) -> None:
+def test_finished_lists_are_not_made_again(tmp_path: Path) -> None:
     paths, _ = write_parts(tmp_path, 4, [10], 5)
-    (task,) = buckets(paths, DOCUMENTS, tmp_path)
-    find_copies(task)
-    before = task.out.stat().st_mtime_ns
-    paths[0].with_suffix(DOCUMENTS).unlink()
-    find_copies(task)
-    assert task.out.stat().st_mtime_ns == before
+    before = found(paths, Compared(DOCUMENTS), tmp_path).rows(0).tolist()
+    paths[0].with_suffix(COPIES).unlink()
+    assert found(paths, Compared(DOCUMENTS), tmp_path).rows(0).tolist() == before
 
 
 def test_nothing_is_dropped_without_drop_lists() -> None:
@@ -68,6 +70,5 @@ def test_short_paragraphs_and_those_of_dropped_documents_are_not_looked_at(tmp_p
     fates = np.array([Fate.NEAR_DUPLICATE, Fate.KEPT, Fate.KEPT, Fate.KEPT], np.uint8)
     for suffix, array in ((DOCUMENTS, documents), (PARAGRAPHS, paragraphs), (FATES, fates)):
         np.save((tmp_path / "0").with_suffix(suffix), array)
-    (task,) = buckets((tmp_path / "0",), PARAGRAPHS, tmp_path, least=20)
-    find_copies(task)
-    assert Dropped((task.out,)).rows(0).tolist() == [4, 7]
+    dropped = found((tmp_path / "0",), Compared(PARAGRAPHS, least=20), tmp_path)
+    assert dropped.rows(0).tolist() == [4, 7]

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from tests.reference.near_copies import resemblance
 
-from bertwright.corpus.dedup.minhash import BANDS, SIGNATURES, WIDTH, SignPart, sign_part, signatures
+from bertwright.corpus.dedup.minhash import (
+    BANDS,
+    WIDTH,
+    SignPart,
+    read_signatures,
+    sign_part,
+    signatures,
+    signatures_of,
+)
 
 WORDS = [a + b + c for a in ("ba", "ke", "lo", "mi") for b in ("ra", "so", "ti") for c in ("n", "d", "k", "")]
 
@@ -49,11 +57,14 @@ def test_a_part_is_signed_some_documents_at_a_time(
     part = write_part(tmp_path / "0000-000000", [[document] for document in texts])
     sign_part(SignPart(part, True))
     whole = signatures("\n".join(document) for document in texts)
-    assert np.array_equal(np.load(part.with_suffix(SIGNATURES)), whole.transpose(1, 0, 2))
+    assert np.array_equal(signatures_of(part), whole)
+    some = np.zeros((3, BANDS * WIDTH), np.uint32)
+    read_signatures(part, [2, 50, 89], some)
+    assert np.array_equal(some, whole[[2, 50, 89]].reshape(3, -1))
     assert len(most) > 5 and max(most) < 4000
     empty = write_part(tmp_path / "0000-000001", [])
     sign_part(SignPart(empty, True))
-    assert np.load(empty.with_suffix(SIGNATURES)).shape == (BANDS, 0, WIDTH)
+    assert signatures_of(empty).shape == (0, BANDS, WIDTH)
 
 
 def test_signatures_are_the_same_on_every_machine_and_release() -> None:

@@ -5,12 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from tests.reference import near_copies
 from tests.reference.near_copies import resemblance
 
-from bertwright.corpus.dedup import near
+from bertwright.core.tasks import Pool
+from bertwright.corpus.dedup import columns, compare, near
+from bertwright.corpus.dedup.drawn import COPIES
 from bertwright.corpus.dedup.ids import Dropped
-from bertwright.corpus.dedup.minhash import SignPart, sign_part
-from bertwright.corpus.dedup.near import bands, find_near
+from bertwright.corpus.dedup.minhash import SignPart, read_signatures, sign_part, signatures_of, write_signatures
+from bertwright.corpus.dedup.near import find_near
+from bertwright.corpus.part import DOCUMENT, DOCUMENTS, write_array
 
 WritePart = Callable[..., Path]
 
@@ -18,10 +23,8 @@ WritePart = Callable[..., Path]
 def dropped(parts: tuple[Path, ...], folder: Path, similarity: float = 0.65) -> Dropped:
     for part in parts:
         sign_part(SignPart(part, spaced=True))
-    tasks = bands(parts, similarity, folder)
-    for task in tasks:
-        find_near(task)
-    return Dropped(tuple(task.out for task in tasks))
+    with Pool(1) as here:
+        return find_near(parts, similarity, folder, here)
 
 
 def changed(words: list[str], share: float, seed: int, pool: list[str]) -> list[str]:
@@ -61,10 +64,14 @@ def test_the_cut_into_parts_and_tasks_leaves_no_trace(
     for i in range(23):
         documents.append(changed(documents[-1], 0.03, i, made_up(2, 80)))
     results = []
-    for bucket, pairs, cuts in ((2**20, 2**14, [24]), (100, 3, [3, 3, 10, 24]), (10, 5, [1, 24])):
-        for module in ("ids", "near"):
+    for bucket, run, pairs, cuts in (
+        (2**20, 2**15, 2**14, [24]), (100, 5, 3, [3, 3, 10, 24]), (10, 1, 5, [1, 24])
+    ):  # fmt: skip
+        for module in ("runs", "near"):
             monkeypatch.setattr(f"bertwright.corpus.dedup.{module}.BUCKET", bucket)
-        monkeypatch.setattr("bertwright.corpus.dedup.near._PAIRS", pairs)
+        monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", run)
+        monkeypatch.setattr("bertwright.corpus.dedup.compare._AT_ONCE", pairs)
+        monkeypatch.setattr("bertwright.corpus.dedup.compare._GATHERED", pairs)
         folder = tmp_path / str(len(results))
         folder.mkdir()
         starts = [0, *cuts[:-1]]
@@ -76,6 +83,37 @@ def test_the_cut_into_parts_and_tasks_leaves_no_trace(
         results.append([start + row for n, start in enumerate(starts) for row in found.rows(n).tolist()])
     assert results[0] == results[1] == results[2]
     assert 12 < len(results[0]) <= 23
+
+
+@pytest.mark.parametrize(("bucket", "run"), [(2**20, 2**15), (150, 40), (30, 1)])
+def test_the_drop_list_is_that_of_the_rule_restated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, run: int
+) -> None:
+    """400 documents, most of them like others by 0.4 to 1, where the order of comparing would show."""
+    for module in ("runs", "near"):
+        monkeypatch.setattr(f"bertwright.corpus.dedup.{module}.BUCKET", bucket)
+    monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", run)
+    draw = np.random.default_rng(3)
+    rows = draw.integers(2**32 - 1, size=(12, 32, 4), dtype=np.uint32)[draw.integers(12, size=400)]
+    other = draw.random(rows.shape) < draw.uniform(0, 0.45, size=(400, 1, 1))
+    rows[other] = draw.integers(2**32 - 1, size=int(other.sum()))
+    rows[::50] = 2**32 - 1  # without a word
+    parts = tuple(tmp_path / str(number) for number in range(4))
+    for number, part in enumerate(parts):
+        _write_signed(part, rows[100 * number : 100 * number + 100])
+    with Pool(1) as here:
+        found = find_near(parts, 0.65, tmp_path, here)
+    mine = [100 * number + row for number in range(4) for row in found.rows(number).tolist()]
+    worded = [row for row in range(400) if row % 50]
+    signed = [[tuple(band) for band in rows[row].tolist()] for row in worded]
+    assert mine == [worded[place] for place in near_copies.dropped(signed, 0.65)]
+    assert 100 < len(mine) < 380
+
+
+def _write_signed(part: Path, rows: NDArray[np.uint32]) -> None:
+    write_signatures(part, rows)
+    write_array(part.with_suffix(DOCUMENTS), np.zeros(len(rows), DOCUMENT))
+    write_array(part.with_suffix(COPIES), np.ones(len(rows), np.uint8))
 
 
 def test_documents_below_the_threshold_stay(tmp_path: Path, write_part: WritePart) -> None:
@@ -91,15 +129,79 @@ def test_the_cost_is_linear_where_thousands_of_stubs_share_a_template(
     stub = "Galda község Kemő vármegyében fekszik a Tar folyó mellett és {} lakosa él benne a legutóbbi számlálás óta"
     part = write_part(tmp_path / "0", [[[stub.format(10 + i)]] for i in range(1500)])
     compared: list[int] = []
-    signatures = near._signatures
+    signatures = compare._signatures
 
-    def counted(parts: tuple[Path, ...], ids: near.Ids) -> object:
+    def counted(parts: tuple[Path, ...], ids: compare.Ids) -> object:
         compared.append(len(ids))
         return signatures(parts, ids)
 
-    monkeypatch.setattr(near, "_signatures", counted)
+    monkeypatch.setattr(compare, "_signatures", counted)
     assert dropped((part,), tmp_path).rows(0).tolist() == list(range(1, 1500))
     assert 0 < sum(compared) <= 2 * 1500  # all are in one group in every band, and a pair is compared once
+
+
+def test_twice_as_many_documents_are_twice_as_much_to_read_and_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in bytes and in files, of parts of 100 documents and tasks of 400; half of the documents are alike."""
+    monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", 1600)
+    for module in ("runs", "near"):
+        monkeypatch.setattr(f"bertwright.corpus.dedup.{module}.BUCKET", 400)
+    small, large = (_work(monkeypatch, tmp_path / str(n), 100 * n) for n in (16, 32))
+    assert small["dropped"] > 700 and large["dropped"] / small["dropped"] == pytest.approx(2, rel=0.1)
+    for name in ("bytes written", "rows copied", "signatures read", "signature files"):
+        assert 1.8 < large[name] / small[name] < 2.2, name
+
+
+def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict[str, int]:
+    """What a search of so many signed documents does."""
+    folder.mkdir()
+    work = dict.fromkeys(("dropped", "bytes written", "rows copied", "signatures read", "signature files"), 0)
+    draw = np.random.default_rng(0)
+    parts = tuple(folder / str(number) for number in range(documents // 100))
+    originals = draw.integers(2**32 - 1, size=(documents // 2, 32, 4), dtype=np.uint32)
+    for number, part in enumerate(parts):  # 50 new documents, and a copy of each with every tenth number changed
+        rows = np.repeat(originals[50 * number : 50 * number + 50], 2, axis=0)
+        other = draw.random(rows.shape) < 0.1
+        rows[other] = draw.integers(2**32 - 1, size=int(other.sum()))
+        _write_signed(part, rows)
+    with monkeypatch.context() as patched:
+        write, of_parts, bucket = columns.write_columns, compare.of_parts, near.bucket
+
+        def written(path: Path, array: columns.Columns) -> None:
+            work["bytes written"] += array.nbytes
+            write(path, array)
+
+        def pairs(*task: object, **options: int) -> columns.Columns:
+            found = of_parts(*task, **options)  # type: ignore[arg-type]
+            work["rows copied"] += found.shape[1]
+            return found
+
+        def members(*task: object) -> columns.Columns:
+            found = bucket(*task)  # type: ignore[arg-type]
+            work["rows copied"] += found.shape[1]
+            return found
+
+        def read(part: Path, rows: list[int], into: object) -> None:
+            work["signature files"] += 1
+            work["signatures read"] += len(rows)
+            read_signatures(part, rows, into)  # type: ignore[arg-type]
+
+        def all_of(part: Path) -> object:
+            work["signature files"] += 1
+            work["signatures read"] += 100
+            return signatures_of(part)
+
+        for module in (near, compare):
+            patched.setattr(module, "write_columns", written)
+        patched.setattr(compare, "of_parts", pairs)
+        patched.setattr(near, "bucket", members)
+        patched.setattr(compare, "read_signatures", read)
+        patched.setattr(near, "signatures_of", all_of)
+        with Pool(1) as here:
+            found = find_near(parts, 0.65, folder, here)
+    work["dropped"] = sum(len(found.rows(number)) for number in range(len(parts)))
+    return work
 
 
 def test_planted_copies_in_novels_are_found_and_no_real_text_is_flagged(

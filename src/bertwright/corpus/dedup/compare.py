@@ -1,0 +1,88 @@
+"""Pairs of documents compared: which of the later ones are like the earlier one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.corpus.dedup.columns import Columns, write_columns
+from bertwright.corpus.dedup.ids import Ids, of_parts, parts_and_rows
+from bertwright.corpus.dedup.minhash import BANDS, WIDTH, read_signatures
+from bertwright.corpus.part import is_written
+
+_AT_ONCE = 2**14
+"""Pairs compared at a time: 1 KiB of memory each."""
+_GATHERED = 2**20
+"""Pairs that are gathered before doubles are taken out: 16 bytes of memory each, and as much again while sorting."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Neighbouring parts whose documents are compared with those they are paired with, in any part."""
+
+    parts: tuple[Path, ...]
+    """All of them, without suffix, in source order."""
+    pairs: tuple[Path, ...]
+    """Files of [2, pairs]: the id of the later document, and that of the earlier one, in order."""
+    group: range
+    similarity: float
+    """Share of equal numbers from which two signatures are alike."""
+    out: Path
+
+
+def compare(task: Compare) -> None:
+    """Write the sorted ids of the documents of the group to drop, unless it was done before."""
+    if is_written(task.out):
+        return
+    later, earlier = _gathered(task)
+    starts = np.flatnonzero(np.concatenate([[True], later[1:] != later[:-1]])[: len(later)])
+    counts = np.diff(starts, append=len(later))
+    dropped = np.zeros(len(starts), bool)
+    for nth in range(counts.max(initial=0)):  # what is like its first partner is compared with no further one
+        mine = np.flatnonzero(~dropped & (counts > nth))
+        at = starts[mine] + nth
+        dropped[mine] = _alike(task, later[at], earlier[at])
+    write_columns(task.out, later[starts[dropped]])
+
+
+def unique_pairs(pairs: Columns) -> Columns:
+    """The pairs in order, each once."""
+    pairs = pairs[:, np.lexsort((pairs[1], pairs[0]))]
+    other = np.concatenate([[True], (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)])[: pairs.shape[1]]
+    return pairs[:, other]
+
+
+def _gathered(task: Compare) -> Columns:
+    """The pairs of the group, whichever band they are from."""
+    found, size = [np.empty((2, 0), np.uint64)], 0
+    for path in task.pairs:
+        found.append(of_parts(path, task.group, columns=2))
+        size += found[-1].shape[1]
+        if size > _GATHERED:
+            found, size = [unique_pairs(np.concatenate(found, axis=1))], 0
+    return unique_pairs(np.concatenate(found, axis=1))
+
+
+def _alike(task: Compare, later: Ids, earlier: Ids) -> NDArray[np.bool_]:
+    """Which of these pairs have signatures that are alike."""
+    found = np.empty(len(later), bool)
+    for at in range(0, len(later), _AT_ONCE):
+        mine, theirs = (_signatures(task.parts, ids[at : at + _AT_ONCE]) for ids in (later, earlier))
+        found[at : at + _AT_ONCE] = (mine == theirs).mean(axis=1) >= task.similarity
+    return found
+
+
+def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:
+    """The whole signatures of some documents: [documents, bands x width]."""
+    distinct, which = np.unique(ids, return_inverse=True)
+    numbers, rows = parts_and_rows(distinct)
+    found = np.empty((len(distinct), BANDS * WIDTH), "<u4")
+    bounds = [0, *(1 + np.flatnonzero(np.diff(numbers))).tolist(), len(distinct)]
+    for start, stop in pairwise(bounds):
+        if start < stop:
+            read_signatures(parts[numbers[start]], rows[start:stop].tolist(), found[start:stop])
+    return found[which]
