@@ -57,7 +57,7 @@ class Bucket:
 
 def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, executor: Executor) -> Dropped:
     """The copies among the documents, or among the paragraphs of the documents that are kept so far."""
-    name = compared.table.removesuffix("{SUFFIX}").removeprefix(".")
+    name = compared.table.removesuffix(".npy").removeprefix(".")
     sizes = [len(map_array(path.with_suffix(compared.table))) for path in parts]
     cut = groups(sizes)
     sorts = [SortRows(parts[g.start : g.stop], g, compared, folder / f"run-{name}-{g.start:06d}{SUFFIX}") for g in cut]
