@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-AT_ONCE = 1 << 22
-
-
-def token_counts(tokens: NDArray[Any], vocabulary_size: int) -> NDArray[np.int64]:
-    """How often each entry occurs in a (memory-mapped) array of ids, read 4 Mi ids at a time: [vocabulary_size]."""
-    counts = np.zeros(vocabulary_size, np.int64)
-    for start in range(0, len(tokens), AT_ONCE):
-        counts += np.bincount(tokens[start : start + AT_ONCE], minlength=vocabulary_size)
-    return counts
+from bertwright.examples.frequencies import log_probabilities
 
 
 def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float | int]:
@@ -25,7 +16,7 @@ def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[st
     `unigram_loss` is the mean of -log p(label) in nats, p with one added to every count (so an entry that training
     never saw has a probability); `commonest_accuracy` the share of labels that are the commonest training token.
     """
-    log_p = np.log(training + 1.0) - np.log(training.sum() + len(training))
+    log_p = log_probabilities(training)
     commonest = int(training.argmax())
     return {
         "unigram_loss": -float(log_p[labels].mean()),

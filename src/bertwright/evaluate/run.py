@@ -13,11 +13,12 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.evaluate.baselines import baselines, majority, token_counts
+from bertwright.evaluate.baselines import baselines, majority
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import heldout_batches
+from bertwright.examples.frequencies import token_counts
 from bertwright.examples.store import Store
 from bertwright.model.attention import kernel_for
 from bertwright.model.batch import PackedBatch, packed

@@ -9,7 +9,7 @@ from typing import Any
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_json
-from bertwright.examples.config import ForeignData
+from bertwright.examples.config import ForeignData, PlanSet
 from bertwright.examples.foreign_leak import find_leaked
 from bertwright.examples.foreign_tokens import TokensTask
 from bertwright.examples.formats.recognise import Found
@@ -39,14 +39,17 @@ def join_tokens(
     leaked = find_leaked(draft / "store", parts / "train", shards)
     if documents == len(leaked):
         raise _nothing_left(data, found, "all of them are held out")
-    counts = join_split(folder, parts, "train", shards, leaked.rows_without)
+    own = PlanSet(length=data.length)
+    counts = join_split(folder, parts, "train", shards, {own.name: own.length}, leaked.rows_without)
     leaked.blank(folder / "store", shards, tasks[0].vocabulary.pad)
     (rows,) = counts.pop("rows").values()
+    (sequences,) = counts.pop("sequences").values()
     summary = {
         "kind": found.kind,
         "length": data.length,
         "examples": sum(rows),
         "rows": rows,
+        **sequences,
         **counts,
         "ended": sum(each["ended"] for each in facts.values()),
         "special": special,

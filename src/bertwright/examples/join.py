@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.files import make_folder, naming, read_bytes, write_json
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.frequencies import unigram_loss
+from bertwright.examples.heldout_plans import plan_heldout
 from bertwright.examples.rows import ROW
 from bertwright.examples.store import SPLITS, Split
+from bertwright.examples.tally import Tally
 
 Facts = Mapping[int, dict[str, Any]]
 """What was counted in each part, by its number."""
@@ -20,24 +24,47 @@ Kept = Callable[[int, NDArray[np.void]], NDArray[np.void]]
 """`kept(number, rows)`: the rows of a part that go into the plans."""
 
 
-def join(draft: Path, parts: Path, facts: list[dict[str, Any]]) -> dict[str, Any]:
+def join(
+    draft: Path,
+    parts: Path,
+    facts: list[dict[str, Any]],
+    sets: Sequence[PlanSet],
+    config: ExamplesConfig,
+    vocabulary_size: int,
+) -> dict[str, Any]:
     """Write `store/` and `plans/` from `parts`; `facts` are the shards' counts. Returns the counts of the whole."""
     counts: dict[str, Any] = {"documents": sum(shard[split]["documents"] for shard in facts for split in SPLITS)}
-    for split in SPLITS:
-        counts[split] = join_split(draft, parts, split, {number: shard[split] for number, shard in enumerate(facts)})
+    of_split = {split: {number: shard[split] for number, shard in enumerate(facts)} for split in SPLITS}
+    lengths = {plan_set.name: plan_set.length for plan_set in sets}
+    counts["train"] = join_split(draft, parts, "train", of_split["train"], lengths)
+    _join_store(draft / "store", parts / "heldout", "heldout", of_split["heldout"])
+    counts["heldout"] = {
+        **_totals(of_split["heldout"]),
+        **plan_heldout(draft, sorted(set(lengths.values())), config),
+        "unigram_loss": unigram_loss(draft / "store", vocabulary_size),
+    }
     return counts
 
 
 def join_split(
-    folder: Path, parts: Path, split: Split, shards: Facts, kept: Kept = lambda _, rows: rows
+    folder: Path,
+    parts: Path,
+    split: Split,
+    shards: Facts,
+    lengths: Mapping[str, int],
+    kept: Kept = lambda _, rows: rows,
 ) -> dict[str, Any]:
-    """Write store and plans of a split into `folder` from its parts; `shards` are the counts of those to take."""
+    """Write store and plans of a split into `folder` from its parts; `shards` are the counts of those to take, and
+    `lengths` the longest example of each set by its name."""
     _join_store(make_folder(folder / "store"), parts / split, split, shards)
     plans = folder / "plans" / split
-    names = next(iter(shards.values()))["rows"]
-    rows = {name: _join_plans(plans, parts / split, name, shards, kept) for name in names}
-    totals = {name: sum(shard[name] for shard in shards.values()) for name in ("documents", "sentences", "tokens")}
-    return {**totals, "rows": rows}
+    tallies = {name: Tally(length) for name, length in lengths.items()}
+    rows = {name: _join_plans(plans, parts / split, name, shards, kept, tally) for name, tally in tallies.items()}
+    return {**_totals(shards), "rows": rows, "sequences": {name: tally.counts() for name, tally in tallies.items()}}
+
+
+def _totals(shards: Facts) -> dict[str, int]:
+    return {name: sum(shard[name] for shard in shards.values()) for name in ("documents", "sentences", "tokens")}
 
 
 def _join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
@@ -55,7 +82,7 @@ def _join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
     write_json(store / f"{split}.json", {"dtype": next(iter(shards.values()))["dtype"], "shards": facts})
 
 
-def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept) -> list[int]:
+def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: Tally) -> list[int]:
     """Parts hold all passes of a shard; plans hold all shards of a pass. Returns the rows of each pass."""
     made = {shard: facts["rows"][name] for shard, facts in shards.items()}
     rows = np.zeros((len(next(iter(made.values()))), len(made)), np.int64)
@@ -66,6 +93,7 @@ def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept) 
                 part = kept(shard, _rows_of_pass(parts / name / f"{shard:05}.rows", counts, number))
                 target.write(part.tobytes())
                 of_pass[column] = len(part)
+                tally.add(part)
     write_json(plans / f"{name}.json", {"rows": rows.tolist()})
     return [int(total) for total in rows.sum(axis=1)]
 

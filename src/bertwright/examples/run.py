@@ -33,7 +33,7 @@ from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
 
-VERSION = 4
+VERSION = 5
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
@@ -104,7 +104,8 @@ def _make(
     share.complete("examples", draft, outputs)
     if taken := hold_one_out(tasks):
         log.say(f"examples: {taken}")
-    counts = join(draft, parts, [read_done(task.facts) for task in tasks])
+    facts = [read_done(task.facts) for task in tasks]
+    counts = join(draft, parts, facts, sets, config, vocabulary["size"])
     _check(counts)
     entries = tokenizer_of(vocab).vocabulary
     counts |= join_foreign(draft, foreign, imports, config, entries, log)

@@ -67,7 +67,7 @@ def prepare_shard(task: ShardTask) -> None:
         train, heldout = _split(_tokenised(task), task)
         members: dict[Split, tuple[Documents, Sequence[PlanSet]]] = {
             "train": (train, task.sets),
-            "heldout": (heldout, _lengths(task.sets)),
+            "heldout": (heldout, ()),  # planned over all shards, when they are joined
         }
         facts, files = dict[str, Any](), list[Path]()
         for split, (documents, sets) in members.items():
@@ -102,18 +102,14 @@ def write_split(
     parts: Path, number: int, split: Split, documents: Documents, sets: Sequence[PlanSet], config: ExamplesConfig
 ) -> tuple[dict[str, Any], list[Path]]:
     """Write the documents of one split as part `number` of its store, and their plans for `sets`; the counts of both,
-    and the files.
-
-    Held-out documents are walked once.
-    """
+    and the files."""
     stem, files = make_folder(parts / split) / f"{number:05}", list[Path]()
     for name, array in {**vars(documents), "starts": documents.token_starts()}.items():
         files.append(_write(stem.with_suffix(f".{name}"), array))
-    passes = config.passes if split == "train" else 1
     rows = {}
     for plan_set in sets:
         member = in_share(documents.hashes, plan_set.documents)
-        plans = plan_passes(documents, member, plan_set.length, config, passes)
+        plans = plan_passes(documents, member, plan_set.length, config, config.passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
         files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))
     counts = {
@@ -124,11 +120,6 @@ def write_split(
         "rows": rows,
     }
     return counts, files
-
-
-def _lengths(sets: tuple[PlanSet, ...]) -> list[PlanSet]:
-    """The held-out sets: every length once, over all held-out documents."""
-    return [PlanSet(length=length) for length in sorted({plan_set.length for plan_set in sets})]
 
 
 def _write(path: Path, array: NDArray[Any]) -> Path:

@@ -16,12 +16,13 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
-from bertwright.evaluate.baselines import baselines, majority, token_counts
+from bertwright.evaluate.baselines import baselines, majority
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.draw import heldout_batches
+from bertwright.examples.frequencies import token_counts
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
 from bertwright.model.bert import BertForPreTraining
@@ -93,7 +94,7 @@ def test_unigram_baseline_is_that_of_a_plain_count() -> None:
 
 
 def test_counting_in_pieces_is_counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertwright.evaluate.baselines.AT_ONCE", 7)
+    monkeypatch.setattr("bertwright.examples.frequencies.AT_ONCE", 7)
     tokens = rng.below(1, np.arange(100), 13).astype(np.uint16)
     assert token_counts(tokens, 13).tolist() == [tokens.tolist().count(i) for i in range(13)]
 

@@ -1,0 +1,41 @@
+"""How often each entry of the vocabulary occurs, and what guessing by that alone would score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.examples.store import map_file
+
+AT_ONCE = 1 << 22
+
+
+def token_counts(tokens: NDArray[Any], vocabulary_size: int) -> NDArray[np.int64]:
+    """How often each entry occurs in a (memory-mapped) array of ids, read 4 Mi ids at a time: [vocabulary_size]."""
+    counts = np.zeros(vocabulary_size, np.int64)
+    for start in range(0, len(tokens), AT_ONCE):
+        counts += np.bincount(tokens[start : start + AT_ONCE], minlength=vocabulary_size)
+    return counts
+
+
+def log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """log p of each entry, with one added to every count, so that an entry which was never seen has a probability."""
+    logs: NDArray[np.float64] = np.log(counts + 1.0) - np.log(counts.sum() + len(counts))
+    return logs
+
+
+def unigram_loss(store: Path, vocabulary_size: int) -> float:
+    """Mean of -log p of all held-out tokens in nats, p by their frequency in the training text; 0.0 without any.
+
+    What a model without use for the context scores, give or take the choice of the masked tokens.
+    """
+    train, heldout = (token_counts(_tokens(store, split), vocabulary_size) for split in ("train", "heldout"))
+    return round(-float(log_probabilities(train) @ heldout) / max(1, int(heldout.sum())), 4)
+
+
+def _tokens(store: Path, split: str) -> NDArray[Any]:
+    return map_file(store / f"{split}.tokens", json.loads((store / f"{split}.json").read_text())["dtype"])

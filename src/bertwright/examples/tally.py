@@ -1,0 +1,41 @@
+"""What sequences a plan makes: how long they are, and how many of its pairs have the label 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINS = 20
+"""Ranges of length that sequences are counted in, equally wide, from 1 to the longest."""
+
+
+class Tally:
+    """Counts over the rows of all passes of a plan."""
+
+    def __init__(self, length: int) -> None:
+        """`length` is the longest example, special tokens included (tokens)."""
+        self._length = length
+        self._lengths = np.zeros(length + 1, np.int64)
+        self._pairs = self._labelled = 0
+
+    def add(self, rows: NDArray[np.void]) -> None:
+        """Count rows of dtype `rows.ROW`."""
+        paired = rows["b_count"] > 0
+        lengths = rows["a_count"].astype(np.int64) + rows["b_count"] + rows["breaks"] + 2 + paired
+        self._lengths += np.bincount(np.minimum(lengths, self._length), minlength=self._length + 1)
+        self._pairs += int(paired.sum())
+        self._labelled += int(rows["label"][paired].sum())
+
+    def counts(self) -> dict[str, Any]:
+        """`lengths`: sequences of each of `BINS` ranges; `mean_length` in tokens; `label_share`: the share of pairs
+        whose second segment is random (with sentence order: swapped), None without pairs."""
+        lengths = np.arange(self._length + 1)
+        bins = np.bincount(np.maximum(lengths - 1, 0) * BINS // self._length, self._lengths, BINS).astype(np.int64)
+        total = int(self._lengths.sum())
+        return {
+            "lengths": bins.tolist(),
+            "mean_length": round(float(self._lengths @ lengths) / max(total, 1), 2),
+            "label_share": round(self._labelled / self._pairs, 4) if self._pairs else None,
+        }
