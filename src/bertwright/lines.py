@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
-_COLUMNS = (  # key of a metrics row, title, width, format
-    ("phase", "phase", 6, "{}"),
-    ("step", "step", 15, "{}"),
-    ("mlm_loss", "loss", 8, "{:.3f}"),
-    ("heldout_mlm_loss", "held-out", 10, "{:.3f}"),
-    ("heldout_mlm_accuracy", "accuracy", 10, "{:.1%}"),
-    ("heldout_nsp_accuracy", "pairs", 8, "{:.1%}"),
-    ("learning_rate", "rate", 10, "{:.1e}"),
-    ("tokens_per_second", "tokens/s", 10, "{:,.0f}"),
-    ("data_wait_share", "waiting", 9, "{:.1%}"),
-    ("remaining", "phase left", 12, "{}"),
+_COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
+    ("phase", "phase", 5, "{}"),
+    ("step", "step", 10, "{:,}"),
+    ("mlm_loss", "loss", 7, "{:.3f}"),
+    ("heldout_mlm_loss", "held-out", 9, "{:.3f}"),
+    ("heldout_mlm_accuracy", "accuracy", 9, "{:.1%}"),
+    ("heldout_nsp_accuracy", "pairs", 7, "{:.1%}"),
+    ("learning_rate", "rate", 8, "{:.1e}"),
+    ("tokens_per_second", "tokens/s", 9, "{:,.0f}"),
+    ("data_wait_share", "wait", 5, "{:.0%}"),
+    ("remaining", "left", 10, "{}"),
 )
 HEADER = "".join(f"{title:>{width}}" for _, title, width, _ in _COLUMNS)
 """The titles over `row_line`s."""
@@ -50,13 +49,28 @@ def json_line(value: Any) -> str:
 
 def row_line(row: dict[str, Any]) -> str:
     """A metrics row with held-out scores as a line under `HEADER`; a score that the run has not is a dash."""
-    cells = {
-        **row,
-        "step": f"{row['step']:,}/{row['steps']:,}",
-        "remaining": timedelta(seconds=round(row["remaining_seconds"])),
-    }
-    shown = ((form.format(cells[key]) if cells.get(key) is not None else "–", w) for key, _, w, form in _COLUMNS)
-    return "".join(f"{text:>{width}}" for text, width in shown)
+    cells = {**row, "remaining": time_left(row["remaining_seconds"])}
+    return "".join(f"{_cell(cells, key, form):>{width}}" for key, _, width, form in _COLUMNS)
+
+
+def _cell(cells: dict[str, Any], key: str, form: str) -> str:
+    return number(cells[key], form) if key in cells else "–"
+
+
+def number(value: float | None, form: str) -> str:
+    """A number of a metrics row; None, which is no finite number, as NaN."""
+    return "NaN" if value is None else form.format(value)
+
+
+def time_left(seconds: float | None) -> str:
+    """Seconds as 0:12:30 or, from a day on, 3d 04:05 (hours and minutes)."""
+    if seconds is None:
+        return "NaN"
+    minutes, rest = divmod(round(seconds), 60)
+    days, hours = divmod(minutes // 60, 24)
+    if days:
+        return f"{days:,}d {hours:02}:{minutes % 60:02}"
+    return f"{hours}:{minutes % 60:02}:{rest:02}"
 
 
 def fact_lines(facts: dict[str, Any]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from datetime import timedelta
+
+from bertwright.lines import time_left
 
 _WINDOW = 30.0
 """Seconds whose speed counts."""
@@ -16,7 +17,7 @@ class Pace:
         self._seen: deque[tuple[float, dict[str, float]]] = deque()
 
     def words(self, now: float, done: float, total: float, unit: str, counts: dict[str, float]) -> str:
-        """Such as "5.2 MB/s, 1,210 documents/s, 0:14:02 left"; "" until a second has passed.
+        """Such as "0:14:02 left, 5.2 MB/s, 1,210 documents/s"; "" until a second has passed.
 
         `now` is in seconds, and not earlier than in the call before; what is left is unknown where `total` is 0.
         """
@@ -32,5 +33,5 @@ class Pace:
         rates = {name: (value - before.get(name, 0)) / (now - then) for name, value in here.items()}
         said = [f"{rate:,.0f} {name}/s" if rate >= 100 else f"{rate:.1f} {name}/s" for name, rate in rates.items()]
         if total and rates[unit]:
-            said.append(f"{timedelta(seconds=round((total - done) / rates[unit]))} left")
+            said.insert(0, f"{time_left((total - done) / rates[unit])} left")
         return ", ".join(said)

@@ -97,7 +97,15 @@ def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     from bertwright.train.run import run
 
     made = folder.inputs("train", recipe)
-    return run(recipe.train, recipe.model, recipe.optim, made["examples"], made["vocab"], folder.path / "train", log)
+    sections, inputs = (recipe.train, recipe.model, recipe.optim), (made["examples"], made["vocab"])
+    return run(*sections, *inputs, folder.path / "train", log, _scored_after(recipe, made["examples"]))
+
+
+def _scored_after(recipe: Recipe, examples: Artifact) -> int:
+    """Tokens of room of the held-out sequences that the stage `evaluate` scores."""
+    length = recipe.evaluate_length()
+    (sequences,) = examples.counts["heldout"]["rows"][f"{length}"]
+    return length * min(int(sequences), recipe.evaluate.max_sequences or int(sequences))
 
 
 def evaluate(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from bertwright.lines import HEADER, row_line, visible
+from bertwright.lines import HEADER, number, row_line, time_left, visible
 from bertwright.pace import Pace
 
 if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
@@ -23,18 +22,20 @@ class Terminal:
         """`seconds` lie between two plain lines of progress."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
 
         self._console = Console(stderr=True, highlight=False)
         self._bars = Progress(
             TextColumn("{task.description:>9}"),
-            BarColumn(),
-            TextColumn("{task.fields[words]}"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
         self._paces: dict[str, Pace] = {}
+        self._rows: dict[str, str] = {}
         self._seconds, self._last = seconds, time.monotonic()
         self._header = False
 
@@ -50,28 +51,36 @@ class Terminal:
         self._console.print(visible(message), markup=False, soft_wrap=True)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
-        """Move the stage's bar, with its rates and the time that is left; a finished bar goes away."""
+        """Move the stage's bar, with its rates and the time that is left; a finished bar goes away.
+
+        Of training the words are those of the last row of metrics: they know the whole run.
+        """
         pace = self._paces.setdefault(stage, Pace())
         rates = pace.words(time.monotonic(), done, total, unit, counts)
-        self._show(stage, done, total, ", ".join(filter(None, [unit, rates])))
+        self._show(stage, done, total, self._rows.get(stage) or ", ".join(filter(None, [unit, rates])))
 
     def _show(self, stage: str, done: float, total: float, words: str) -> None:
-        of = f"{done:,.0f} of {total:,.0f}" if total else f"{done:,.0f}"
+        of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
+        finished = bool(total) and done >= total
         if not self._console.is_terminal:
-            if time.monotonic() - self._last > self._seconds:
+            if not finished and time.monotonic() - self._last > self._seconds:
                 self._last = time.monotonic()
-                self.say(f"{stage}: {of} {words}")
+                self.say(f"{stage}: {of}")
+            return
+        if finished:
+            if stage in self._tasks:
+                self._bars.remove_task(self._tasks.pop(stage))
             return
         if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage, words="")
-        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=f"{of} {words}")
-        if total and done >= total:
-            self._bars.remove_task(self._tasks.pop(stage))
+            self._tasks[stage] = self._bars.add_task(stage, words="", total=total or None)
+        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=of)
 
     def record(self, row: dict[str, Any]) -> None:
         """Move the training bar; a row with held-out scores becomes a line of the table."""
-        rates = f"{row['tokens_per_second']:,.0f} tokens/s, {timedelta(seconds=round(row['remaining_seconds']))} left"
-        self._show(f"phase {row['phase']}", row["step"], row["steps"], f"steps, loss {row['mlm_loss']:.3f}, {rates}")
+        stage, left = f"phase {row['phase']}", time_left(row["remaining_seconds"])
+        loss, speed = number(row["mlm_loss"], "{:.3f}"), number(row["tokens_per_second"], "{:,.0f}")
+        self._rows[stage] = f"steps, {left} left, loss {loss}, {speed} tokens/s"
+        self._show(stage, row["step"], row["steps"], self._rows[stage])
         if "heldout_mlm_loss" not in row:
             return
         if not self._header:

@@ -7,14 +7,14 @@ def test_rates_are_those_of_the_last_half_minute() -> None:
     pace = Pace()
     said = [pace.words(t, 2 * t if t < 100 else 200 + 8 * (t - 100), 1000, "MB", {}) for t in range(141)]
     assert said[0] == ""
-    assert said[50] == "2.0 MB/s, 0:07:30 left"
-    assert said[140] == "8.0 MB/s, 0:01:00 left"
+    assert said[50] == "0:07:30 left, 2.0 MB/s"
+    assert said[140] == "0:01:00 left, 8.0 MB/s"
 
 
 def test_what_was_finished_before_does_not_count_as_fast() -> None:
     pace = Pace()
     pace.words(0, 900, 1000, "MB", {"documents": 0})
-    assert pace.words(10, 910, 1000, "MB", {"documents": 1500}) == "1.0 MB/s, 150 documents/s, 0:01:30 left"
+    assert pace.words(10, 910, 1000, "MB", {"documents": 1500}) == "0:01:30 left, 1.0 MB/s, 150 documents/s"
 
 
 def test_a_second_list_of_the_stage_begins_anew() -> None:
@@ -22,7 +22,7 @@ def test_a_second_list_of_the_stage_begins_anew() -> None:
     pace.words(0, 0, 10, "shards", {})
     pace.words(5, 10, 10, "shards", {})
     assert pace.words(6, 1, 10, "shards", {}) == ""
-    assert pace.words(8, 3, 10, "shards", {}) == "1.0 shards/s, 0:00:07 left"
+    assert pace.words(8, 3, 10, "shards", {}) == "0:00:07 left, 1.0 shards/s"
 
 
 def test_an_unknown_total_has_no_end_and_standstill_neither() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from bertwright.model.scores import score
 from bertwright.optim.config import Schedule
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.checkpoint import State
+from bertwright.train.forecast import Forecast
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepResult, train_step
@@ -36,6 +38,8 @@ class Phase:
     draws: PhaseDraws
     heldout: Callable[[], list[MicroBatch]]
     """The held-out batches, with fixed masks."""
+    heldout_sequences: int
+    """How many sequences those are."""
     steps: int
     """Global batches in the phase."""
     warmup_steps: float
@@ -46,6 +50,16 @@ class Phase:
     log_every: int
     evaluate_every: int
     checkpoint_every: int
+
+    @property
+    def room(self) -> int:
+        """Tokens that a global batch has room for."""
+        return self.draws.settings.global_batch * self.draws.settings.length
+
+    @property
+    def heldout_room(self) -> int:
+        """Tokens that the held-out sequences have room for."""
+        return self.heldout_sequences * self.draws.settings.length
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,10 @@ class Session:
     """Writes a checkpoint."""
     stop_requested: Callable[[], bool]
     """Whether a signal asked to stop."""
+    forecast: Forecast
+    """What is left of the run."""
+    progress: Callable[[str, float, float, str], None]
+    """Takes the name of what goes on, how much of how much is done, and its unit."""
 
 
 @dataclass
@@ -104,7 +122,8 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         lambda k: (draws.step(k, rank, world), draws.counts(k + 1, rank, world)), state.data_step, phase.steps
     )
     pending = ranks.begin_sum(draws.counts(state.data_step, rank, world))
-    window = Window()
+    window, name = Window(), f"phase {phase.index}"
+    session.progress(name, state.data_step, phase.steps, "steps")
     for (micro_batches, next_counts), waited in ahead:
         predictions, pairs, tokens = pending.result()
         pending = ranks.begin_sum(next_counts)
@@ -122,6 +141,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         seconds = window.add(result, tokens, waited)
         state = state.advanced(result.applied, draws.settings.global_batch, tokens, seconds)
         _refuse_divergence(state, phase)
+        session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, rate, micro_batches)
     pending.result()
     return state
@@ -135,17 +155,23 @@ def _observe(
     state = replace(state, phase_end=step == phase.steps)
     stop = session.ranks.any(session.stop_requested())
     scored = state.phase_end or step % phase.evaluate_every == 0
+    scores: Mapping[str, float | None] = {}
     if session.ranks.first and scored:
-        scores = score(session.model, _on_device(phase.heldout(), session.device)).as_dict()
+        scores = score(session.model, _scored(session, phase)).as_dict()
+        session.forecast.scored(phase, time.perf_counter() - began)
         finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
         state = replace(state, heldout=finite if "mlm_loss" in finite else {})
     save = state.phase_end or stop or step % phase.checkpoint_every == 0
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
         batch = _digits(session.ranks, micro_batches)
-        session.record(_row(phase, state, window, rate) | {"batch": batch, "saved": save})
+        left = session.forecast.remaining(phase, step, window.seconds / window.steps)
+        row = _row(phase, state, window, rate, scores) | {"remaining_seconds": left, "batch": batch, "saved": save}
+        session.record({name: _number(value) for name, value in row.items()})
         window = Window()
     if save:
+        saving = time.perf_counter()
         session.save(state)
+        session.forecast.saving = time.perf_counter() - saving
     window.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
@@ -157,32 +183,51 @@ def _observe(
     return state, window
 
 
-def _row(phase: Phase, state: State, window: Window, rate: float) -> dict[str, Any]:
-    pace, applied = window.seconds / window.steps, max(1, window.steps - window.skipped)
+def _row(phase: Phase, state: State, window: Window, rate: float, scores: Mapping[str, float | None]) -> dict[str, Any]:
+    applied = window.steps - window.skipped
     row = {
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "phase": phase.index,
         "step": state.data_step,
         "steps": phase.steps,
         "total_steps": state.total_steps,
         "optimizer_step": state.optimizer_step,
         "skipped": window.skipped,
-        "mlm_loss": window.mlm_loss / applied,
-        "nsp_loss": window.nsp_loss / applied,
-        "grad_norm": window.grad_norm / applied,
+        "mlm_loss": _mean(window.mlm_loss, applied),
+        "nsp_loss": _mean(window.nsp_loss, applied),
+        "grad_norm": _mean(window.grad_norm, applied),
         "learning_rate": rate,
         "tokens_seen": state.tokens_seen,
         "tokens_per_second": window.tokens / window.seconds,
         "data_wait_share": window.waited / window.seconds,
-        "remaining_seconds": pace * (phase.steps - state.data_step),
         "seconds": state.seconds,
     }
-    return row | {f"heldout_{name}": value for name, value in state.heldout.items()}
+    return row | {f"heldout_{name}": value for name, value in scores.items() if value is not None}
+
+
+def _mean(total: float, steps: int) -> float:
+    """NaN where no update was applied."""
+    return total / steps if steps else math.nan
+
+
+def _number(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become null, and are shown as NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
     high, low = ranks.begin_sum(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
     return hash_digits(high * 2**32 + low)
+
+
+def _scored(session: Session, phase: Phase) -> Iterator[PackedBatch]:
+    """The held-out batches, telling how far scoring is."""
+    batches: Sequence[PackedBatch] = _on_device(phase.heldout(), session.device)
+    for number, batch in enumerate(batches):
+        session.progress("scoring", number, len(batches), "batches")
+        yield batch
+    session.progress("scoring", len(batches), len(batches), "batches")
 
 
 def _on_device(batches: list[MicroBatch], device: torch.device) -> list[PackedBatch]:

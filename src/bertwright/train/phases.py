@@ -40,11 +40,13 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     )
     draws = _draws(config, index, settings, examples, vocab)
     steps = _steps(phase, draws)
+    (sequences,) = examples.counts["heldout"]["rows"][PlanSet(length=phase.length).name]
     part = max(1, math.ceil(steps / PARTS_OF_A_PHASE))
     return Phase(
         index=index,
         draws=draws,
         heldout=cache(lambda: _heldout(examples, phase, config.heldout_sequences)),
+        heldout_sequences=min(config.heldout_sequences, sequences),
         steps=steps,
         warmup_steps=phase.warmup * steps,
         schedule=phase.schedule,

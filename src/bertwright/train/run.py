@@ -35,6 +35,7 @@ from bertwright.train.checkpoint import State
 from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, finished, identity, refuse_other_settings
 from bertwright.train.config import TrainConfig
 from bertwright.train.facts import counts, life
+from bertwright.train.forecast import Forecast
 from bertwright.train.loop import Phase, Session, train_phase
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import resolve_phases
@@ -57,6 +58,7 @@ class Job:
     checkpoint: Identity
     """Of its checkpoints: without the lengths of phases."""
     out: Path
+    scored_after: int
 
 
 def run(
@@ -67,8 +69,11 @@ def run(
     vocab: Artifact,
     out: Path,
     log: Log = SILENT,
+    scored_after: int = 0,
 ) -> Artifact:
     """Train to the end of the last phase, or continue; see the module's page.
+
+    `scored_after`: tokens of room of the held-out sequences that are scored afterwards, for the time that is left.
 
     Raises `ArtifactError` when `out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
@@ -83,7 +88,7 @@ def run(
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(vocab.counts["vocabulary"])}
     checkpoint = checkpoint_identity(config, model, optim, pairs, replace(ours, inputs={**ours.inputs, **words}))
-    job = Job(config, bert, optim, vocab, phases, ours, checkpoint, out)
+    job = Job(config, bert, optim, vocab, phases, ours, checkpoint, out, scored_after)
     with _settings_of_torch(config.threads), join() as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
@@ -141,7 +146,8 @@ def _all_phases(
             checkpoints.prune(job.out / CHECKPOINTS, job.config.keep, saved)
 
     device = next(model.parameters()).device
-    session = Session(model, optimizer, device, ranks, job.optim.max_grad_norm, record, save, stop_requested)
+    forecast, clip = Forecast(job.phases, job.scored_after), job.optim.max_grad_norm
+    session = Session(model, optimizer, device, ranks, clip, record, save, stop_requested, forecast, log.progress)
     for phase in job.phases[state.phase :]:
         if state.phase < phase.index:
             reset_steps(optimizer)

@@ -21,6 +21,8 @@ from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentenc
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
+_TOLD_EVERY = 5000
+"""Sentences between two words on how far reading is."""
 VERSION = 3
 
 
@@ -59,7 +61,8 @@ def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[
         sample = Sample(corpus, config.sample_bytes, config.seed, _most_sentences(config.trainer))
         of = "the corpus" if sample.share == 1 else f"{sample.share:.1%} of the corpus's documents"
         log.say(f"vocab: training {config.size:,} entries ({config.trainer.kind}) on {of}")
-        entries, words = train_entries(config, sample.sentences())
+        entries, words = train_entries(config, _read(sample, config, log))
+        log.progress("vocab", 1, 1, "vocabulary")
         trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
     text = "".join(f"{entry}\n" for entry in entries).encode()
     write_atomic(draft / "vocab.txt", text)
@@ -76,6 +79,17 @@ def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[
 def _most_sentences(trainer: TrainerConfig) -> int:
     """The documents are drawn so that SentencePiece, whose own drawing differs from run to run, need not draw."""
     return trainer.input_sentence_size if trainer.kind == "sentencepiece" and trainer.shuffle else 0
+
+
+def _read(sample: Sample, config: VocabConfig, log: Log) -> Iterator[str]:
+    """The sentences of the sample, telling how far reading is; then the trainer works, which tells nothing."""
+    total = sample.share * sample.corpus.counts["text_bytes"] / 1e6
+    for number, sentence in enumerate(sample.sentences()):
+        if number % _TOLD_EVERY == 0:
+            log.progress("vocab", min(sample.bytes / 1e6, total), total, "MB")
+        yield sentence
+    log.progress("vocab", total, total, "MB")
+    log.progress("vocab", 0, 0, f"learning {config.size:,} entries")
 
 
 def train_entries(config: VocabConfig, sentences: Iterable[str]) -> tuple[list[str], Counter[str]]:

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import torch
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.log import Silent
 from bertwright.train import loop
 from bertwright.train.step import StepResult
 
@@ -50,3 +52,33 @@ def test_the_schedule_follows_applied_updates(train: Train, monkeypatch: pytest.
     assert [row["optimizer_step"] for row in rows] == [1, 2, 2, 3, 4, 5, 6, 7]
     assert [row["skipped"] for row in rows] == [0, 0, 1, 0, 0, 0, 0, 0]
     assert rows[-1]["step"] == 8
+    assert [row["mlm_loss"] is None for row in rows] == [step == 3 for step in range(1, 9)], "of no update: NaN"
+    assert rows[2]["nsp_loss"] is None and rows[2]["grad_norm"] is None
+
+
+def test_rows_have_the_time_of_day_and_what_is_left_of_the_whole_run(train: Train) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    done = train(phases=[PHASE, PHASE], log_every=1, evaluate_every=8)
+    rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
+    times = [datetime.fromisoformat(row["time"]) for row in rows]
+    assert before <= times[0] and times == sorted(times) and times[-1] <= datetime.now(UTC)
+    left = [row["remaining_seconds"] for row in rows]
+    assert left[-1] == 0 < min(left[:-1])
+
+
+class Heard(Silent):
+    """What training says of its progress."""
+
+    def __init__(self) -> None:
+        self.bars: list[tuple[str, float, float]] = []
+
+    def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
+        self.bars.append((stage, done, total))
+
+
+def test_a_bar_moves_before_the_first_row_and_while_the_model_is_scored(train: Train) -> None:
+    heard = Heard()
+    train(phases=[PHASE], log_every=100, evaluate_every=8, log=heard)
+    assert [bar for bar in heard.bars if bar[0] == "phase 0"] == [("phase 0", step, 8) for step in range(9)]
+    scoring = [bar[1:] for bar in heard.bars if bar[0] == "scoring"]
+    assert scoring[0] == (0, 1) and scoring[-1] == (1, 1)

@@ -1,0 +1,51 @@
+"""How long the rest of a run takes: what is left of all phases, their scores and checkpoints, and the score at the end.
+
+What a step costs is known of the phase that is under way alone. Others are taken to cost as much for each token of room
+(sequences times length), which leaves out that attention costs more in longer sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bertwright.train.loop import Phase
+
+FORWARD = 1 / 3
+"""What scoring costs of training, for each token of room, until it has been measured."""
+
+
+@dataclass
+class Forecast:
+    """Seconds that are left, by what was measured since the program started."""
+
+    phases: Sequence[Phase]
+    scored_after: int = 0
+    """Tokens of room of the held-out sequences that are scored after training."""
+    scoring: float | None = None
+    """Seconds of the last score for each token of room."""
+    saving: float = 0.0
+    """Seconds of the last checkpoint."""
+
+    def scored(self, phase: Phase, seconds: float) -> None:
+        """Note how long a score took."""
+        self.scoring = seconds / (phase.heldout_room or 1)
+
+    def remaining(self, phase: Phase, step: int, pace: float) -> float:
+        """Seconds from `step` of `phase` to the end, where a step takes `pace` seconds."""
+        training = pace / phase.room
+        scoring = self.scoring if self.scoring is not None else training * FORWARD
+        seconds = self.scored_after * scoring
+        for each in self.phases[phase.index :]:
+            done = step if each.index == phase.index else 0
+            seconds += (each.steps - done) * each.room * training
+            seconds += _times(each.evaluate_every, done, each.steps) * each.heldout_room * scoring
+            seconds += _times(each.checkpoint_every, done, each.steps) * self.saving
+        return seconds
+
+
+def _times(every: int, done: int, steps: int) -> int:
+    """How often what happens `every` so many steps, and at the end, happens after step `done`."""
+    return -(-steps // every) - done // every

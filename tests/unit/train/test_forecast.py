@@ -1,0 +1,36 @@
+"""The time that is left of a run, reckoned by hand."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bertwright.train.forecast import Forecast
+
+FIRST = {"index": 0, "steps": 100, "room": 1000, "heldout_room": 500, "evaluate_every": 50, "checkpoint_every": 30}
+SECOND = {"index": 1, "steps": 10, "room": 4000, "heldout_room": 2000, "evaluate_every": 10, "checkpoint_every": 10}
+
+
+@pytest.fixture
+def phases() -> list[Any]:
+    return [SimpleNamespace(**FIRST), SimpleNamespace(**SECOND)]
+
+
+def test_all_phases_their_scores_and_checkpoints_and_the_last_score_count(phases: list[Any]) -> None:
+    forecast = Forecast(phases, scored_after=6000)
+    forecast.scored(phases[0], 5.0)  # 0.01 s a token of room
+    forecast.saving = 3.0
+    training = 60 * 2.0 + 10 * 2.0 * 4
+    scores = 2 * 5.0 + 20.0 + 60.0
+    saves = 3 * 3.0 + 3.0  # after steps 60, 90, 100 and at the end
+    assert forecast.remaining(phases[0], 40, 2.0) == pytest.approx(training + scores + saves)
+
+
+def test_scoring_is_a_third_of_training_until_it_has_been_measured(phases: list[Any]) -> None:
+    assert Forecast(phases[:1]).remaining(phases[0], 90, 2.0) == pytest.approx(10 * 2.0 + 500 * 0.002 / 3)
+
+
+def test_at_the_end_of_the_last_phase_only_what_follows_is_left(phases: list[Any]) -> None:
+    forecast = Forecast(phases, scored_after=600)
+    assert forecast.remaining(phases[1], 10, 4.0) == pytest.approx(600 * 0.001 / 3)
+    assert Forecast(phases).remaining(phases[1], 10, 4.0) == 0
