@@ -48,7 +48,8 @@ class Terminal:
 
     def say(self, message: str) -> None:
         """Print a sentence above the bars."""
-        self._console.print(visible(message), markup=False, soft_wrap=True)
+        # A terminal would cut inside words.
+        self._console.print(visible(message), markup=False, soft_wrap=not self._console.is_terminal)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Move the stage's bar, with its rates and the time that is left; a finished bar goes away.

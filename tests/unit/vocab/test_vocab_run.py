@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.log import Silent
 from bertwright.vocab import run as stage
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.normal import bert_splitter
@@ -113,3 +114,12 @@ def test_sentencepiece_is_another_trainer_of_the_same_stage(corpus: Artifact, tm
 def test_a_trainer_takes_its_own_settings_only(trainer: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         VocabConfig.model_validate({"trainer": trainer})
+
+
+def test_reading_and_learning_move_a_bar(corpus: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[float, float, str]] = []
+    log = Silent()
+    monkeypatch.setattr(log, "progress", lambda stage, done, total, unit: told.append((done, total, unit)))
+    stage.run(VocabConfig(size=200, unused=2), corpus, tmp_path / "vocab", log)
+    total = corpus.counts["text_bytes"] / 1e6
+    assert told == [(0, total, "MB"), (total, total, "MB"), (0, 0, "learning 200 entries"), (1, 1, "vocabulary")]
