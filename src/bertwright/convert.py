@@ -18,6 +18,7 @@ from bertwright.examples.formats.export_tokens import export_documents
 from bertwright.examples.formats.names import NVIDIA, PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
 from bertwright.recipe import Recipe
+from bertwright.sealed import is_trained, sealed_recipe
 from bertwright.stages import RunFolder
 from bertwright.train.config import PhaseConfig
 from bertwright.vocab.given import read_vocabulary
@@ -62,7 +63,7 @@ def _check(source: Path, target: Target) -> None:
 
 
 def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
-    recipe, run = Recipe.load(source / "recipe.toml", given=False), RunFolder(source)
+    (recipe, different), run = sealed_recipe(source), RunFolder(source)
     examples, vocab = run.artifact("examples"), run.artifact("vocab")
     name = f"corpus_{recipe.corpus.language}"
     if target.kind == "megatron":
@@ -71,6 +72,10 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
                 "megatron takes the training documents of a run, none of the held-out ones. Leave --heldout out."
             )
         return export_documents(Store.open(examples, vocab=vocab), destination, name, files, log)
+    if different:
+        log.say(f"convert: recipe.toml is not what the run was made with, which counts: {'; '.join(different)}")
+    if not is_trained(source):
+        log.say("convert: nothing is trained yet, so seed, batches and masks are those of recipe.toml")
     sets = list[ExportSet]()
     for i, phase in enumerate(recipe.train.phases):
         if phase.data is not None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_json, sha256
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.recognise import facts_of, recognise
 from bertwright.examples.formats.statistics import statistics
-from bertwright.recipe import Recipe
+from bertwright.sealed import sealed_recipe
 from bertwright.stages import STAGES, RunFolder
 from bertwright.vocab.given import read_vocabulary
 
@@ -54,7 +54,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
-    """The first sequences of a training batch, masked tokens as [MASK=word], from the run's recipe and store alone.
+    """The first sequences of a training batch, masked tokens as [MASK=word], from sealed settings and store alone.
 
     `step` counts from 1, as the log of training does; its row in metrics.jsonl has as `batch` the `hash` given here,
     on any number of ranks and however training cuts the batch.
@@ -63,7 +63,7 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     from bertwright.train.phases import resolve_phases
     from bertwright.vocab.tokenizer import load_tokenizer
 
-    recipe, run = Recipe.load(folder / "recipe.toml", given=False), RunFolder(folder)
+    (recipe, different), run = sealed_recipe(folder), RunFolder(folder)
     whole_step = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
     uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
     vocab = run.artifact("vocab")
@@ -79,6 +79,8 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
         "masked": whole.counts.predictions,
         "hash": hash_digits(batch_hash(whole)),
     }
+    if different:
+        facts["recipe.toml differs"] = "\n".join(different)
     return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary)}
 
 
@@ -102,7 +104,38 @@ def _verify(path: Path) -> int:
     manifests = [m for m in found if not any(part.startswith(".") for part in m.relative_to(path).parts)]  # no drafts
     if not manifests:
         raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
+    _refuse_missing(path)
     return sum(open_artifact(manifest.parent).verify() for manifest in manifests)
+
+
+def _refuse_missing(path: Path) -> None:
+    """Raise `ArtifactError` where something finished in a run or training folder has lost its manifest."""
+    summary = path / "summary.json"
+    told = read_json(summary) if summary.is_file() else {}
+    stages = told.get("stages", {}) if isinstance(told, dict) else {}
+    made = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
+    for folder in [*made, *path.rglob("step-*")]:
+        training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
+        extended = (folder / f".{MANIFEST}.before-extension").is_file()
+        if not (folder / MANIFEST).is_file() and not training and not extended:
+            raise ArtifactError(
+                f"{folder} has no {MANIFEST}, so nothing in it can be trusted. Restore it, or move {folder} away and "
+                "run the same command again."
+            )
+
+
+def _of_recipe(path: Path) -> dict[str, str]:
+    """In what recipe.toml is not what the run was made with; nothing where it is."""
+    try:
+        different = sealed_recipe(path)[1]
+    except (RecipeError, ArtifactError) as error:
+        return {"recipe.toml": f"cannot be compared: {error}"}
+    if different:
+        return {"recipe.toml differs": "\n".join(different)}
+    summary = path / "summary.json"
+    expected = read_json(summary).get("recipe_sha256") if summary.is_file() else None
+    changed = expected is not None and sha256(path / "recipe.toml") != expected
+    return {"recipe.toml": "changed since the report was written"} if changed else {}
 
 
 def _run(path: Path) -> dict[str, Any]:
@@ -115,6 +148,7 @@ def _run(path: Path) -> dict[str, Any]:
             facts[stage] = f"under way, newest checkpoint {found[-1].name}"
         else:
             facts[stage] = "finished" if stage == "report" and (path / "report.html").is_file() else "not finished"
+    facts |= _of_recipe(path)
     if (path / "summary.json").is_file():
         facts["summary"] = {k: v for k, v in read_json(path / "summary.json").items() if not isinstance(v, dict | list)}
     return facts

@@ -75,5 +75,7 @@ class Summary(Scores):
     """Real tokens trained on in a second."""
     seconds: float
     """Seconds of all stages together."""
+    recipe_sha256: str
+    """SHA-256 of recipe.toml as it was when the report was written."""
     stages: dict[str, dict[str, str | int | float]]
     """Version, fingerprint and seconds of each stage."""

@@ -23,6 +23,20 @@ def flip(path: Path, at: int, bit: int = 0) -> None:
     path.write_bytes(data)
 
 
+def test_verify_misses_a_stage_that_the_summary_tells_of(folder: Path, call: Call) -> None:
+    (folder / "evaluate").rename(folder / "elsewhere")
+    done = call("inspect", folder, "--verify")
+    assert done.code == 4 and f"{folder / 'evaluate'} has no manifest.json" in done.err
+
+
+def test_inspect_says_that_the_recipe_is_not_the_one_of_the_report(folder: Path, call: Call) -> None:
+    text = (folder / "recipe.toml").read_text()
+    (folder / "recipe.toml").write_text(text.replace('title = ""', 'title = "other"'))
+    assert "changed since the report was written" in call("inspect", folder).out
+    (folder / "recipe.toml").write_text(text)
+    assert "changed since" not in call("inspect", folder).out
+
+
 def test_verify_finds_a_flipped_bit_in_any_file_of_any_artifact(folder: Path, call: Call) -> None:
     whole = call("inspect", folder, "--verify")
     assert whole.code == 0, whole.err
@@ -59,6 +73,9 @@ def test_what_is_made_from_the_rest_is_mended_by_the_same_command(
         ("train/model/model.safetensors", "evaluate.samples=1"),
         ("evaluate/predictions.json", "export.name=other"),
         ("vocab/manifest.json", "evaluate.samples=1"),
+        ("vocab/vocab.txt", "evaluate.samples=1"),
+        ("examples/plans/heldout/16/00.rows", "evaluate.samples=1"),
+        ("examples/store/heldout.hashes", "evaluate.samples=1"),
     ],
 )
 def test_a_stage_refuses_a_damaged_input(

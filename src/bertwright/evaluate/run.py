@@ -60,11 +60,13 @@ def _make(
     config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
 ) -> dict[str, Any]:
     refuse_other_vocabulary(train, vocab)
+    _verify(vocab, "")
+    for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out
+        _verify(examples, prefix)
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
     most = config.max_sequences or None
     batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))
-    for name in train.names("model/"):
-        train.file(name)
+    _verify(train, "model/")
     device = resolve_device(config.device)
     model = load_model(train.path / "model", kernel_for(0.0, device.type)).to(device)  # scored without dropout
     positions = model.config.max_position_embeddings
@@ -76,6 +78,12 @@ def _make(
     write_json(draft / "predictions.json", answer(model, questions, tokenizer))
     log.say(f"evaluate: loss {scores['mlm_loss']:.3f} (unigram {scores['unigram_loss']:.3f})")
     return scores
+
+
+def _verify(artifact: Artifact, prefix: str) -> None:
+    """Raise `ArtifactError` where a file whose name begins so is not the one that was sealed."""
+    for name in artifact.names(prefix):
+        artifact.file(name)
 
 
 def _scores(model: BertForPreTraining, batches: Sequence[MicroBatch], training: Store, log: Log) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_bytes
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,6 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ArtifactError(
-            f"cannot read {path}: {error.strerror}. The command that makes the stages writes it."
-        ) from error
+        return read_bytes(path).decode()
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"cannot read {path}: {error}. The command that makes the stages writes it.") from error

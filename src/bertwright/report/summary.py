@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from bertwright.core.artifact import Identity
@@ -9,7 +10,7 @@ from bertwright.core.config import what
 from bertwright.report.config import ReportConfig
 from bertwright.report.facts import Facts
 
-VERSION = 2
+VERSION = 3
 """Of the report: raised when the same artifacts give another page or other numbers."""
 SCORES = (
     "mlm_loss",
@@ -47,5 +48,6 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "tokens_seen": train["tokens_seen"],
         "tokens_per_second": train["tokens_per_second"],
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
+        "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }

@@ -1,0 +1,98 @@
+"""The settings that a run was made with: those sealed with its artifacts, whatever recipe.toml says by now.
+
+A later stage with other settings, or an editor, may have rewritten recipe.toml. What shows or writes examples again
+must not believe it.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.config import differences
+from bertwright.core.errors import ArtifactError
+from bertwright.recipe import Recipe
+from bertwright.train.claim import CHECKPOINTS
+
+_GIVEN = "given"
+"""What stands for a file that is known by its content."""
+
+
+def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
+    """The recipe of the run in `folder` with the settings of all that is made of it, and in which keys recipe.toml
+    says otherwise, each as `key: what was made -> what recipe.toml says`.
+
+    Of what is not made yet, and of what changes no result, recipe.toml tells. `ArtifactError` where it cannot belong
+    to the artifacts.
+    """
+    recipe = Recipe.load(folder / "recipe.toml", given=False)
+    written = recipe.model_dump(mode="json")
+    made = _made(folder)
+    values = {**written, **{key: _overlaid(written[key], sealed) for key, sealed in _settings(made, written).items()}}
+    _settle_own_data(folder, values, made)
+    try:
+        return Recipe.model_validate(values), differences(values, written)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise ArtifactError(
+            f"the settings sealed in {folder} do not fit this version or {folder / 'recipe.toml'}: "
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}. Restore recipe.toml, or make the run anew."
+        ) from error
+
+
+def is_trained(folder: Path) -> bool:
+    """Whether training has sealed its settings: it is finished, or has a checkpoint."""
+    return "train" in _made(folder)
+
+
+def _made(folder: Path) -> dict[str, Artifact]:
+    """The artifacts of the stages whose settings matter; of unfinished training its newest checkpoint."""
+    stages = ("corpus", "vocab", "examples", "train")
+    made = {name: open_artifact(folder / name, name) for name in stages if (folder / name / MANIFEST).is_file()}
+    if "train" not in made:
+        for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)[:1]:
+            made["train"] = open_artifact(path, "checkpoint")
+    return made
+
+
+def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, Any]:
+    """The sealed settings by section of the recipe."""
+    found: dict[str, Any] = {}
+    for name, artifact in made.items():
+        config = artifact.manifest["config"]
+        sections = ("train", "model", "optim") if name == "train" else (name,)
+        found |= {section: dict(config[section]) for section in sections if section in config}
+    if "corpus" in found and len(found["corpus"]["source"]) != len(written["corpus"]["source"]):
+        del found["corpus"]["source"]  # where the texts lie is not sealed
+    if isinstance(found.get("model", {}).get("config"), dict):  # sealed as the network, named as a file
+        del found["model"]["config"]
+    return found
+
+
+def _settle_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:
+    """Which phases have data of their own is sealed, where it lies is not."""
+    if "train" not in made:
+        return
+    inputs = {key for artifact in made.values() for key in artifact.manifest["inputs"]}
+    for index, phase in enumerate(values["train"]["phases"]):
+        own = not inputs.isdisjoint((f"train.phases.{index}.data", f"data {index}"))
+        if not own:
+            phase |= {"data": None, "quarantine": False}
+        elif phase.get("data") is None:
+            raise ArtifactError(
+                f"phase {index} of the run in {folder} was trained on data of its own, of which "
+                f"{folder / 'recipe.toml'} does not know any more. Write train.phases.{index}.data there again."
+            )
+
+
+def _overlaid(old: Any, new: Any) -> Any:
+    """`old` with everything that `new` says; elements of lists of tables one by one."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.get("kind") == new.get("kind"):
+        return {**old, **{key: _overlaid(old.get(key), value) for key, value in new.items()}}
+    if isinstance(old, list) and isinstance(new, list):
+        return [_overlaid(a, b) for a, b in zip_longest(old[: len(new)], new)]
+    return old if new == _GIVEN and old is not None else new
