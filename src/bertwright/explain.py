@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import members
+from bertwright.core.mistakes import members
 
 
 class Original(NamedTuple):

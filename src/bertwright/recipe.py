@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from pydantic import BaseModel
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.config import Section
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import write_atomic
+from bertwright.core.mistakes import place
 from bertwright.core.servers import masked
-from bertwright.core.toml import apply_overrides, place, read_toml, validate
+from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet
@@ -63,8 +65,8 @@ class Recipe(Section):
         path = find_recipe(path)
         values, lines = read_toml(path)
         apply_overrides(values, overrides)
-        lines |= {override.partition("=")[0]: 0 for override in overrides}
-        recipe: Recipe = validate(Recipe, values, str(path), lines)
+        lines |= {override_key(override): 0 for override in overrides}
+        recipe: Recipe = validate(Recipe, values, str(path), lines, _where_is)
         recipe.check(str(path), lines, given=given)
         return recipe
 
@@ -187,8 +189,20 @@ class Recipe(Section):
             write_atomic(path, data)
 
 
+def _where_is(model: type[BaseModel], name: str) -> str:
+    from bertwright.explain import where_is  # reads a table that only a mistake needs
+
+    return where_is(model, name)
+
+
 def _wrong_folder(path: Path, *stages: str) -> str:
     """Why `path` is not the finished folder of one of `stages`; "" if it is."""
+    if not (path / MANIFEST).exists() and (path / "config.json").is_file():
+        wanted = " or ".join(stages)
+        return (
+            f"{path} is a folder of Hugging Face, whose weights are not read. Give a folder of {wanted} of a run; "
+            f"model.config={path / 'config.json'} takes its architecture"
+        )
     try:
         stage = open_artifact(path).manifest["stage"]
     except ArtifactError as error:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import members
+from bertwright.core.mistakes import members
 from bertwright.model.config import BertConfig
 
 Load = Callable[..., Recipe]

@@ -7,12 +7,16 @@ finished work instead of contradicting it.
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import mistakes
+from bertwright.core.mistakes import mistakes
+
+UserPath = Annotated[Path, AfterValidator(Path.expanduser)]
+"""A path; `~` is the user's home folder also where no shell has seen it."""
 
 
 class Section(BaseModel):

@@ -5,32 +5,36 @@ All independent mistakes are reported at once, each as `file:line: key: what is 
 
 from __future__ import annotations
 
-import difflib
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.mistakes import WhereIs, mistakes
 
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\-\"']+)\s*=")
+_INDEX = re.compile(r"\[(\d+)\]")
+_YAML = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*:\s*(.*?)\s*$")
+_PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*)?$")
+_WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The values of a TOML file and the line of each dotted key that stands at the start of a line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows' editors put a byte order mark before it
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"cannot read the recipe {path}: {error}. Give the path of a TOML file in UTF-8.") from error
     try:
         return tomllib.loads(text), _lines(text)
     except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{path}: not valid TOML: {error}. Mend the line named there.") from error
+        raise RecipeError(f"{path}: not valid TOML: {error}. {_remedy(text, str(error))}") from error
 
 
 def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
@@ -40,46 +44,34 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
     """
     for override in overrides:
         dotted, equals, text = override.partition("=")
-        if not equals or not dotted:
-            raise RecipeError(
-                f"{override!r} is not an override. Write key=value, for example train.phases.0.steps=100."
-            )
-        *above, last = dotted.split(".")
+        if not equals or not dotted or ":" in dotted:
+            colon = _YAML.match(override)
+            example = f"{colon[1]}={colon[2]}" if colon else "key=value, for example train.phases.0.steps=100"
+            raise RecipeError(f"{override!r} is not an override. Write {example}.")
+        *above, last = override_key(override).split(".")
         if text:
             _set(_descend(values, above, override), last, _value(text), override)
         else:
             _unset(_descend(values, above, override), last, override)
 
 
-def validate(model: type[BaseModel], values: Mapping[str, Any], file: str, lines: Mapping[str, int]) -> Any:
-    """`model` made of `values`, or one `RecipeError` that lists every mistake."""
+def override_key(override: str) -> str:
+    """The dotted key of `key=value`; `phases[0]` is `phases.0`."""
+    return _INDEX.sub(r".\1", override.partition("=")[0])
+
+
+def validate(
+    model: type[BaseModel],
+    values: Mapping[str, Any],
+    file: str,
+    lines: Mapping[str, int],
+    where_is: WhereIs | None = None,
+) -> Any:
+    """`model` made of `values`, or one `RecipeError` that lists every mistake; `where_is` helps with unknown keys."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise RecipeError(mistakes(model, error, file, lines)) from error
-
-
-def mistakes(model: type[BaseModel], error: ValidationError, file: str, lines: Mapping[str, int]) -> str:
-    """A line for each mistake in the values of a `model`: where it stands, the key, what is wrong, what is right."""
-    details = error.errors(include_url=False)
-    # A list whose elements are wrong is also reported as too short; the elements say it better.
-    inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
-    details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
-    return "\n".join(_mistake(model, detail, file, lines) for detail in details)
-
-
-def place(dotted: str, file: str, lines: Mapping[str, int]) -> str:
-    """`file:line` of a dotted key, or of the nearest key above it that has a line; line 0 is the command line.
-
-    What is wrong with a whole section is the fault of the command line where that changed a key of it.
-    """
-    if any(line == 0 and key.startswith(f"{dotted}.") for key, line in lines.items()):
-        return "command line"
-    parts = dotted.split(".")
-    while parts and ".".join(parts) not in lines:
-        parts.pop()
-    line = lines.get(".".join(parts), -1)
-    return "command line" if line == 0 else f"{file}:{line}" if line > 0 else file
+        raise RecipeError(mistakes(model, error, file, lines, where_is)) from error
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -98,6 +90,22 @@ def _lines(text: str) -> dict[str, int]:
             name = re.sub(r"[\"']", "", key[1])
             lines[f"{table}.{name}" if table else name] = number
     return lines
+
+
+def _remedy(text: str, fault: str) -> str:
+    """What to write in the line that tomllib names, where a habit from elsewhere explains it."""
+    line = re.search(r"at line (\d+)", fault)
+    written = text.splitlines()[int(line[1]) - 1] if line and int(line[1]) <= text.count("\n") + 1 else ""
+    if yaml := _YAML.match(written):
+        return f"This is no YAML: write {yaml[1]} = {yaml[2]}." if yaml[2] else f"Write a section as [{yaml[1]}]."
+    if plain := _PLAIN.match(written):
+        key, value = plain.groups()
+        if value in ("None", "null", "~"):
+            return f"Leave {key} out: there is no null in TOML."
+        return f"Write {key} = {_WORDS.get(value) or json.dumps(value, ensure_ascii=False)}."
+    if "\\" in written:
+        return "Put a text with backslashes in single quotes: '...'."
+    return "Mend the line named there."
 
 
 def _value(text: str) -> Any:
@@ -137,48 +145,3 @@ def _unset(values: Any, key: str, override: str) -> None:
             f"written {override}'\"\"'."
         )
     del values[key]
-
-
-def _mistake(model: type[BaseModel], detail: Any, file: str, lines: Mapping[str, int]) -> str:
-    keys, known = _resolve(model, detail["loc"])
-    dotted = ".".join(keys)
-    where = place(dotted, file, lines)
-    if detail["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}."
-        return f"{where}: {dotted}: unknown key {keys[-1]!r}; {hint}"
-    if detail["type"] == "missing":
-        return f"{where}: {dotted}: this key is required."
-    message = detail["msg"].removeprefix("Value error, ")
-    value = detail["input"]
-    shown = f" (got {value!r})" if isinstance(value, str | int | float | bool) else ""
-    return f"{where}: {dotted or 'recipe'}: {message}{shown}"
-
-
-def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]]:
-    """The dotted keys of a pydantic location without union tags, and the keys allowed where it ends."""
-    keys: list[str] = []
-    choices: list[Any] = [model]
-    known: list[str] = []
-    for part in loc:
-        if isinstance(part, int):  # an element of a list: the choices stay the same
-            keys.append(str(part))
-            continue
-        models = [c for c in choices if isinstance(c, type) and issubclass(c, BaseModel)]
-        tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
-        if tagged and part not in models[0].model_fields:
-            choices = tagged
-            continue
-        known = sorted({name for m in models for name in m.model_fields})
-        if not models:
-            continue  # the name of a union member, which no user wrote
-        keys.append(part)
-        choices = [a for m in models if (f := m.model_fields.get(part)) for a in members(f.annotation)]
-    return keys, known
-
-
-def members(annotation: Any) -> list[Any]:
-    """The classes inside unions, tuples, lists and Annotated types."""
-    if get_origin(annotation) in (Union, UnionType, tuple, list, dict) or hasattr(annotation, "__metadata__"):
-        return [m for a in get_args(annotation) for m in members(a)]
-    return [annotation]

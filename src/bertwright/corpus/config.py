@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from bertwright.core.config import Section, how
+from bertwright.core.config import Section, UserPath, how
 
 
 class SourceConfig(Section):
     """One source of text. What it is made of is known by its content, so its path may change."""
 
-    path: str = how(..., min_length=1)
+    path: Annotated[str, AfterValidator(os.path.expanduser)] = how(..., min_length=1)
     """A file, a folder, a pattern such as "novels/*.txt", or an address (s3://, az://, https://); "sample" and
     "sample-small" are built in. Credentials come from the environment. Files are taken in the order of their names."""
     name: str = ""
@@ -180,7 +181,7 @@ class WikitextConfig(Section):
 
     maths: Literal["drop", "tex"] = "drop"
     """What formulas in <math>, <chem> and <ce> become: nothing, or their TeX on one line."""
-    templates: Path | None = None
+    templates: UserPath | None = None
     """A TOML file of patterns of templates, in the form of the built-in `templates.toml`; its lines win over those."""
     expand_templates: bool = False
     """Whether templates that the dump itself defines as one line of plain text are written out; reads a dump twice."""
@@ -210,12 +211,12 @@ class CorpusConfig(Section):
     """Number of shards, whatever their size in bytes; none: as many as `shard_bytes` asks for."""
     seed: int = Field(default=12345, ge=0)
     """Seed of what is drawn: which documents of a source whose weight is no whole number stand once more."""
-    contamination: tuple[Path, ...] = ()
+    contamination: tuple[UserPath, ...] = ()
     """Evaluation texts whose share in the finished corpus is counted: one sentence or example a line, or JSON lines
     (`.jsonl`). Nothing is left out for them."""
     workers: int = how(0, ge=0)
     """Processes that work at the same time; 0: one per processor."""
-    downloads: Path = how(Path("downloads"))
+    downloads: UserPath = how(Path("downloads"))
     """Folder of the local copies of sources that lie on other machines; a file in it is never fetched again."""
 
     @model_validator(mode="after")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
-from bertwright.core.config import Section, extendable, how
+from bertwright.core.config import Section, UserPath, extendable, how
 from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
 from bertwright.optim.config import Schedule
 
@@ -48,7 +47,7 @@ class PhaseConfig(Section):
     """Which tokens are predicted."""
     documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
-    data: Path | None = None
+    data: UserPath | None = None
     """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
     datasets or Megatron. They must be made with the same vocabulary."""
     quarantine: bool = False
@@ -80,7 +79,7 @@ class TrainConfig(Section):
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
     """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
-    init: Path | None = None
+    init: UserPath | None = None
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
     seed: int = 42
     """Seed of the initial weights, the order of the examples, the masks and dropout."""

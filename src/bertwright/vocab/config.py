@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from bertwright.core.config import Section
+from bertwright.core.config import Section, UserPath
 
 DEFAULT_SIZE = 30_000
 _SPECIAL = 5
@@ -54,7 +53,7 @@ class VocabConfig(Section):
     """Entries of the trained vocabulary, special and unused ones included; left out when `file` is given. With
     SentencePiece it asks for size - unused - 1 pieces: 32,101 with 100 unused is the 32,000 of sent2wordpiece."""
 
-    file: Path | None = None
+    file: UserPath | None = None
     """A finished vocab.txt (UTF-8, one entry a line) to use instead of training one. Beside it the settings that say
     how one is trained are refused."""
 

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from bertwright.core.config import Section, differences, extendable, how, what
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import apply_overrides, place, read_toml, validate
+from bertwright.core.mistakes import place
+from bertwright.core.toml import apply_overrides, read_toml, validate
 
 
 class Lamb(Section):
@@ -63,9 +64,9 @@ def test_every_mistake_at_once_with_line_and_nearest_key(tmp_path: Path) -> None
     assert set(str(caught.value).splitlines()) == {
         "r.toml:2: sed: unknown key 'sed'; did you mean 'seed'?",
         "r.toml:5: optim.betaz: unknown key 'betaz'; did you mean 'betas'?",
-        "r.toml:9: phases.1.length: Input should be greater than or equal to 8 (got 4)",
+        "r.toml:9: phases.1.length: 4 must be 8 or more",
         "r.toml:10: phases.1.lenght: unknown key 'lenght'; did you mean 'length'?",
-        "r.toml:11: phases.1.steps: Input should be a valid integer, unable to parse string as an integer (got 'many')",
+        "r.toml:11: phases.1.steps: must be a whole number; got 'many'",
     }
 
 

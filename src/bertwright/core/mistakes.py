@@ -1,0 +1,188 @@
+"""Mistakes in the values of a recipe as sentences: what was wrong with which value, and what would be right.
+
+pydantic finds them; here each becomes `where: key: sentence`, with the nearest right key or value and, for a number out
+of bounds, what the field means.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+WhereIs = Callable[[type[BaseModel], str], str]
+"""Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
+Lines = Mapping[str, int]
+"""The line of each dotted key; 0 is the command line."""
+
+_INDEXED = re.compile(r"(\w+)\[(\d+)\]")
+_BOUNDS = {
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "{ge:g} or more",
+    "less_than": "below {lt:g}",
+    "less_than_equal": "{le:g} or less",
+}
+_WRONG_TYPE = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": 'a text in quotes, such as "{value}"',
+    "path": 'a path in quotes, such as "{value}"',
+    "tuple": "a list, such as [{value}]",
+    "list": "a list, such as [{value}]",
+}
+
+
+def mistakes(
+    model: type[BaseModel], error: ValidationError, file: str, lines: Lines, where_is: WhereIs | None = None
+) -> str:
+    """A line for each mistake in the values of a `model`: where it stands, the key, what is wrong, what is right."""
+    details = error.errors(include_url=False)
+    # A list whose elements are wrong is also reported as too short; the elements say it better.
+    inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
+    details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
+    found: dict[str, list[tuple[bool, str]]] = {}
+    for detail in details:
+        keys, known, field = _resolve(model, detail["loc"])
+        dotted = ".".join(keys)
+        sentence = _sentence(model, detail, keys, known, field, where_is)
+        found.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
+    # Of a value that may be one thing or another, the one that it nearly was says it.
+    kept = ((key, s) for key, all_of in found.items() for other, s in all_of if not other or all(o for o, _ in all_of))
+    return "\n".join(f"{place(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
+
+
+def place(dotted: str, file: str, lines: Lines) -> str:
+    """`file:line` of a dotted key, or of the nearest key above it that has a line; line 0 is the command line.
+
+    What is wrong with a whole section is the fault of the command line where that changed a key of it.
+    """
+    if any(line == 0 and key.startswith(f"{dotted}.") for key, line in lines.items()):
+        return "command line"
+    parts = dotted.split(".")
+    while parts and ".".join(parts) not in lines:
+        parts.pop()
+    line = lines.get(".".join(parts), -1)
+    return "command line" if line == 0 else f"{file}:{line}" if line > 0 else file
+
+
+def members(annotation: Any) -> list[Any]:
+    """The classes inside unions, tuples, lists and Annotated types."""
+    if get_origin(annotation) in (Union, UnionType, tuple, list, dict) or hasattr(annotation, "__metadata__"):
+        return [m for a in get_args(annotation) for m in members(a)]
+    return [annotation]
+
+
+def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """`did you mean 'this'?` where something known is near, else ""; `cutoff` is as in `difflib`."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _sentence(
+    model: type[BaseModel],
+    detail: Any,
+    keys: Sequence[str],
+    known: Sequence[str],
+    field: FieldInfo | None,
+    where_is: WhereIs | None,
+) -> str:
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown_key(model, keys, known, where_is)
+    if kind == "missing":
+        return "this key is required."
+    if kind == "value_error":
+        return str(detail["msg"]).removeprefix("Value error, ") + _got(value)
+    if kind == "union_tag_invalid":
+        tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
+        return f"{context['tag']!r} is none of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
+    if kind == "literal_error":
+        choices = [str(c) for c in (get_args(field.annotation) if field else ()) if isinstance(c, str)]
+        return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")
+    if kind in _BOUNDS:
+        return f"{value!r} must be {_BOUNDS[kind].format(**context)}{_share(value, context)}{_meaning(field)}"
+    if kind in ("model_type", "model_attributes_type", "dataclass_type", "dict_type"):
+        return _section(keys, value, field)
+    if kind in ("tuple_type", "list_type") and field and any(map(_is_model, members(field.annotation))):
+        return f"is a list of sections, not {value!r}; write [[{'.'.join(keys)}]] before each of them"
+    for name, wanted in _WRONG_TYPE.items():
+        if kind.startswith(f"{name}_"):
+            article = "" if value is None else f"; got {value!r}"
+            right = wanted.format(value=value if value is not None else "")
+            return f"must be {right}{article}{_meaning(field)}"
+    return f"{detail['msg']}{_got(value)}"
+
+
+def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[str], where_is: WhereIs | None) -> str:
+    name = keys[-1]
+    if indexed := _INDEXED.fullmatch(name):
+        return f"unknown key {name!r}; an element of a list is written {'.'.join([*keys[:-1], *indexed.groups()])}"
+    if near := nearest(name, known, 0.5):
+        return f"unknown key {name!r}; {near}"
+    if where_is and (elsewhere := where_is(model, name)):
+        return f"unknown key {name!r}; {elsewhere}"
+    return f"unknown key {name!r}; the keys here are {', '.join(known)}."
+
+
+def _or_those(word: str, choices: Sequence[str]) -> str:
+    return nearest(word, choices) or "take one of these"
+
+
+def _section(keys: Sequence[str], value: Any, field: FieldInfo | None) -> str:
+    models = [c for c in members(field.annotation) if _is_model(c)] if field else []
+    inside = list(dict.fromkeys(name for m in models for name in m.model_fields))
+    said = f"is a section with keys of its own ({', '.join(inside[:4])}{', ...' if len(inside) > 4 else ''})"
+    example = f"{'.'.join(keys)}.{inside[0]}={value}" if inside else f"{'.'.join(keys)}.KEY={value}"
+    return f"{said}, not a value; write for example {example}"
+
+
+def _share(value: Any, context: Mapping[str, Any]) -> str:
+    """What a share is, where a percentage or a number of things stands in its place."""
+    limit = context.get("le", context.get("lt"))
+    if limit != 1 or not isinstance(value, int | float) or value <= 0:
+        return ""
+    return f": it is a share, {value / 100:g} for {value:g} %" if value <= 100 else ": it is a share, not a number"
+
+
+def _meaning(field: FieldInfo | None) -> str:
+    text = " ".join((field.description or "").split()) if field else ""
+    return f'. It is described as: "{text.split(". ")[0].rstrip(".")}."' if text else ""
+
+
+def _got(value: Any) -> str:
+    return f" (got {value!r})" if isinstance(value, str | int | float | bool) else ""
+
+
+def _is_model(candidate: Any) -> bool:
+    return isinstance(candidate, type) and issubclass(candidate, BaseModel)
+
+
+def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str], FieldInfo | None]:
+    """The dotted keys of a pydantic location without union tags, the keys allowed where it ends, and its field."""
+    keys: list[str] = []
+    choices: list[Any] = [model]
+    known: list[str] = []
+    field: FieldInfo | None = None
+    for part in loc:
+        if isinstance(part, int):  # an element of a list: the choices stay the same
+            keys.append(str(part))
+            continue
+        models = [c for c in choices if _is_model(c)]
+        tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
+        if tagged and part not in models[0].model_fields:
+            choices = tagged
+            continue
+        known = sorted({name for m in models for name in m.model_fields})
+        if not models:
+            continue  # the name of a union member, which no user wrote
+        keys.append(part)
+        fields = [f for m in models if (f := m.model_fields.get(part))]
+        field = fields[0] if fields else None
+        choices = [a for f in fields for a in members(f.annotation)]
+    return keys, known, field

@@ -1,0 +1,123 @@
+"""Mistakes that people make in recipes, and the text that each gets."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.core.errors import RecipeError
+
+PHASE = "train.phases.0"
+SHARE = "it is a share"
+
+MISTAKES = {
+    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'?",
+    f"{PHASE}.masking=0.15": (
+        f"{PHASE}.masking: is a section with keys of its own (rate, max_predictions, count, unit, ...), not a value; "
+        f"write for example {PHASE}.masking.rate=0.15"
+    ),
+    f"{PHASE}.masking.rate=15": (
+        f"{PHASE}.masking.rate: 15 must be below 1: it is a share, 0.15 for 15 %. It is described as: "
+        '"Share of the tokens (special ones counted, as in the originals) that are predicted, or up to four pairs '
+        '[step, share]: from that step of the phase on."'
+    ),
+    f"{PHASE}.warmup=10000": (
+        f"{PHASE}.warmup: 10000 must be below 1: it is a share, not a number. It is described as: "
+        '"Share of the phase\'s steps in which the rate rises from zero to the peak."'
+    ),
+    "precision=bf16": (
+        "precision: unknown key 'precision'; no key holds it: training computes in float32 only; fp16, tf32 and amp "
+        "are not offered"
+    ),
+    "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
+    "train.weight_decay=0.1": "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay here.",
+    f"{PHASE}.learning_rate=1e-4x": (
+        f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
+    ),
+    f"{PHASE}.schedule=cosine": (
+        f"{PHASE}.schedule: 'cosine' is not 'linear', 'poly', 'poly_nvidia' or 'constant'; take one of these"
+    ),
+    f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
+    "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
+    "vocab.trainer=unigram": (
+        "vocab.trainer: is a section with keys of its own (kind, min_frequency, model, input_sentence_size, ...), not "
+        "a value; write for example vocab.trainer.kind=unigram"
+    ),
+}
+
+
+@pytest.mark.parametrize("override", MISTAKES)
+def test_a_mistake_in_an_override_is_told(override: str, small_recipe: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(small_recipe, [override])
+    assert str(caught.value) == f"command line: {MISTAKES[override]}"
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        (f"{PHASE}.steps: 3", f"'{PHASE}.steps: 3' is not an override. Write {PHASE}.steps=3."),
+        ("steps", "'steps' is not an override. Write key=value, for example train.phases.0.steps=100."),
+    ],
+)
+def test_what_is_no_override_is_told(override: str, text: str, small_recipe: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(small_recipe, [override])
+    assert str(caught.value) == text
+
+
+def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
+    assert Recipe.load(small_recipe, ["train.phases[0].steps=9"]).train.phases[0].steps == 9
+    with pytest.raises(RecipeError, match=r"^command line: train\.phases\.0\.steps: 0 must be 1 or more"):
+        Recipe.load(small_recipe, ["train.phases[0].steps=0"])
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("corpus:\n  source: sample", "Write a section as [corpus]."),
+        ("[corpus]\nlanguage: hu", "This is no YAML: write language = hu."),
+        ("[corpus]\nlanguage = hu", 'Write language = "hu".'),
+        ("[vocab]\nlower_case = True  # as before", "Write lower_case = true."),
+        ("[vocab]\nfile = None", "Leave file out: there is no null in TOML."),
+        ('[vocab]\nfile = "C:\\words\\vocab.txt"', "Put a text with backslashes in single quotes: '...'."),
+        ("[vocab", "Mend the line named there."),
+    ],
+)
+def test_habits_from_elsewhere_are_told_in_the_line(written: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(written)
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(path)
+    assert str(caught.value).startswith(f"{path}: not valid TOML: ") and str(caught.value).endswith(text)
+
+
+def test_a_byte_order_mark_is_no_mistake(small_recipe: Path, tmp_path: Path) -> None:
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b"\xef\xbb\xbf" + small_recipe.read_bytes())
+    assert Recipe.load(marked) == Recipe.load(small_recipe)
+
+
+def test_the_home_folder_is_found_where_no_shell_looked(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    recipe = Recipe.load(small_recipe, ["corpus.source=~/dumps/*.bz2", "corpus.downloads=~/kept"])
+    assert recipe.corpus.source[0].path == f"{tmp_path}/dumps/*.bz2" and recipe.corpus.downloads == tmp_path / "kept"
+
+
+def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(small_recipe, [f"train.init={tmp_path}"])
+    assert str(caught.value) == (
+        f"command line: train.init: {tmp_path} is a folder of Hugging Face, whose weights are not read. Give a folder "
+        f"of train or checkpoint of a run; model.config={tmp_path}/config.json takes its architecture"
+    )
+
+
+def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
+    whole: Callable[..., Recipe] = Recipe
+    with pytest.raises(RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'"):
+        whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
