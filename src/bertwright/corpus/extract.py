@@ -47,15 +47,19 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
     for article, split in _split(_ruled(found, rules, counts) if rules.active else found, _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
+        text = "\n".join(sentences)
+        size = len(text.encode()) + 2 if sentences else 0  # as it stands in a shard
         counts["documents"] += 1
+        counts["document_bytes"] += size
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
         if reason is None:
             part.add(sentences, starts, facts)
             kept += 1
             continue
         counts[f"dropped.{reason}"] += 1
+        counts[f"dropped_bytes.{reason}"] += size
         if job.config.filter.keep_dropped:
-            dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, "\n".join(sentences)))
+            dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
 
 
 def _ruled(found: Iterable[Article], rules: ParagraphRules, counts: Counter[str]) -> Iterator[Article]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import naming, read_bytes, write_atomic
+from bertwright.corpus.words import count_tokens
 
 DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
 HASH = [("high", "<u8"), ("low", "<u8")]
@@ -46,7 +47,7 @@ class PartWriter:
         for start, stop in pairwise([*starts, len(sentences)]):
             text = " ".join(sentences[start:stop])
             size = len(text.encode()) + 1
-            self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, text.count(" ") + 1, size))
+            self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, count_tokens(text), size))
         self._texts.write(data)
         line = {**facts, "paragraphs": starts}
         self._facts.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")

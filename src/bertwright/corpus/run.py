@@ -20,6 +20,7 @@ from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.servers import masked
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.alphabet import spaced
+from bertwright.corpus.balance import LEFT_OUT, balance
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.contamination import check_files, text_hash
 from bertwright.corpus.dedup.drawn import DrawPart, draw_part
@@ -30,7 +31,7 @@ from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.parts import Extraction, Parts, gather
-from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally
+from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally, tally_bytes
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
 from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
@@ -137,6 +138,8 @@ def _make(
     if config.filter.keep_dropped:  # one long task, so it is begun first
         last.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
     executor.map(call, last, "corpus")
+    for line in balance(counts):
+        log.say(line)
     texts = [shard.files[0] for shard in laid]
     leaks = check_files(config.contamination, texts, folder, executor, spaced=spaced(config.language))
     return {**counts, "shards": len(laid), "contamination": leaks}
@@ -164,6 +167,7 @@ def _counts(made: list[Parts]) -> dict[str, Any]:
         {key.removeprefix(prefix): n for key, n in commonest if key.startswith(prefix)}
         for prefix in ("dropped.", "removed.", "masked.")
     )
+    sizes = sum((tally_bytes(parts.paths) for parts in made), Counter[str]())
     return {
         **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
         "dropped": dropped,
@@ -171,6 +175,11 @@ def _counts(made: list[Parts]) -> dict[str, Any]:
         "removed_paragraphs": removed,
         "masked": masked,
         **{key: sum(each[key] for each in tallies) for key in tallies[0]},
+        "bytes": {
+            "documents": read["document_bytes"],
+            "dropped": {name: read[f"dropped_bytes.{name}"] for name in dropped},
+            **{name: sizes[name] for name in ("kept", *LEFT_OUT, "duplicate_paragraphs")},
+        },
         "source_bytes": read["source_bytes"],
         "sources": [
             {**parts.facts, "pages": parts.counts["pages"], "documents": parts.counts["documents"], **each}

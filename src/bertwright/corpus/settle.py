@@ -82,6 +82,24 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
     return counts
 
 
+def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
+    """The bytes of the documents of these parts by their fate, each document once; those of repeated paragraphs of
+    kept documents apart.
+    """
+    counts = Counter[str]()
+    for part in parts:
+        rows, documents = np.load(part.with_suffix(SETTLED)), np.load(part.with_suffix(DOCUMENTS))
+        owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
+        whole = np.bincount(owner, np.load(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
+        for fate, count in _COUNTED.items():
+            counts[count] += int(whole[rows["fate"] == fate].sum())
+        kept = rows["fate"] == Fate.KEPT
+        repeated = int((whole[kept] - rows["bytes"][kept]).sum())
+        counts["duplicate_paragraphs"] += repeated
+        counts["kept"] -= repeated
+    return counts
+
+
 def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
     """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
     fates = read_array(part.with_suffix(SETTLED))["fate"]

@@ -23,14 +23,21 @@ def corpus(facts: Facts) -> str:
     """The way from pages to kept documents, with the reasons for which documents were dropped; then the sources."""
     counts = facts.counts("corpus")
     total = max(counts["pages"], counts["documents"], 1)
+    text = max(1, counts["bytes"]["documents"])
     shown = [
-        (f'<span class="{"kept" if kept else "lost"}">{escape(name)}</span>', f"{count:,}", _share(count / total))
-        for name, count, kept in _steps(counts)
+        (
+            f'<span class="{"kept" if kept else "lost"}">{escape(name)}</span>',
+            f"{count:,}",
+            _share(count / total),
+            "" if size is None else f"{size:,}",
+            "" if size is None else percent(size / text),
+        )
+        for name, count, size, kept in _steps(counts)
         if count or kept
     ]
     return (
         "<p>From the pages of the sources to the documents that were kept; indented lines are what was left out.</p>"
-        + table(("step", "count", "share"), shown, "funnel")
+        + table(("step", "count", "share", "bytes of text", "share of bytes"), shown, "funnel")
         + definitions(_text(counts))
         + _sources(counts["sources"])
         + _contamination(counts["contamination"])
@@ -41,20 +48,22 @@ def _share(share: float) -> str:
     return f"{bar(share)}<small>{percent(share)}</small>"
 
 
-def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
+def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]:
+    """Each step's name, count and bytes of text (None where there is none yet), and whether it stays."""
+    sizes = counts["bytes"]
     dropped = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
     pages = [
-        ("pages", counts["pages"], True),
-        ("redirects", counts["redirects"], False),
-        ("other namespaces", counts["other_namespaces"], False),
-        ("disambiguation pages", counts["disambiguations"], False),
+        ("pages", counts["pages"], None, True),
+        ("redirects", counts["redirects"], None, False),
+        ("other namespaces", counts["other_namespaces"], None, False),
+        ("disambiguation pages", counts["disambiguations"], None, False),
     ]
     return [
         *(pages if counts["pages"] else []),
-        ("documents", counts["documents"], True),
-        *((f"{counts['reasons'][name]} ({name})", count, False) for name, count in dropped),
-        *((words, counts[name], False) for name, words in _LEFT_OUT.items()),
-        ("kept documents", counts["kept"], True),
+        ("documents", counts["documents"], sizes["documents"], True),
+        *((f"{counts['reasons'][name]} ({name})", count, sizes["dropped"][name], False) for name, count in dropped),
+        *((words, counts[name], sizes[name], False) for name, words in _LEFT_OUT.items()),
+        ("kept documents", counts["kept"], sizes["kept"], True),
     ]
 
 

@@ -4,9 +4,9 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from tests.reference.document_filter import HUNGARIAN, first_failure
 
+from bertwright.core.errors import RecipeError
 from bertwright.corpus.alphabet import letters, shortest_word
 from bertwright.corpus.config import TURKUNLP, FilterConfig
 from bertwright.corpus.filter import REASONS, DocumentFilter
@@ -215,7 +215,7 @@ def test_a_preset_fills_in_what_is_not_said() -> None:
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
+    with pytest.raises(RecipeError, match=message):
         FilterConfig(**settings)
 
 

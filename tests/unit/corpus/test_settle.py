@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from bertwright.corpus.config import DeduplicateConfig
 from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.fates import Fate
 from bertwright.corpus.dedup.find import find_repetitions
-from bertwright.corpus.settle import LEFT, SETTLED, SettlePart, set_aside, settle_part, tally
+from bertwright.corpus.settle import LEFT, SETTLED, SettlePart, set_aside, settle_part, tally, tally_bytes
 
 WritePart = Callable[..., Path]
 Documents = list[list[list[str]]]
@@ -58,6 +59,16 @@ def test_every_document_meets_one_fate(tmp_path: Path, write_part: WritePart) ->
     assert rows["sentences"][[0, 2, 3, 5]].tolist() == [4, 2, 2, 1]
     assert rows["words"][[0, 2, 5]].tolist() == [48, 24, 2]
     assert rows["bytes"][2] == len("\n".join(c).encode()) + 2
+    whole = [len("\n".join(chain(*document)).encode()) + 2 for document in documents]
+    lost = sum(len("\n".join(paragraph).encode()) + 1 for paragraph in (a, c))
+    assert tally_bytes([part]) == {
+        "kept": sum(whole[i] for i in (0, 2, 3, 5, 6)) - lost,
+        "duplicates": whole[1],
+        "near_duplicates": whole[7],
+        "emptied": whole[4],
+        "not_drawn": 0,
+        "duplicate_paragraphs": lost,
+    }
     assert dict(tally([part])) == {
         "kept": 5, "duplicates": 1, "near_duplicates": 1, "emptied": 1, "not_drawn": 0, "duplicate_paragraphs": 2,
         "copies": 5, "sentences": 13, "words": 48 + 24 + 24 + 2 + 49,

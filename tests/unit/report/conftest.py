@@ -32,6 +32,16 @@ CORPUS = {
     "sentences": 81_234,
     "words": 1_234_567,
     "text_bytes": 9_876_543,
+    "bytes": {
+        "documents": 11_000_000,
+        "dropped": {"min_sentences": 400_000, "language": 200_000, "empty": 0},
+        "kept": 9_376_543,
+        "duplicates": 500_000,
+        "near_duplicates": 400_000,
+        "emptied": 20_000,
+        "not_drawn": 0,
+        "duplicate_paragraphs": 103_457,
+    },
     "source_bytes": 23_456_789,
     "sources": [
         {

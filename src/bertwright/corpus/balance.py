@@ -1,0 +1,46 @@
+"""What became of all documents and bytes, as lines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bertwright.corpus.filter import REASONS
+
+LEFT_OUT = {
+    "duplicates": "same text as an earlier one",
+    "near_duplicates": "nearly the text of an earlier one",
+    "emptied": "too short without repeated paragraphs",
+    "not_drawn": "not drawn, by the weight of its source",
+}
+"""Documents that passed the filter and are not in the corpus."""
+_MUCH = 0.1
+"""Share of the bytes from which what the filter drops deserves a warning."""
+
+
+def balance(counts: Mapping[str, Any]) -> Iterator[str]:
+    """A table of the documents and bytes that were kept and dropped, by reason; a warning where much was dropped."""
+    sizes, documents = counts["bytes"], counts["documents"]
+    rows = [(REASONS[name].meaning, count, sizes["dropped"][name]) for name, count in counts["dropped"].items()]
+    rows += [(words, counts[name], sizes[name]) for name, words in LEFT_OUT.items() if counts[name]]
+    yield _row("corpus: documents and bytes", "documents", "", "bytes", "")
+    for words, count, size in [("kept", counts["kept"], sizes["kept"]), *rows]:
+        yield _row(words, f"{count:,}", _share(count, documents), f"{size:,}", _share(size, sizes["documents"]))
+    if size := sizes["duplicate_paragraphs"]:
+        yield _row("repeated paragraphs of kept ones", "", "", f"{size:,}", _share(size, sizes["documents"]))
+    yield _row("all", f"{documents:,}", "", f"{sizes['documents']:,}", "")
+    if (lost := sum(sizes["dropped"].values())) > _MUCH * sizes["documents"]:
+        worst = max(sizes["dropped"], key=lambda name: sizes["dropped"][name])
+        yield (
+            f"corpus: WARNING: the filter dropped {_share(lost, sizes['documents'])} of the text, most of it as "
+            f"{worst!r} ({REASONS[worst].meaning}). Most likely {REASONS[worst].remedy}. "
+            "`bertwright corpus RECIPE --invert` shows what was dropped."
+        )
+
+
+def _row(words: str, documents: str, share: str, size: str, part: str) -> str:
+    return f"{words:<38} {documents:>12} {share:>6} {size:>14} {part:>6}".rstrip()
+
+
+def _share(part: int, of: int) -> str:
+    return f"{part / of:.1%}" if of else ""
