@@ -72,7 +72,15 @@ def print_words(results: list[Measured]) -> None:
     rows = []
     for result in results:
         ours, prose = result.words["ours"], result.prose
-        rows.append([result.name, f"{prose:,}", f"{ours:,}", f"{ours / prose:.1%}", f"{result.found / prose:.1%}"])
+        rows.append(
+            [
+                result.name,
+                f"{prose:,}",
+                f"{ours:,}",
+                f"{ours / max(1, prose):.1%}",
+                f"{result.found / max(1, prose):.1%}",
+            ]
+        )
     table(["dump", "its prose, words", "ours", "kept", "found"], rows)
 
 

@@ -5,7 +5,8 @@ The rule, the same for every cleaner:
 1. A line of the markup is prose if, its leading calls aside, it begins with a letter, a digit or an opening quotation
    mark, and has five words or more outside its calls. List items, tables, references, captions and headings are not.
 2. A call counts as part of its outermost call. Calls of the templates in `silent`, which print nothing or a
-   footnote mark, are as if they were not there. Calls with nothing but spaces and punctuation between them are one.
+   footnote mark, are as if they were not there; a call by the code of a language is one only where it is given nothing.
+   Calls with nothing but spaces and punctuation between them are one.
 3. A call is judged if text stands before and after it on its line. Its neighbours are the up to 20 characters before
    and after it (spaces and punctuation aside), ended by another call or by anything else that is not text (maths, line
    breaks); each must have three characters, and both together eight, else they would be found anywhere.
@@ -44,7 +45,7 @@ def squeeze(text: str) -> str:
 
 
 def calls(line: Sequence[Piece]) -> Iterator[Call]:
-    """The calls to be judged in a line of the markup: text, `[template name]` and None where text is interrupted."""
+    """The calls to be judged in a line: text, `[template name, argument]` and None where text is interrupted."""
     pieces = list(_joined(line))
     while pieces and (not pieces[0] or not isinstance(pieces[0], str)):
         del pieces[0]
@@ -63,8 +64,10 @@ def _joined(line: Sequence[Piece]) -> Iterator[Piece]:
     """The line with neighbouring texts as one and neighbouring calls as one, without the silent calls."""
     last: Piece = ""
     for piece in line:
-        if isinstance(piece, list) and is_silent(piece[0]):
-            continue
+        if isinstance(piece, list):
+            if is_silent(*piece):
+                continue
+            piece = piece[:1]
         if isinstance(last, str) and isinstance(piece, str):
             last += piece
         elif isinstance(last, list) and isinstance(piece, list):

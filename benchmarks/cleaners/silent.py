@@ -42,7 +42,7 @@ maintenance, by wiki
     cần chú thích, cần dẫn nguồn, ai nói, số trang, cần số trang, cần cập nhật trong dòng, khi nào, ai
 
 anchors, icons and switches
-    anchor, anchors, clear, -, toc, flagicon, flag icon, speaker, in lang, en, fr, es, de, it, pt, ru, pl, el, ja,
+    anchor, anchors, clear, -, toc, flagicon, flag icon, speaker, in lang,
     ref-en, ref-fr, ref-ru, ref-de, ref-bg, ref-da, ref-uk, ref-pl, ref-es, ref-it, ref-ru-dor, pdf, doc, pdflink,
     defaultsort, displaytitle, italic title, use dmy dates, use mdy dates, pp, short description, split section
 
@@ -50,6 +50,9 @@ spaces, and marks that are not seen
     nbsp, spaces, space, thinsp, hair space, hairsp, pad, 0, zwsp, zwj, zwnj, shy, wbr, !, !!, =, (, ), *, ', '', "',
     '", ' ", -', -", ", '-, pipe, colon
 """
+_LANGUAGE = re.compile(
+    r"en|fr|es|de|it|pt|ru|pl|el|ja|nl|uk|hu|ro|fi|sv|no|da|cs|sk|tr|ar|he|ko|zh|eng|deu|fra|rus|ukr"
+)
 _PREFIXES = ("cite ", "#tag:ref", "chú thích ", "#invoke:footnotes", "defaultsort:", "displaytitle:")
 _SUFFIXES = (" icon", "-inline", " citation", " উদ্ধৃতি", " स्रोत")
 
@@ -62,7 +65,12 @@ def _names() -> set[str]:
 _NAMES = _names()
 
 
-def is_silent(name: str) -> bool:
-    """Whether a call of this template leaves no word, in any wiki."""
+def is_silent(name: str, argument: str = "") -> bool:
+    """Whether a call of this template leaves no word, in any wiki; `argument` is the first that it is given.
+
+    By the code of a language it is the mark of a source's language, {{de}}, unless it is given words, {{de|Wort}}.
+    """
     key = " ".join(name.replace("_", " ").split()).lower()
+    if _LANGUAGE.fullmatch(key):
+        return not argument
     return key in _NAMES or key.startswith(_PREFIXES) or key.endswith(_SUFFIXES)

@@ -12,6 +12,7 @@ from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
+from bertwright.corpus.wikitext.unknown import LONGEST, decided, marked
 from bertwright.corpus.wikitext.variants import variant_text
 
 # Most links show their target or their label; they need no look at what they lead to.
@@ -55,7 +56,7 @@ def resolve(wikitext: str, page: Page) -> str:
     text = f"\n{wikitext}\n"
     for shown in (_PLAIN_LINK, _LABELLED_LINK):  # `split` keeps what a group matched, and calls nothing for it
         text = "".join(shown.split(text))
-    return _Scan(page).run(text).strip("\n")
+    return decided(_Scan(page).run(text)).strip("\n")
 
 
 class _Scan:
@@ -126,8 +127,9 @@ class _Scan:
             return link_text("".join(self.pieces[start:]), self.page.site)
         if kind == "-{":
             return variant_text("".join(self.pieces[start + 1 :]), self.page.site.language)
-        if not self.page.expander and not self.page.templates.know(self.pieces[start].partition("|")[0]):
-            return ""  # most calls, and the largest: not worth joining
+        explained = self.page.expander or self.page.templates.know(self.pieces[start].partition("|")[0])
+        if not explained and sum(map(len, self.pieces[start:])) > LONGEST:
+            return ""  # the largest calls are not worth joining
         alone = at_line_end and not self.open and (not start or self.pieces[start - 1].endswith("\n"))
         return self.call_text("".join(self.pieces[start:]), alone)
 
@@ -138,13 +140,15 @@ class _Scan:
         if expander:
             name = expander.target(name)
         known = self.page.templates.know(name)
-        if not known and (not expander or (alone and not expander.depth)):
+        if not known and alone and not (expander and expander.depth):
             return ""
         if "[[" in values:  # no braces in there, so one scan more and no deeper
             values = self.scanned(values)
-        if known or not expander:
+        if known:
             return self.page.templates.text(name + bar + values, self.page.title)
-        return expander.text(name + bar + values, self.scanned)
+        if expander and (text := expander.text(name + bar + values, self.scanned)):
+            return text
+        return marked(name, values.split("|")) if len(call) <= LONGEST else ""
 
     def scanned(self, text: str) -> str:
         return _Scan(self.page).run(text)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import DataError
 from bertwright.corpus.wikitext.patterns import Pattern
 
-_DISAMBIGUATION = "disambiguation"
+_DISAMBIGUATION, _SILENT = "disambiguation", "silent"
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
 
 
@@ -80,6 +80,8 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
                 ways = [found] if isinstance(found, str) else found
                 if name == _DISAMBIGUATION:
                     disambiguation.update(map(template_key, ways))
+                elif name == _SILENT:
+                    patterns |= dict.fromkeys(map(template_key, ways), _parsed(table.path, name, [""]))
                 else:
                     patterns[template_key(name)] = _parsed(table.path, name, ways)
     return Templates(patterns, frozenset(disambiguation))

@@ -80,7 +80,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("a [[b.png|thumb|9px|c]]d [[e|f|g]]", "a d f|g", id="file without its namespace"),
         pytest.param("See [[:File:a.png|File:a.png]]. [[:File:a.png|The map]].", "See. The map.", id="link to a file"),
         pytest.param("An etc. {{x}}. And ... . B", "An etc. And ... B", id="two stops"),
-        pytest.param("a {{x|{{y|[[z|w]]}}}} b", "a b", id="nested templates"),
+        pytest.param("a {{x|{{y|[[z|w]]}}}}. b", "a w. b", id="nested templates"),
     ],
 )  # fmt: skip
 def test_construct_in_a_sentence(wikitext: str, text: str) -> None:

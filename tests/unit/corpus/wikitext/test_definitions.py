@@ -85,8 +85,9 @@ def test_calls_are_written_out(wikitext: str, expected: str) -> None:
     assert text(wikitext) == expected
 
 
-def test_without_definitions_they_print_nothing() -> None:
-    assert [p.text for p in paragraphs("It is {{km|5}} long.", SITE)] == ["It is long."]
+def test_without_definitions_they_are_read_by_how_they_are_called() -> None:
+    wikitext = "It is {{both|5|b=6}} or {{title}} long."
+    assert [p.text for p in paragraphs(wikitext, SITE)] == ["It is or long."]
 
 
 def test_expansion_is_bounded() -> None:

@@ -1,0 +1,141 @@
+"""Calls of templates that neither the tables nor the dump explain: what of them reads as words of their sentence.
+
+Nothing is known of such a template but how it is called and where. Four forms print what they are given on nearly every
+wiki, and only these are kept: a text with the code of its language, a number with its unit, one short argument alone,
+and two, of which the second is a remark. Footnotes, maintenance and flags are called in the same forms, but elsewhere:
+directly after a word or a stop, or where a line begins.
+"""
+
+import re
+from collections.abc import Sequence
+
+from bertwright.corpus.wikitext.languages import is_language
+
+LONGEST = 200
+"""The longest call that is looked at, in characters."""
+
+# What a call may print stands between marks until its line is whole: private characters, as in `literal`.
+_SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
+_MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
+_MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
+
+_MOST_NAMED = 3
+_LANGUAGE = re.compile(
+    r"\s*(?:lang|language|langue|lingua|idioma|sprache|язык|мова)\s*=\s*[a-z]{2,3}(?:-[a-zA-Z]+)*\s*"
+)
+_NAMED = re.compile(r"\s*[^=\[\]<>{}\n]{1,40}=")
+_NUMBER = re.compile(r"[-+−–±~≈]?\s*+\d[\d.,'’ \xa0\u202f⁄/]*+")
+_BETWEEN = re.compile(r"to|and|or|by|[-–−x×±+]|to\(-\)|и|и́|a|e|y|et|und")
+_UNIT = re.compile(
+    "(?:[kcdmnµμ]?m|in|ft|yd|n?mi|ha|acres?|sq ?(?:mi|ft))[23²³]?|[dm]?[lL]|[km]?g|t|lbs?|oz|st|°?[CF]|K|s|min|h"
+    "|km/h|m/s|mph|kn|kt|[kMG]?Wh?|hp|PS|k?[VNJ]|eV|[kMG]?Hz|[kh]?Pa|bar|[ксм]?м[23²³]?|га|к?г|т|л|км/ч"
+)
+_AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
+_NO_TEXT = re.compile(
+    r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4})"
+)
+_CODE = re.compile(r"[a-z]{2,3}|\d{1,3}|(?![IVXLCDM]+$)[A-Z]{2,3}")
+_WORD = re.compile(r"\w")
+_SHORT = 80
+_REMARK = re.compile(r"[.!?।。։](?:\s|$)")
+_HAS_DIGIT = re.compile(r"\d")
+
+
+def marked(name: str, values: Sequence[str]) -> str:
+    """The words that a call may print, between marks that `decided` reads; "" where it prints none."""
+    key = " ".join(name.split())
+    if not key or key[0] in "#{" or ":" in key or not values:
+        return ""
+    given = [_MARKS.sub("", value).strip() for value in values if not _NAMED.match(value)]
+    if len(values) - len(given) > _MOST_NAMED:
+        return ""
+    while given and not given[-1]:
+        given.pop()
+    tagged = any(map(_LANGUAGE.fullmatch, values)) or is_language(key.lower().rpartition("-")[2])
+    sure = _measure(key, given) or _with_language(given, tagged=tagged)
+    if sure:
+        return f"{_SURE}{sure}{_END}"
+    pages = any(_NAMED.match(value) and _HAS_DIGIT.search(value) for value in values)  # or the date, of a footnote
+    perhaps = "" if pages else _alone(given)
+    return f"{_PERHAPS}{perhaps}{_END}" if perhaps else ""
+
+
+def _with_language(given: Sequence[str], *, tagged: bool) -> str:
+    """The text after codes of languages, or of a call that is `tagged` otherwise with one.
+
+    {{llang|de|…}}, {{k-de|…}}, {{el|…}} and {{term|…|lang=la}} are such calls.
+    """
+    texts = list(given)
+    while texts and is_language(texts[0]) and (len(given) > 1 or not tagged):
+        texts = texts[1:]
+    text = texts[0] if texts and (tagged or len(texts) < len(given)) else ""
+    return text if _is_text(text) else ""
+
+
+def _measure(key: str, given: Sequence[str]) -> str:
+    """A number, or two with a word between them, and a unit; {{km|70}} has it in its name."""
+    value, rest = given[0].replace("&nbsp;", " ") if given else "", list(given[1:])
+    if rest and _MONEY.fullmatch(rest[0]) and _AMOUNT.fullmatch(value):
+        return f"{value} {rest[0]}"
+    if not _NUMBER.fullmatch(value):
+        return ""
+    if len(rest) > 1 and _BETWEEN.fullmatch(rest[0]) and _NUMBER.fullmatch(rest[1]):
+        value, rest = f"{value} {rest[0]} {rest[1]}", rest[2:]
+    in_name = bool(_UNIT.fullmatch(key) and len(key) > 1 and len(given) < 3)
+    unit = key if in_name else rest[0] if rest else ""
+    return f"{value} {unit}" if _UNIT.fullmatch(unit) else ""
+
+
+def _alone(given: Sequence[str]) -> str:
+    """One argument, or the first of two texts; a name and a year are a footnote's."""
+    if (
+        not 1 <= len(given) <= 2
+        or not all(map(_is_text, given))
+        or _CODE.fullmatch(given[0])
+        or any(map(_HAS_DIGIT.search, given[1:]))
+    ):
+        return ""
+    if len(given[0]) > _SHORT or _REMARK.search(given[0]):
+        return ""
+    return given[0]
+
+
+def _is_text(text: str) -> bool:
+    return bool(_WORD.search(text)) and "\n" not in text and not _NO_TEXT.fullmatch(text)
+
+
+_PLACE = re.compile(r"(?:[\s(\[{/–—-]|(?:^|[\s(\[])[\"'“”„«»‘’‹›]+)$")
+_SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
+_LIST = "*#:;|!{="
+_ITEM = 20
+"""Letters besides calls that an item of a list has if it is prose."""
+_REACH = 24
+
+
+def decided(text: str) -> str:
+    """`text` with the marked words that stand in a sentence, without those that do not."""
+    if _END not in text:
+        return text
+    return "\n".join(_line(line) if _END in line else line for line in text.split("\n"))
+
+
+def _line(line: str) -> str:
+    listed = line.lstrip()[:1] in _LIST
+    besides = len(_WORD.findall(_MARKED.sub("", line)))
+    kept: list[str] = []
+    position = 0
+    for found in _MARKED.finditer(line):
+        kept.append(line[position : found.start()])
+        position = found.end()
+        if besides >= _ITEM if listed else besides:
+            mark, words = found.groups()
+            if mark == _SURE or (not listed and _in_sentence("".join(kept[-2:])[-_REACH:])):
+                kept.append(words)
+    kept.append(line[position:])
+    return _MARKS.sub("", "".join(kept))
+
+
+def _in_sentence(before: str) -> bool:
+    """Whether the words after `before` belong to its sentence, and are no footnote of it."""
+    plain = before.replace("'''", "").replace("''", "")
+    return bool(plain.strip()) and bool(_PLACE.search(plain)) and not _SENTENCE_ENDED.search(plain)

@@ -1,0 +1,90 @@
+"""Calls of templates that nothing explains: kept where they read as words of a sentence, silent where they do not."""
+
+import time
+
+import pytest
+
+from bertwright.corpus.wikitext.clean import paragraphs
+from bertwright.corpus.wikitext.languages import is_language
+from bertwright.corpus.wikitext.site import Site
+
+SITE = Site("ltg", {6: ("Fails",), 10: ("Taiss",)})
+
+
+def text(wikitext: str) -> str:
+    return " | ".join(paragraph.text for paragraph in paragraphs(wikitext, SITE))
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("The city covers {{TA|892 km²}} of land.", "The city covers 892 km² of land."),
+        ("Founded in the {{séc|XIII}}, it grew.", "Founded in the XIII, it grew."),
+        ("The river {{ألمانية|Spree}} flows.", "The river Spree flows."),
+        ("A '''city''' ({{јез-нем|[[Berlin]]}}) lies here.", "A city (Berlin) lies here."),
+        ("It {{Senza fonte|has few people}} today.", "It has few people today."),
+        ("This {{chiarire|last period|which?}} was long.", "This last period was long."),
+        ("{{Small|It grew in the {{séc|XX}} too}}.", "It grew in the XX too."),
+        # texts with the code of their language, wherever they stand
+        ("A district ({{k-de|Bezirk}}) has a mayor.", "A district (Bezirk) has a mayor."),
+        ("言葉を意味する{{el|και}}を表す。", "言葉を意味するκαιを表す。"),
+        ("It is called {{v jazyku|deu|Berlin}} there.", "It is called Berlin there."),
+        ("{{llang|de|Berlin}} is the capital of it.", "Berlin is the capital of it."),
+        ("From {{etyl|enm|en}} {{term|sunne|lang=ang||sun}}.", "From sunne."),
+        ("* a list of words that ends with one ({{fr|mot}})", "a list of words that ends with one (mot)"),
+        # numbers
+        ("A tower of {{conversie|150|m|ft|abbr=on}} height.", "A tower of 150 m height."),
+        ("It has {{conversie|22|–|25|C|F}} in summer.", "It has 22 – 25 C in summer."),
+        ("It lies {{km|70|m}} from here.", "It lies 70 km from here."),
+        ("It cost {{currency|2.1&nbsp;trillion|KRW}} in all.", "It cost 2.1 trillion KRW in all."),
+    ],
+)
+def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
+    assert text(wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        pytest.param("a b c{{הערה|a remark}} d", id="directly after a word"),
+        pytest.param("a b c. {{actualizar|soon}} d", id="after a sentence"),
+        pytest.param("a “b”{{note here|a remark}} c", id="after a closing quotation mark"),
+        pytest.param("a {{sfn|The Hindu}} b", id="a footnote by name"),
+        pytest.param("a {{Refhely|Kovács|2008}} b", id="a name and a year"),
+        pytest.param("a {{Refhely|Kovács|p=3}} b", id="a name and a page"),
+        pytest.param("a {{צ|A sentence. And more.}} b", id="a remark in sentences"),
+        pytest.param("a {{x|" + "long " * 30 + "}} b", id="a long remark"),
+        pytest.param("a {{listen here|De-Berlin.ogg}} b", id="a file"),
+        pytest.param("a {{site|www.example.org}} b", id="an address"),
+        pytest.param("a {{Прапорець|USA}} b", id="a country's code"),
+        pytest.param("a {{flagicon|Turkey}} b", id="a flag"),
+        pytest.param("a {{source language|de}} b", id="a language's code"),
+        pytest.param("a {{de}} b", id="no argument"),
+        pytest.param("a {{Koord|52|31|0|N|13|24|0|E}} b", id="coordinates"),
+        pytest.param("a {{V|26|6|2012}} b", id="a date of unknown order"),
+        pytest.param("a {{box|a=1|b=2|c=3|d=4|text}} b", id="a box"),
+        pytest.param("a {{x|two\nlines}} b", id="lines"),
+        pytest.param("a {{#tag:x|y}} b", id="a parser function"),
+        pytest.param("{{TA|892 km²}}\n\na b", id="alone on its line"),
+        pytest.param("* {{vlagikoon|Frankryk}} a b", id="in a list"),
+        pytest.param("* Czech: {{t+|cs|svobodný}}\n\na b", id="a list of translations"),
+    ],
+)
+def test_what_is_no_word_of_a_sentence_is_silent(wikitext: str) -> None:
+    found = text(wikitext)
+    assert found.split() and set(found.replace("Czech:", "")) <= set("abcd.“” |"), found
+
+
+def test_the_marks_leave_no_trace_and_take_linear_time() -> None:
+    hostile = "a \U0010fff0b\U0010fff1\U0010fff2 {{x|" * 5000 + "c" + "}}" * 5000
+    started = time.process_time()
+    found = text(hostile + " {{TA|5 km}} " * 20_000)
+    assert not set(found) & set("\U0010fff1\U0010fff2") and time.process_time() - started < 60
+
+
+@pytest.mark.parametrize(
+    ("code", "known"),
+    [("de", True), ("zh-Hant", True), ("gem-pro", True), ("deu", True), ("k", False), ("", False), ("vlag", False)],
+)
+def test_codes_of_languages(code: str, known: bool) -> None:
+    assert is_language(code) is known
