@@ -1,11 +1,11 @@
 """The first pass over a dump: the same definitions from every packaging, and a corpus that uses them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bertwright.core.done import mark_done, read_done
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
@@ -41,7 +41,7 @@ def test_definitions_are_those_of_the_dump_in_every_packaging(
         (tmp_path / name).write_bytes(data)
         with Pool(1) as pool:
             path = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool)
-        assert json.loads(path.read_text("utf-8")) == FOUND, name
+        assert read_done(path) == FOUND, name
 
 
 def test_definitions_that_are_there_are_not_gathered_again(
@@ -49,9 +49,9 @@ def test_definitions_that_are_there_are_not_gathered_again(
 ) -> None:
     (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
     kept = tmp_path / "0000.definitions.json"
-    kept.write_text("{}")
+    mark_done(kept, facts={})
     assert gather_definitions([examine(tmp_path / "a.xml")], "hu", 0, tmp_path, Pool(1)) == kept
-    assert kept.read_text() == "{}"
+    assert read_done(kept) == {}
 
 
 def built(path: Path, out: Path, wikitext: WikitextConfig, workers: int = 1) -> list[str]:
