@@ -51,7 +51,9 @@ class State:
     other_seconds: float = 0.0
     """Time spent on scoring and saving, all phases and restarts."""
     phase_steps: tuple[int, ...] = ()
-    """The length of every phase in steps, as this state was trained."""
+    """The length of every phase in steps, as this state was trained: what its learning rate follows."""
+    phase_ends: tuple[int, ...] = ()
+    """The step after which every phase ends: earlier than its length where `end_after` says so."""
     extensions: tuple[Mapping[str, int], ...] = ()
     """Phases that grew after they had begun: phase, step, old and new length."""
     lives: tuple[Mapping[str, Any], ...] = ()

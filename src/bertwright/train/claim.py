@@ -21,7 +21,7 @@ from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 
-VERSION = 3
+VERSION = 4
 CHECKPOINTS = "checkpoints"
 Extension = Mapping[str, int]
 

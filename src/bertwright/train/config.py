@@ -43,6 +43,9 @@ class PhaseConfig(Section):
     """Length of the phase in sequences."""
     tokens: int | None = extendable(None, ge=1)
     """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
+    end_after: int | None = extendable(None, ge=1)
+    """Optimizer step after which the phase ends although its length is greater; the rate follows the whole length all
+    the same. May be set, moved and taken out while the phase is under way: the run goes on with the next phase."""
     masking: MaskingConfig = MaskingConfig()
     """Which tokens are predicted."""
     documents: Share = (0.0, 1.0)
@@ -58,6 +61,8 @@ class PhaseConfig(Section):
         given = [name for name in LENGTHS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
+        if self.steps is not None and self.end_after is not None and self.end_after > self.steps:
+            raise ValueError(f"end_after {self.end_after} lies beyond the phase's {self.steps} steps")
         if self.quarantine and self.data is None:
             raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
         if self.micro_batch > self.batch:

@@ -43,6 +43,7 @@ def counts(state: State, model: BertForPreTraining, vocab: Artifact, weights: st
         "tokens_per_second": round(state.tokens_seen / max(state.seconds, 1e-9), 1),
         "heldout": dict(state.heldout),
         "extensions": [dict(extension) for extension in state.extensions],
+        "phase_ends": list(state.phase_ends),
         "lives": [dict(entry) for entry in state.lives],
         "vocabulary": vocab.counts["vocabulary"],
         "weights": weights,

@@ -42,6 +42,8 @@ class Phase:
     """How many sequences those are."""
     steps: int
     """Global batches in the phase."""
+    schedule_steps: int
+    """The length that the learning rate follows: more than `steps` where the phase is ended early."""
     warmup_steps: float
     schedule: Schedule
     peak: float
@@ -127,7 +129,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     for (micro_batches, next_counts), waited in ahead:
         predictions, pairs, tokens = pending.result()
         pending = ranks.begin_sum(next_counts)
-        rate = learning_rate(phase.schedule, state.optimizer_step, phase.steps, phase.warmup_steps, phase.peak)
+        rate = learning_rate(phase.schedule, state.optimizer_step, phase.schedule_steps, phase.warmup_steps, phase.peak)
         result = train_step(
             session.model,
             session.optimizer,
@@ -157,10 +159,7 @@ def _observe(
     scored = state.phase_end or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
     if session.ranks.first and scored:
-        scores = score(session.model, _scored(session, phase)).as_dict()
-        session.forecast.scored(phase, time.perf_counter() - began)
-        finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
-        state = replace(state, heldout=finite if "mlm_loss" in finite else {})
+        state, scores = _score(session, phase, state)
     save = state.phase_end or stop or step % phase.checkpoint_every == 0
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
         batch = _digits(session.ranks, micro_batches)
@@ -181,6 +180,24 @@ def _observe(
             "Run the same command again to continue."
         )
     return state, window
+
+
+def end_now(session: Session, phase: Phase, state: State) -> State:
+    """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
+    state = replace(state, phase_end=True)
+    if session.ranks.first:
+        state, _ = _score(session, phase, state)
+    session.save(state)
+    return state
+
+
+def _score(session: Session, phase: Phase, state: State) -> tuple[State, Mapping[str, float | None]]:
+    """The state with the held-out scores that are numbers, and all of them."""
+    began = time.perf_counter()
+    scores = score(session.model, _scored(session, phase)).as_dict()
+    session.forecast.scored(phase, time.perf_counter() - began)
+    finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
+    return replace(state, heldout=finite if "mlm_loss" in finite else {}), scores
 
 
 def _row(phase: Phase, state: State, window: Window, rate: float, scores: Mapping[str, float | None]) -> dict[str, Any]:

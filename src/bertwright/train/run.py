@@ -36,7 +36,7 @@ from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, f
 from bertwright.train.config import TrainConfig
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
-from bertwright.train.loop import Phase, Session, train_phase
+from bertwright.train.loop import Phase, Session, end_now, train_phase
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import resolve_phases
 from bertwright.train.ranks import Ranks, join
@@ -108,7 +108,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     optimizer = build_optimizer(job.optim, model)
     log.say(f"train: {job.bert.parameters:,} parameters on {device}, attention kernel {kernel}")
     state = begin(job.config, model, optimizer, job.checkpoint, job.out, ranks, log)
-    state = follow_lengths(state, [phase.steps for phase in job.phases])
+    state = follow_lengths(state, job.phases)
     state = replace(state, lives=(*state.lives, life(state, device, ranks, job.config)))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
@@ -154,6 +154,8 @@ def _all_phases(
             state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_end=False)
         if state.data_step < phase.steps:
             state = train_phase(session, phase, state)
+        elif not state.phase_end:
+            state = end_now(session, phase, state)
     return state
 
 

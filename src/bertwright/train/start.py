@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
 from bertwright.train.claim import CHECKPOINTS
 from bertwright.train.config import TrainConfig
+from bertwright.train.loop import Phase
 from bertwright.train.metrics import saved_before
 from bertwright.train.ranks import Ranks
 
@@ -58,24 +59,44 @@ def begin(
     return State()
 
 
-def follow_lengths(state: State, steps: list[int]) -> State:
+def follow_lengths(state: State, phases: Sequence[Phase]) -> State:
     """`state` with the recipe's phase lengths; a phase that has begun may grow, and one that has ended may not change.
 
+    A phase that is under way may also end early, at no step that has passed. Its rates stay those of its length, so it
+    is the phase that the same recipe gives undisturbed; one that grows is not, and is recorded.
     Raises `ArtifactError` naming the phase otherwise.
     """
-    for index, (done, wanted) in enumerate(zip(state.phase_steps, steps, strict=False)):
+    before = zip(state.phase_steps, state.phase_ends, strict=True)
+    for phase, (length, end) in zip(phases, before, strict=False):
+        index, wanted = phase.index, phase.schedule_steps
         ended = index < state.phase
         begun = index == state.phase and state.data_step > 0
-        if done != wanted and (ended or (begun and wanted < done)):
+        if length != wanted and (ended or (begun and wanted < length)):
             raise ArtifactError(
-                f"train.phases.{index} was {'trained' if ended else 'begun'} with {done:,} steps and the recipe "
+                f"train.phases.{index} was {'trained' if ended else 'begun'} with {length:,} steps and the recipe "
                 f"now says {wanted:,}. It {'has ended and cannot change' if ended else 'may grow, not shrink'}: "
-                "set it back, or train in another folder (--out DIR)."
+                f"set it back{'' if ended else ', or say where it ends (end_after)'}, or train in another folder "
+                "(--out DIR)."
             )
-        if done != wanted and begun:
-            extension = {"phase": index, "step": state.data_step, "from": done, "to": wanted}
+        if ended and phase.steps != end:
+            raise ArtifactError(
+                f"train.phases.{index} has ended after step {end:,} and cannot end after {phase.steps:,} now. Set "
+                f"{_end_key(index, end, length)}, or train in another folder (--out DIR)."
+            )
+        if begun and phase.steps < state.data_step:
+            raise ArtifactError(
+                f"train.phases.{index}.end_after={phase.steps}: step {state.data_step:,} is already done. To end the "
+                f"phase there, set {_end_key(index, state.data_step, wanted)}."
+            )
+        if length != wanted and begun:
+            extension = {"phase": index, "step": state.data_step, "from": length, "to": wanted}
             state = replace(state, extensions=(*state.extensions, extension))
-    return replace(state, phase_steps=tuple(steps))
+    lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
+    return replace(state, phase_steps=lengths, phase_ends=ends)
+
+
+def _end_key(index: int, end: int, length: int) -> str:
+    return f"train.phases.{index}.end_after={'' if end == length else end}"
 
 
 def training_device(wanted: Any, ranks: Ranks) -> torch.device:

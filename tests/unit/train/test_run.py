@@ -148,6 +148,44 @@ def test_a_phase_that_has_ended_cannot_change(train: Train) -> None:
     assert train().fingerprint == done.fingerprint
 
 
+def test_a_phase_ended_early_is_the_beginning_of_the_whole_one_and_the_next_follows(train: Train) -> None:
+    def rates(done: Artifact) -> list[float]:
+        return [row["learning_rate"] for row in metric_lines(done.path)]
+
+    whole, early = train("whole"), train("early", phases=[{**PHASES[0], "end_after": 8}, PHASES[1]])
+    assert early.counts["steps"] == 8 + 6
+    assert rates(early)[:4] == rates(whole)[:4] and rates(early)[4:] == rates(whole)[6:]
+    assert early.counts["phase_ends"] == [8, 6] and early.counts["extensions"] == []
+
+
+@pytest.mark.parametrize("end", [8, 10])
+def test_a_phase_may_be_ended_while_it_is_under_way(train: Train, end: int) -> None:
+    ended = [{**PHASES[0], "end_after": end}, PHASES[1]]
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=5, error=RuntimeError))  # after step 10, so it stands at checkpoint 8
+    done, fresh = train("run", phases=ended), train("fresh", phases=ended)
+    assert same(weights(done), weights(fresh)) and done.fingerprint == fresh.fingerprint
+    (state,) = [s for s in states_of(done) if s["phase"] == 0 and s["phase_end"]]
+    assert state["data_step"] == end and state["heldout"]
+    with pytest.raises(ArtifactError, match=rf"has ended after step {end} and cannot end after 12 now. Set .*={end},"):
+        train("run")
+
+
+def test_a_phase_cannot_end_at_a_step_that_has_passed(train: Train) -> None:
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=5, error=RuntimeError))
+    with pytest.raises(
+        ArtifactError, match=r"end_after=7: step 8 is already done. .* set train.phases.0.end_after=8\."
+    ):
+        train("run", phases=[{**PHASES[0], "end_after": 7}, PHASES[1]])
+    with pytest.raises(ValueError, match="end_after 13 lies beyond the phase's 12 steps"):
+        train("run", phases=[{**PHASES[0], "end_after": 13}, PHASES[1]])
+
+
+def states_of(done: Artifact) -> list[dict[str, Any]]:
+    return [json.loads(path.read_bytes()) for path in sorted(done.path.glob("checkpoints/*/state.json"))]
+
+
 def test_checkpoints_of_other_settings_are_never_adopted(train: Train, tmp_path: Path) -> None:
     train("donor", phases=[PHASES[0]])
     (tmp_path / "thief").mkdir()
