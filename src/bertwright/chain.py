@@ -66,7 +66,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, refuse_other_settings
 
     expected = identities(recipe, folder, "examples")
-    run = _training(recipe, {name: identity.fingerprint for name, identity in expected.items()}, folder)
+    run = training_identity(recipe, {name: identity.fingerprint for name, identity in expected.items()}, folder)
     if words := _words_of(folder / "train" / CHECKPOINTS):
         run = replace(run, inputs={**run.inputs, "vocabulary": words})
     if not any((folder / "train" / CHECKPOINTS).glob("step-*")) and _is_finished(folder, "train"):
@@ -171,7 +171,8 @@ def _examples(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identi
     return identity(recipe.examples, recipe.plan_sets(), known, foreign)
 
 
-def _training(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    """What training is a function of; `inputs` has the fingerprints of "examples" and "vocab"."""
     from bertwright.train.claim import identity
 
     ours = {name: inputs[name] for name in INPUTS["train"]}
@@ -181,7 +182,7 @@ def _training(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identi
 def _train(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
     from bertwright.train.claim import extended
 
-    settings = _training(recipe, inputs, folder)
+    settings = training_identity(recipe, inputs, folder)
     standing = open_artifact(folder / "train", "train") if _is_finished(folder, "train") else None
     if standing is None or standing.manifest["version"] != settings.version:
         return settings

@@ -291,8 +291,8 @@ def _walked(
     recipe = Recipe.load(recipe_path, overrides or [], given=not begun)
     with Terminal() as log:
         where: dict[str, Any] = {**ranks, "executor": Dask(dask)} if dask else {**ranks}
-        run(recipe, folder, stages, log, **where)
-    return folder
+        ran = run(recipe, folder, stages, log, **where).path
+    return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own
 
 
 def _print_dropped(folder: Path, limit: int | None) -> None:

@@ -147,7 +147,7 @@ def _run(path: Path) -> dict[str, Any]:
         elif stage == "train" and (found := sorted((path / "train" / "checkpoints").glob("step-*"))):
             facts[stage] = f"under way, newest checkpoint {found[-1].name}"
         else:
-            facts[stage] = "finished" if stage == "report" and (path / "report.html").is_file() else "not finished"
+            facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
     facts |= _of_recipe(path)
     if (path / "summary.json").is_file():
         facts["summary"] = {k: v for k, v in read_json(path / "summary.json").items() if not isinstance(v, dict | list)}

@@ -9,8 +9,13 @@ from typing import NotRequired, TypedDict
 
 
 class MetricsRow(TypedDict):
-    """One logged step of training; losses and norms are means over the steps since the row before."""
+    """One logged step of training; losses and norms are means over the updates since the row before.
 
+    None is no number (NaN), as of losses where no update was applied.
+    """
+
+    time: str
+    """When the row was written (ISO, UTC)."""
     phase: int
     """Number of the phase, from 0."""
     step: int
@@ -19,11 +24,11 @@ class MetricsRow(TypedDict):
     """Steps that the phase has."""
     total_steps: int
     """Steps done over all phases."""
-    mlm_loss: float
+    mlm_loss: float | None
     """Training loss of the masked tokens."""
-    nsp_loss: float
+    nsp_loss: float | None
     """Training loss of the sentence pairs; 0 without pairs."""
-    grad_norm: float
+    grad_norm: float | None
     """Norm of the gradient before clipping."""
     learning_rate: float
     """Learning rate of the step."""
@@ -35,20 +40,22 @@ class MetricsRow(TypedDict):
     """Share of the time in which the model waited for data."""
     seconds: float
     """Seconds of training so far."""
-    heldout_mlm_loss: NotRequired[float]
-    """The newest held-out loss of the masked tokens; absent before the first one."""
+    remaining_seconds: float
+    """Seconds to the end of the last phase and of the score that follows, as far as can be told."""
+    heldout_mlm_loss: NotRequired[float | None]
+    """The held-out loss of the masked tokens; absent where the model was not scored."""
     heldout_mlm_accuracy: NotRequired[float]
-    """The newest held-out share of masked tokens guessed right."""
+    """The held-out share of masked tokens guessed right."""
 
 
 class Scores(TypedDict):
     """Held-out scores of the finished model beside their baselines, on the same tokens and pairs."""
 
-    mlm_loss: float
+    mlm_loss: float | None
     """Cross-entropy of the masked tokens."""
     mlm_accuracy: float
     """Share of masked tokens whose best guess is right."""
-    perplexity: float
+    perplexity: float | None
     """e to the power of `mlm_loss`."""
     unigram_loss: float
     """`mlm_loss` of the training tokens' frequencies alone."""

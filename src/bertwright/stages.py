@@ -18,6 +18,7 @@ from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, OthersToFinish, Share
 from bertwright.core.tasks import Executor
+from bertwright.look import LOOKS, is_unfinished, look, page_while_training
 from bertwright.recipe import Recipe
 from bertwright.results import MetricsRow, Scores, Summary
 
@@ -98,7 +99,8 @@ def train(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
 
     made = folder.inputs("train", recipe)
     sections, inputs = (recipe.train, recipe.model, recipe.optim), (made["examples"], made["vocab"])
-    return run(*sections, *inputs, folder.path / "train", log, _scored_after(recipe, made["examples"]))
+    page = page_while_training(recipe, folder.path, made, log)
+    return run(*sections, *inputs, folder.path / "train", log, _scored_after(recipe, made["examples"]), page)
 
 
 def _scored_after(recipe: Recipe, examples: Artifact) -> int:
@@ -152,6 +154,8 @@ def run(
 
     Task lists are done by `executor`; without one, by processes on this machine. A stage of `SPREAD` alone may be
     shared by `world` processes, each with a `rank` of its own; the last one to finish completes it.
+    Where training is not finished, `evaluate`, `export` and `report` by themselves are of its newest checkpoint, and
+    lie in a folder of their own, which is returned.
     Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
     (`ArtifactError`), or when a package that a stage needs is missing (`MissingExtraError`).
     """
@@ -159,6 +163,8 @@ def run(
     first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
     if "examples" in stages:
         _look_at_foreign_data(recipe)
+    if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
+        return RunFolder(look(recipe, Path(out).absolute(), stages, log))
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
     with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
         if "train" in stages and (folder.path / "train").exists():

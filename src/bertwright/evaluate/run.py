@@ -13,7 +13,7 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.evaluate.baselines import baselines, majority
+from bertwright.evaluate.baselines import baselines, majority, untrained
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
@@ -29,7 +29,7 @@ from bertwright.model.scores import score
 from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 2
+VERSION = 3
 
 
 def run(
@@ -74,9 +74,14 @@ def _make(
     questions += heldout_questions(heldout, tokenizer, config.samples, positions)
     scores = _scores(model, batches, Store.open(examples, "train", vocab), log)
     scores["commonest_token"] = tokenizer.vocabulary[scores.pop("commonest_id")]
+    scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
+    if note := train.counts.get("unfinished"):
+        scores["unfinished"] = note
     write_json(draft / "scores.json", scores)
     write_json(draft / "predictions.json", answer(model, questions, tokenizer))
-    log.say(f"evaluate: loss {scores['mlm_loss']:.3f} (unigram {scores['unigram_loss']:.3f})")
+    loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
+    said = ": the model has not learnt to use the context" if scores["untrained"] else ""
+    log.say(f"evaluate: loss {loss} (unigram {scores['unigram_loss']:.3f}){said}")
     return scores
 
 
@@ -90,13 +95,19 @@ def _scores(model: BertForPreTraining, batches: Sequence[MicroBatch], training: 
     """The model's scores with the baselines of exactly the same masked tokens and pairs."""
     scores: dict[str, Any] = score(model, _on_device(batches, model, log)).as_dict()
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
-    scores["perplexity"] = math.exp(scores["mlm_loss"])
+    scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
+    scores |= {name: _finite(scores[name]) for name in ("mlm_loss", "nsp_loss") if scores[name] is not None}
     counts = token_counts(training.tokens, training.vocabulary.size)
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
     if model.nsp is None or not len(pairs):
-        return scores | {"nsp_loss": None, "nsp_accuracy": None, "nsp_majority": None}
-    return scores | {"nsp_majority": majority(pairs)}
+        return scores | dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
+    return scores | {"nsp_majority": majority(pairs), "nsp_label_share": round(float(pairs.mean()), 4)}
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no NaN and no infinity: null stands for them."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _on_device(batches: Sequence[MicroBatch], model: BertForPreTraining, log: Log) -> Iterator[PackedBatch]:

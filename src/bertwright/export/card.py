@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ def model_card(
         f"---\nlanguage: {language}\nlibrary_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---",
         f"# {name}",
         f"A BERT (Devlin et al. 2019) trained on text in the language `{language}`. {_USE[export['architecture']]}",
+        *_warnings(train.counts.get("unfinished"), evaluate.counts["untrained"]),
         "## How to load it",
         _loading(export["architecture"]),
         "## Size and training",
@@ -47,6 +48,20 @@ def model_card(
         _table([(a.manifest["stage"], f"`{a.fingerprint}`") for a in (corpus, vocab, train, evaluate)]),
     ]
     write_atomic(path, ("\n\n".join(parts) + "\n").encode())
+
+
+def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator[str]:
+    """What must be known before the model is used."""
+    if unfinished is not None:
+        yield (
+            f"> **Unfinished.** This is the checkpoint `{unfinished['checkpoint']}` of a training that has not ended: "
+            f"step {unfinished['step']:,} of {unfinished['steps']:,}. The finished model is another one."
+        )
+    if untrained:
+        yield (
+            "> **Untrained.** The held-out loss is that of word frequencies: the model has not learnt to use the "
+            "context, and is of no use for other tasks."
+        )
 
 
 def _loading(architecture: str) -> str:
@@ -76,12 +91,13 @@ def _training(vocab: Artifact, train: Artifact, export: Mapping[str, Any]) -> li
 
 def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
     commonest = f"{scores['commonest_accuracy']:.1%} (commonest token)"
+    loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
     rows = [
-        ("masked-token loss (nats)", f"{scores['mlm_loss']:.3f}", f"{scores['unigram_loss']:.3f} (unigram)"),
+        ("masked-token loss (nats)", loss, f"{scores['unigram_loss']:.3f} (unigram)"),
         ("masked-token accuracy", f"{scores['mlm_accuracy']:.1%}", commonest),
     ]
     if next_sentence:
-        majority = f"{scores['nsp_majority']:.1%} (commoner label)"
+        majority = f"{scores['nsp_majority']:.1%} (commoner label; {scores['nsp_label_share']:.1%} have the label 1)"
         rows.append(("next-sentence accuracy", f"{scores['nsp_accuracy']:.1%}", majority))
     said = f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
     return said + "\n\n" + _table(rows, ("score", "model", "baseline"))

@@ -20,7 +20,7 @@ from bertwright.model.saved import load_model
 from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
-VERSION = 3
+VERSION = 4
 
 
 def run(
@@ -74,5 +74,7 @@ def _make(
     differences = compare_model(hf, model, tokenizer, texts, config.tolerance)
     log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
     counts = {**size, "texts_compared": compared, **differences}
+    if note := train.counts.get("unfinished"):
+        counts["unfinished"] = note
     model_card(hf / "README.md", config.name, corpus, vocab, train, evaluate, counts)
     return counts

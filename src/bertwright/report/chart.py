@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from bertwright.report.words import percent
+
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 44
 MOST_POINTS = 400
@@ -40,6 +42,7 @@ class Chart:
     """Whether the vertical axis begins at 0."""
     boundaries: Sequence[float] = ()
     """Steps at which a phase begins, drawn as vertical lines."""
+    x_label: str = "optimizer step"
 
 
 def figure(chart: Chart) -> str:
@@ -49,6 +52,32 @@ def figure(chart: Chart) -> str:
     return (
         f'<figure><h3>{escape(chart.title)}</h3><p class="legend">{legend}</p>{_svg(chart, shown)}'
         f"<figcaption>{escape(chart.explanation)}</figcaption></figure>"
+    )
+
+
+def histogram(title: str, counts: Sequence[int], highest: int, explanation: str) -> str:
+    """A `<figure>` of how many values lie in each of equally wide ranges from 0 to `highest` (tokens)."""
+    total, wide = sum(counts) or 1, (WIDTH - LEFT - RIGHT) / len(counts)
+    top, bottom = max(counts) / total or 1.0, HEIGHT - BOTTOM
+
+    def x_of(x: float) -> float:
+        return LEFT + x / highest * (WIDTH - LEFT - RIGHT)
+
+    def y_of(y: float) -> float:
+        return bottom - y / (top * 1.06) * (bottom - TOP)
+
+    chart = Chart(title, "share of sequences", explanation, (), percent, x_label="tokens")
+    bars = (
+        f'<rect class="column" x="{LEFT + number * wide + 1:.1f}" y="{y_of(count / total):.1f}" width="{wide - 2:.1f}" '
+        f'height="{bottom - y_of(count / total):.1f}"><title>{number * highest // len(counts) + 1:,} to '
+        f"{(number + 1) * highest // len(counts):,} tokens: {count:,}</title></rect>"
+        for number, count in enumerate(counts)
+    )
+    axes = _axes(chart, x_of, y_of, ticks(0, highest), ticks(0, top))
+    return (
+        f'<figure><h3>{escape(title)}</h3><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
+        f'xmlns="http://www.w3.org/2000/svg">{axes}{"".join(bars)}</svg>'
+        f"<figcaption>{escape(explanation)}</figcaption></figure>"
     )
 
 
@@ -110,7 +139,8 @@ def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks:
     parts += [f'<line class="phase" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>' for at in boundaries]
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
     parts.append(
-        f'<text class="label" x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">optimizer step</text>'
+        f'<text class="label" x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">'
+        f"{escape(chart.x_label)}</text>"
     )
     middle = (TOP + bottom) / 2
     parts.append(

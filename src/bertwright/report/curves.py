@@ -14,12 +14,22 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def curves(facts: Facts) -> list[Chart]:
-    """Loss, accuracy, learning rate and speed over the optimizer steps of all phases."""
-    rows, scores = facts.metrics, facts.counts("evaluate")
+    """Loss, accuracy, gradient norm, learning rate and speed over the optimizer steps of all phases."""
+    rows, scores = facts.metrics, facts.scores
     boundaries = [float(before["total_steps"]) for before, after in pairwise(rows) if after["phase"] != before["phase"]]
     return [
         _loss(rows, scores["unigram_loss"], boundaries),
         _accuracy(rows, scores, boundaries),
+        Chart(
+            "Gradient norm",
+            "norm",
+            "The length of the gradient before clipping, a mean over the steps since the row before. Jumps warn of "
+            "divergence.",
+            [Series("gradient norm", _points(rows, "grad_norm"), "train")],
+            lambda y: f"{y:.3g}",
+            from_zero=True,
+            boundaries=boundaries,
+        ),
         Chart(
             "Learning rate",
             "learning rate",
@@ -47,7 +57,7 @@ def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
         "Loss of masked tokens",
         "loss (nats)",
         "How surprised the model is by the masked tokens. Below the dashed line it uses the context: "
-        "that line is what word frequencies alone achieve on the held-out text.",
+        "that line is what word frequencies alone achieve on the held-out text." + _not_numbers(rows),
         [
             Series("training", _points(rows, "mlm_loss"), "train"),
             Series("held-out", _points(rows, "heldout_mlm_loss"), "heldout"),
@@ -61,18 +71,28 @@ def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
 def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> Chart:
     last, commonest = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["commonest_accuracy"]
     series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
-    if scores["nsp_accuracy"] is not None:
+    if any(row.get("heldout_nsp_accuracy") is not None for row in rows):
         series.append(Series("next sentence", _points(rows, "heldout_nsp_accuracy"), "heldout second"))
+    points = [(0.0, commonest), (last, commonest)]
+    baseline = [] if commonest is None else [Series("commonest token", points, "baseline")]
     return Chart(
         "Held-out accuracy",
         "accuracy",
-        "How often the best guess is right on text that training never saw. "
-        "The dashed line always guesses the commonest token.",
-        [*series, Series("commonest token", [(0.0, commonest), (last, commonest)], "baseline")],
+        "How often the best guess is right on text that training never saw."
+        + (" The dashed line always guesses the commonest token." if baseline else ""),
+        [*series, *baseline],
         percent,
         from_zero=True,
         boundaries=boundaries,
     )
+
+
+def _not_numbers(rows: Rows) -> str:
+    """Where the loss is no number; the curve has a gap there."""
+    steps = [
+        row["total_steps"] for row in rows for name in ("mlm_loss", "heldout_mlm_loss") if row.get(name, 0) is None
+    ]
+    return f" It is not a number (NaN) in {len(steps):,} rows, first at step {steps[0]:,}." if steps else ""
 
 
 def _points(rows: Rows, name: str) -> Points:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from bertwright.report.chart import histogram
 from bertwright.report.facts import Facts
 from bertwright.report.words import definitions, large, number, percent, table
 
@@ -56,6 +57,16 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
     return table(head, rows)
 
 
+def _lengths(facts: Facts) -> Iterator[str]:
+    """How long the sequences of each training set are, and the labels of its pairs."""
+    label = "swapped" if facts.plan == "sentence-order" else "random"
+    for name, told in facts.counts("examples")["train"]["sequences"].items():
+        said = f"{told['mean_length']:,.1f} tokens in the mean, special ones counted, over all passes."
+        if told["label_share"] is not None:
+            said += f" The second segment of {percent(told['label_share'])} of the pairs is {label}."
+        yield histogram(f"Lengths of set {name}", told["lengths"], int(name.partition("-")[0]), said)
+
+
 def examples(facts: Facts) -> str:
     """How much text is trained on, how much is held out, and the sequences made of it."""
     counts = facts.counts("examples")
@@ -80,6 +91,7 @@ def examples(facts: Facts) -> str:
     return (
         table(("part", "documents", "sentences", "tokens"), rows)
         + definitions(plans + foreign)
+        + f'<div class="charts">{"".join(_lengths(facts))}</div>'
         + f"<p>Of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} "
         f"({percent(leak['share'])}) have 13 words in a row that stand in the training text too.</p>"
     )

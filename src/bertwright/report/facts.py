@@ -12,40 +12,83 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes
 
+METRICS = "metrics.jsonl"
+SCORES = (
+    "mlm_loss",
+    "mlm_accuracy",
+    "perplexity",
+    "unigram_loss",
+    "commonest_accuracy",
+    "nsp_accuracy",
+    "nsp_majority",
+)
+"""The scores of a summary."""
+TAKEN = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "predictions")
+"""Those that training takes."""
+
 
 @dataclass(frozen=True)
 class Facts:
-    """One finished run."""
+    """One run, finished or under way."""
 
     title: str
     """Heading of the page."""
     stages: Mapping[str, Artifact]
-    """The artifact of each stage, in travel order."""
+    """The artifact of each stage, in travel order; of an unfinished training `evaluate` and `export` may be missing."""
     metrics: tuple[Mapping[str, Any], ...]
     """The rows of metrics.jsonl, in order."""
     predictions: tuple[Mapping[str, Any], ...]
     """Sentences with a masked word and the model's guesses."""
-    network: Mapping[str, Any]
-    """The model's config.json."""
     recipe: str
     """The resolved recipe, TOML."""
+    scores: Mapping[str, Any]
+    """The held-out scores: of the stage `evaluate`, or else the last ones that training took; None where not known."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """What a stage counted."""
         return self.stages[stage].counts
 
+    @property
+    def unfinished(self) -> Mapping[str, Any] | None:
+        """Of a training that is under way: the checkpoint that is shown, its step, and the steps of the whole."""
+        found: Mapping[str, Any] | None = self.counts("train").get("unfinished")
+        return found
+
+    @property
+    def plan(self) -> str:
+        """What the examples are: examples.plan."""
+        return str(self.stages["examples"].manifest["config"]["examples"]["plan"])
+
+    def label_share(self, split: str, length: int) -> float | None:
+        """The share of pairs of this length whose second segment is random (or swapped), over all passes."""
+        sequences = self.counts("examples")[split]["sequences"]
+        own: Mapping[str, Any] = sequences.get(f"{length}") or next(
+            (each for name, each in sequences.items() if name.startswith(f"{length}-")), {}
+        )
+        return own.get("label_share")
+
 
 def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Facts:
     """The facts of the run in `folder`, whose artifacts are `stages`."""
-    train, evaluate = stages["train"], stages["evaluate"]
+    train, evaluate = stages["train"], stages.get("evaluate")
+    rows = train.file(METRICS) if METRICS in train.names() else train.path / METRICS  # under way: not sealed yet
+    metrics = tuple(json.loads(line) for line in read_bytes(rows).splitlines())
     return Facts(
         title=title or folder.resolve().name,
         stages=stages,
-        metrics=tuple(json.loads(line) for line in train.file("metrics.jsonl").read_bytes().splitlines()),
-        predictions=tuple(json.loads(evaluate.file("predictions.json").read_bytes())),
-        network=json.loads(train.file("model/config.json").read_bytes()),
+        metrics=metrics,
+        predictions=tuple(json.loads(evaluate.file("predictions.json").read_bytes())) if evaluate else (),
         recipe=_text(folder / "recipe.toml"),
+        scores=evaluate.counts if evaluate else _of_training(metrics, stages),
     )
+
+
+def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:
+    """The last held-out scores that training took, with what word frequencies score on the whole held-out text."""
+    row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
+    scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
+    scores["unigram_loss"] = stages["examples"].counts["heldout"]["unigram_loss"]
+    return scores | {"step": row.get("total_steps")}
 
 
 def _text(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -12,9 +12,10 @@ from bertwright.report.words import bar, definitions, duration, number, table
 
 def model(facts: Facts) -> str:
     """The network's shape, its optimizer, and a row per phase."""
-    network, settings = facts.network, facts.stages["train"].manifest["config"]
+    counts, settings = facts.counts("train"), facts.stages["train"].manifest["config"]
+    network = counts["network"]
     shape = [
-        ("parameters", number(facts.counts("train")["parameters"])),
+        ("parameters", number(counts["parameters"])),
         ("layers", number(network["num_hidden_layers"])),
         ("hidden size", number(network["hidden_size"])),
         ("attention heads", number(network["num_attention_heads"])),
@@ -25,19 +26,33 @@ def model(facts: Facts) -> str:
         ("next-sentence head", "yes" if network["next_sentence"] else "no"),
         ("optimizer", settings["optim"]["kind"]),
         ("weight decay", number(settings["optim"]["weight_decay"])),
+        ("started from", _init(counts["init"])),
     ]
     rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
     head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
-    return definitions(shape) + table(head, rows)
+    return definitions(shape) + table(head, rows) + _grown(counts["extensions"])
+
+
+def _init(init: Mapping[str, str] | None) -> str:
+    return "random weights" if init is None else f"{init['folder']} (fingerprint {init['fingerprint'][:12]})"
+
+
+def _grown(extensions: Sequence[Mapping[str, int]]) -> str:
+    return "".join(
+        f"<p>Phase {e['phase']} grew from {e['from']:,} to {e['to']:,} steps when it stood at step {e['step']:,}: its "
+        "rates before that are those of the shorter phase.</p>"
+        for e in extensions
+    )
 
 
 def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...]:
     steps = max((row["step"] for row in facts.metrics if row["phase"] == index), default=0)
+    planned = facts.counts("train")["phase_steps"][index]
     return (
         f"{index}",
         number(phase["length"]),
         number(phase["batch"]),
-        number(steps),
+        number(steps) if steps == planned else f"{steps:,} of {planned:,}",
         f"{phase['learning_rate']:g}",
         escape(phase["schedule"]),
         f"{phase['warmup']:.0%}",
@@ -66,15 +81,37 @@ def stages(facts: Facts, seconds: float) -> str:
 
 def machine(facts: Facts) -> str:
     """Where training ran and what read the exported folder back."""
-    train, export = facts.counts("train"), facts.counts("export")
+    train = facts.counts("train")
     rows = [
         ("device", train["device"]),
         ("ranks", number(train["ranks"])),
         ("threads", number(train["threads"])),
         ("torch", train["torch"]),
-        ("peak memory of training", f"{train['peak_memory_bytes'] / 1e6:,.0f} MB"),
         ("time in training steps", duration(train["train_seconds"])),
-        ("export read back by", f"transformers {export['transformers']}"),
-        ("its logits differ by at most", f"{export['mlm_difference']:.1e}"),
     ]
-    return definitions(rows)
+    if train["peak_memory_bytes"] is not None:
+        rows.append(("peak memory of training", f"{train['peak_memory_bytes'] / 1e6:,.0f} MB"))
+    if "export" in facts.stages:
+        export = facts.counts("export")
+        rows.append(("export read back by", f"transformers {export['transformers']}"))
+        rows.append(("its logits differ by at most", f"{export['mlm_difference']:.1e}"))
+    return definitions(rows) + _starts(train["lives"])
+
+
+def _starts(lives: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each start of the program: what bit-identity depends on besides the settings."""
+    rows = [
+        (
+            f"{life['from_step']:,}",
+            number(life["ranks"]),
+            number(life["threads"]),
+            escape(life["device"]),
+            escape(life["machine"]),
+            escape(life["torch"]),
+        )
+        for life in lives
+    ]
+    times = f"{len(rows):,} times" if len(rows) > 1 else "once"
+    return f"<p>Training was started {times}.</p>" + table(
+        ("from step", "ranks", "threads", "device", "processor", "torch"), rows
+    )

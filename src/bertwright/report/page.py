@@ -13,11 +13,11 @@ from bertwright.report.curves import curves
 from bertwright.report.data import examples, vocabulary
 from bertwright.report.facts import Facts
 from bertwright.report.making import machine, model, stages
-from bertwright.report.scores import headline, predictions
+from bertwright.report.scores import headline, predictions, warnings
 
 
-def page(facts: Facts, numbers: Mapping[str, Any]) -> str:
-    """The whole page of a run; `numbers` is its summary."""
+def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
+    """The whole page of a run; `numbers` is its summary, `written` the time of now (ISO, UTC)."""
     sections = [
         ("results", "Results", headline(numbers, facts)),
         ("training", "Training", f'<div class="charts">{"".join(map(figure, curves(facts)))}</div>'),
@@ -28,7 +28,7 @@ def page(facts: Facts, numbers: Mapping[str, Any]) -> str:
         ("model", "Model and phases", model(facts)),
         ("stages", "Stages", stages(facts, numbers["seconds"])),
         ("machine", "Machine", machine(facts)),
-        ("recipe", "Recipe", f"<p>Every setting of this run, defaults included.</p><pre>{escape(facts.recipe)}</pre>"),
+        ("recipe", "Recipe", f"<p>Every setting of this run, defaults included.</p>{_scrolling(facts.recipe)}"),
     ]
     links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
     body = "".join(f'<section id="{name}"><h2>{title}</h2>{content}</section>' for name, title, content in sections)
@@ -39,9 +39,19 @@ def page(facts: Facts, numbers: Mapping[str, Any]) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(facts.title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
         f"<header><h1>{escape(facts.title)}</h1>"
-        f"<p>A BERT trained by bertwright on text in the language <b>{language}</b>.</p><nav>{links}</nav></header>\n"
-        f"<main>{body}</main>\n</body>\n</html>\n"
+        f"<p>A BERT trained by bertwright on text in the language <b>{language}</b>. Written "
+        f'<time datetime="{escape(written)}">{_time(written)}</time>.</p><nav>{links}</nav></header>\n'
+        f"<main>{warnings(facts)}{body}</main>\n</body>\n</html>\n"
     )
+
+
+def _scrolling(text: str) -> str:
+    """A box of its own height, which the keyboard reaches too."""
+    return f'<pre tabindex="0" role="region" aria-label="recipe">{escape(text)}</pre>'
+
+
+def _time(written: str) -> str:
+    return escape(written).replace("T", "\u00a0").replace("Z", "\u00a0UTC")
 
 
 def _style() -> str:

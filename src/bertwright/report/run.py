@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
 from bertwright.report.config import ReportConfig
-from bertwright.report.facts import read_facts
+from bertwright.report.facts import Facts, read_facts
 from bertwright.report.page import page
 from bertwright.report.summary import summary
 
@@ -18,18 +21,31 @@ from bertwright.report.summary import summary
 def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], log: Log = SILENT) -> Path:
     """Write `report.html` and `summary.json` into the run folder and return the page's path.
 
-    `artifacts` are those of the other stages by name, in travel order. Both files are functions of them, so files that
-    already say the same are not touched.
+    `artifacts` are those of the other stages by name, in travel order. Both files are functions of them and of the
+    time, so files that say the same but for the time are not touched.
     """
     facts = read_facts(folder, artifacts, config.title)
     numbers = summary(facts, config)
     written = [
-        _write(folder / "report.html", page(facts, numbers)),
+        _write_page(folder / "report.html", facts, numbers),
         _write(folder / "summary.json", json.dumps(numbers, indent=2, ensure_ascii=False) + "\n"),
     ]
     if any(written):
         log.say("report: report.html and summary.json written")
     return folder / "report.html"
+
+
+def write_page(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact]) -> None:
+    """Write `report.html` alone: the page of a training that is under way."""
+    facts = read_facts(folder, artifacts, config.title)
+    _write_page(folder / "report.html", facts, summary(facts, config))
+
+
+def _write_page(path: Path, facts: Facts, numbers: Mapping[str, Any]) -> bool:
+    before = re.search(rb'<time datetime="([^"]*)"', path.read_bytes()) if path.is_file() else None
+    if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode():
+        return False
+    return _write(path, page(facts, numbers, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")))
 
 
 def _write(path: Path, text: str) -> bool:

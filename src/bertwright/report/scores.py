@@ -7,55 +7,124 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import bar, duration, large, percent, table
+from bertwright.report.words import NAN, bar, duration, large, percent, table
 
 MASK = "[MASK]"
+
+
+def warnings(facts: Facts) -> str:
+    """What must be known before any number is read: that the run is unfinished, that the model learnt nothing."""
+    said = []
+    if (state := facts.unfinished) is not None:
+        said.append(
+            f"<b>Unfinished.</b> This is of the checkpoint <code>{escape(state['checkpoint'])}</code>: step "
+            f"{state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it writes the "
+            "page of the run again at every checkpoint."
+        )
+    if facts.scores.get("untrained"):
+        loss, unigram = facts.scores["mlm_loss"], facts.scores["unigram_loss"]
+        said.append(
+            f"<b>The model has not learnt to use the context.</b> Its held-out loss, {_nats(loss)}, is not "
+            f"clearly below the {unigram:.2f} that word frequencies alone score: its guesses are those of an untrained "
+            "model."
+        )
+    return "".join(f'<p class="warning" role="note">{text}</p>' for text in said)
 
 
 def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
     """Cards with the numbers to look at first."""
     loss, unigram = numbers["mlm_loss"], numbers["unigram_loss"]
     cards = [
-        ("masked-token loss", f"{loss:.2f} nats", _gap(unigram - loss, unigram)),
+        ("masked-token loss", _nats(loss), _gap(loss, unigram)),
         ("masked-token accuracy", percent(numbers["mlm_accuracy"]), _commonest(facts)),
     ]
     if numbers["nsp_accuracy"] is not None:
-        always = f"always guessing the commoner label: {percent(numbers['nsp_majority'])}"
-        cards.append(("next-sentence accuracy", percent(numbers["nsp_accuracy"]), always))
+        cards.append((f"{_task(facts)} accuracy", percent(numbers["nsp_accuracy"]), _labels(facts)))
     cards += [
         ("tokens seen", large(numbers["tokens_seen"]), f"in {numbers['steps']:,} optimizer steps"),
         ("speed", f"{large(numbers['tokens_per_second'])}/s", "real tokens, during training"),
         ("time", duration(numbers["seconds"]), "all stages together"),
     ]
-    scores = facts.counts("evaluate")
     shown = "".join(
         f'<div class="card"><p>{escape(name)}</p><strong>{escape(value)}</strong><p>{escape(note)}</p></div>'
         for name, value, note in cards
     )
+    return f'<div class="cards">{shown}</div><p class="note">{_scored(facts)}</p>'
+
+
+def _scored(facts: Facts) -> str:
+    """What the scores are of, and where the exported model lies."""
+    scores = facts.scores
+    if "evaluate" in facts.stages:
+        said = (
+            f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from held-out "
+            "documents, which training never saw."
+        )
+    elif scores["step"] is None:
+        said = "The model has not been scored yet."
+    else:
+        said = f"Scores are those that training took on held-out documents at step {scores['step']:,}."
+    if "export" in facts.stages:
+        said += ' The model for <code>transformers</code> lies in <a href="export/hf/">export/hf</a>.'
+    return said
+
+
+def _nats(loss: float | None) -> str:
+    return NAN if loss is None else f"{loss:.2f} nats"
+
+
+def _gap(loss: float | None, unigram: float) -> str:
+    words = f"word frequencies alone: {unigram:.2f}"
     return (
-        f'<div class="cards">{shown}</div><p class="note">Scores are of {scores["predictions"]:,} masked tokens in '
-        f"{scores['sequences']:,} sequences from held-out documents, which training never saw.</p>"
+        words if loss is None else f"{words}, so {abs(unigram - loss):.2f} {'better' if loss <= unigram else 'worse'}"
     )
 
 
-def _gap(gap: float, unigram: float) -> str:
-    direction = "better" if gap >= 0 else "worse"
-    return f"word frequencies alone: {unigram:.2f}, so {abs(gap):.2f} {direction}"
-
-
 def _commonest(facts: Facts) -> str:
-    scores = facts.counts("evaluate")
+    scores = facts.scores
+    if scores["commonest_accuracy"] is None:
+        return "of the best guess"
     return f"always guessing “{scores['commonest_token']}”: {percent(scores['commonest_accuracy'])}"
+
+
+def _task(facts: Facts) -> str:
+    return "sentence-order" if facts.plan == "sentence-order" else "next-sentence"
+
+
+def _labels(facts: Facts) -> str:
+    """The true share of the labels, scored and trained on: an accuracy means nothing without it."""
+    label = "swapped" if facts.plan == "sentence-order" else "random"
+    length = facts.stages["train"].manifest["config"]["train"]["phases"][-1]["length"]
+    evaluate = facts.stages.get("evaluate")
+    if evaluate is not None:
+        length = evaluate.manifest["config"]["evaluate"]["length"]
+    held, trained = facts.scores.get("nsp_label_share"), facts.label_share("train", length)
+    held = held if held is not None else facts.label_share("heldout", length)
+    said = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
+    said += [] if trained is None else [f"{percent(trained)} of training's"]
+    accuracy, majority = facts.scores["nsp_accuracy"], facts.scores["nsp_majority"]
+    if majority is not None:
+        than = ", so no better than that" if accuracy <= majority else ""
+        said.append(f"always guessing the commoner label: {percent(majority)}{than}")
+    return "; ".join(said)
 
 
 def predictions(facts: Facts) -> str:
     """Sentences with a masked word, the word itself where it is known, and the five best guesses."""
     if not facts.predictions:
-        return "<p>None were asked for (evaluate.cloze, evaluate.samples).</p>"
+        asked = "evaluate" in facts.stages
+        why = (
+            "None were asked for (evaluate.cloze, evaluate.samples)" if asked else "The stage evaluate has not run yet"
+        )
+        return f"<p>{why}.</p>"
     rows = [(_masked(line["text"]), escape(line["gold"] or "–"), _guesses(line)) for line in facts.predictions]
+    untrained = " <b>They are those of an untrained model.</b>" if facts.scores.get("untrained") else ""
     return (
         "<p>The marked word was hidden from the model. Its five best guesses stand beside it with their probability; "
-        "the right one is set in bold.</p>" + table(("sentence", "word", "guesses"), rows, "predictions")
+        "the right one is set in bold."
+        + untrained
+        + "</p>"
+        + table(("sentence", "word", "guesses"), rows, "predictions")
     )
 
 

@@ -8,26 +8,17 @@ from typing import Any
 from bertwright.core.artifact import Identity
 from bertwright.core.config import what
 from bertwright.report.config import ReportConfig
-from bertwright.report.facts import Facts
+from bertwright.report.facts import SCORES, Facts
 
 VERSION = 3
 """Of the report: raised when the same artifacts give another page or other numbers."""
-SCORES = (
-    "mlm_loss",
-    "mlm_accuracy",
-    "perplexity",
-    "unigram_loss",
-    "commonest_accuracy",
-    "nsp_accuracy",
-    "nsp_majority",
-)
 
 
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
     `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained. The report stands among the stages
-    without seconds of its own: it would never be the same twice.
+    without seconds of its own: it would never be the same twice. `unfinished` is there where training has not ended.
     """
     train = facts.counts("train")
     stages = {
@@ -42,7 +33,8 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     report = Identity("report", VERSION, {"report": what(config)}, inputs)
     return {
         "title": facts.title,
-        **{name: facts.counts("evaluate")[name] for name in SCORES},
+        **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
+        **{name: facts.scores[name] for name in SCORES},
         "parameters": train["parameters"],
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+NAN = "NaN"
+"""A number that is none, which JSON has as null."""
 
-def percent(share: float) -> str:
+
+def percent(share: float | None) -> str:
     """0.1234 as 12.3 %, whole numbers without a fraction; the blank does not break."""
+    if share is None:
+        return NAN
     digits = 0 if round(share * 100, 1) == round(share * 100) else 1
     return f"{share * 100:.{digits}f}\u00a0%"
 

@@ -115,6 +115,11 @@ def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
     return _state(values), model, load_file(checkpoint.file("optimizer.safetensors"))
 
 
+def state_of(checkpoint: Artifact) -> State:
+    """The state of a checkpoint, whose tensors are left alone."""
+    return _state(read_json(checkpoint.file("state.json")))
+
+
 def sweep(folder: Path) -> None:
     """Remove what a killed run left half written or half removed."""
     for pattern in (".step-*.draft", ".step-*.removed", ".step-*.replaced"):
@@ -163,7 +168,7 @@ def _states(paths: list[Path]) -> dict[Path, State]:
     states = {}
     for path in paths:
         with contextlib.suppress(ArtifactError):
-            states[path] = _state(read_json(open_artifact(path, "checkpoint").file("state.json")))
+            states[path] = state_of(open_artifact(path, "checkpoint"))
     return states
 
 

@@ -6,6 +6,7 @@ import platform
 import re
 import resource
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 
 from bertwright.core.artifact import Artifact
-from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig
 from bertwright.train.checkpoint import State
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import Ranks
@@ -32,10 +33,13 @@ def life(state: State, device: torch.device, ranks: Ranks, config: TrainConfig) 
     }
 
 
-def counts(state: State, model: BertForPreTraining, vocab: Artifact, weights: str) -> dict[str, Any]:
-    """The manifest's counts; `weights` is the hash over the files of the finished model."""
+def counts(state: State, network: BertConfig, vocab: Artifact, weights: str, init: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest's counts; `weights` is the hash over the files of the finished model, and `init` has `folder` and
+    `fingerprint` of what training started from, None for random weights."""
     return {
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": network.parameters,
+        "network": network.model_dump(),
+        "init": {name: str(value) for name, value in init.items()} if init["folder"] is not None else None,
         "steps": state.total_steps,
         "sequences_seen": state.sequences_seen,
         "tokens_seen": state.tokens_seen,
@@ -43,6 +47,7 @@ def counts(state: State, model: BertForPreTraining, vocab: Artifact, weights: st
         "tokens_per_second": round(state.tokens_seen / max(state.seconds, 1e-9), 1),
         "heldout": dict(state.heldout),
         "extensions": [dict(extension) for extension in state.extensions],
+        "phase_steps": list(state.phase_steps),
         "phase_ends": list(state.phase_ends),
         "lives": [dict(entry) for entry in state.lives],
         "vocabulary": vocab.counts["vocabulary"],

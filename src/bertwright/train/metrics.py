@@ -17,7 +17,7 @@ class Metrics:
 
     def __init__(self, path: Path, total_steps: int) -> None:
         """Open `path` for appending after dropping every line of a step beyond `total_steps` (and a torn last line)."""
-        kept = [line for row, line in _rows(path) if row["total_steps"] <= total_steps]
+        kept = rows_until(path, total_steps)
         temporary = path.with_name(f".{path.name}.tmp")
         temporary.write_bytes(b"".join(kept))
         os.replace(temporary, path)
@@ -44,6 +44,11 @@ class Metrics:
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSONL file of metrics, without a torn last line; `ArtifactError` where a line is no row."""
     return [row for row, _ in _rows(path)]
+
+
+def rows_until(path: Path, total_steps: int) -> list[bytes]:
+    """The lines of `path`, as they stand there, up to a step over all phases."""
+    return [line for row, line in _rows(path) if row["total_steps"] <= total_steps]
 
 
 def saved_before(path: Path) -> bool:

@@ -59,6 +59,7 @@ class Job:
     """Of its checkpoints: without the lengths of phases."""
     out: Path
     scored_after: int
+    saved: Callable[[Path], None]
 
 
 def run(
@@ -70,10 +71,12 @@ def run(
     out: Path,
     log: Log = SILENT,
     scored_after: int = 0,
+    saved: Callable[[Path], None] = lambda _: None,
 ) -> Artifact:
     """Train to the end of the last phase, or continue; see the module's page.
 
     `scored_after`: tokens of room of the held-out sequences that are scored afterwards, for the time that is left.
+    `saved` is called on the first rank with the path of each new checkpoint.
 
     Raises `ArtifactError` when `out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
@@ -88,7 +91,7 @@ def run(
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(vocab.counts["vocabulary"])}
     checkpoint = checkpoint_identity(config, model, optim, pairs, replace(ours, inputs={**ours.inputs, **words}))
-    job = Job(config, bert, optim, vocab, phases, ours, checkpoint, out, scored_after)
+    job = Job(config, bert, optim, vocab, phases, ours, checkpoint, out, scored_after, saved)
     with _settings_of_torch(config.threads), join() as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
@@ -118,7 +121,8 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
         save_model(job.out / "model", job.bert, model, job.vocab.file("vocab.txt").read_bytes())
         weights = {p.name: sha256(p) for p in sorted((job.out / "model").iterdir())}
         sealed = extended(job.identity, state.extensions, sha256_of(weights))
-        facts = counts(state, model, job.vocab, sha256_of(weights))
+        init = {"folder": job.config.init, "fingerprint": job.identity.inputs.get("train.init")}
+        facts = counts(state, job.bert, job.vocab, sha256_of(weights), init)
         seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)
     ranks.barrier()
 
@@ -144,6 +148,7 @@ def _all_phases(
             weights, moments = model.state_dict(), named_state(optimizer, model)
             saved = checkpoints.save(job.out / CHECKPOINTS, job.checkpoint, state, weights, moments)
             checkpoints.prune(job.out / CHECKPOINTS, job.config.keep, saved)
+            job.saved(saved)
 
     device = next(model.parameters()).device
     forecast, clip = Forecast(job.phases, job.scored_after), job.optim.max_grad_norm

@@ -103,8 +103,21 @@ VOCABULARY = {
     "strip_accents": False,
 }
 EXAMPLES = {
-    "train": {"documents": 2900, "sentences": 78_000, "tokens": 1_800_000, "rows": {"64": [30_000] * 4}},
-    "heldout": {"documents": 130, "sentences": 3234, "tokens": 80_000, "rows": {"64": [1400]}},
+    "train": {
+        "documents": 2900,
+        "sentences": 78_000,
+        "tokens": 1_800_000,
+        "rows": {"64": [30_000] * 4},
+        "sequences": {"64": {"lengths": [*range(500, 10_000, 500), 25_000], "mean_length": 51.5, "label_share": 0.524}},
+    },
+    "heldout": {
+        "documents": 130,
+        "sentences": 3234,
+        "tokens": 80_000,
+        "rows": {"64": [1400]},
+        "sequences": {"64": {"lengths": [1400, *[0] * 19], "mean_length": 50.5, "label_share": 0.519}},
+        "unigram_loss": 5.91,
+    },
     "heldout_contamination": {"sentences": 1900, "found": 38, "share": 0.02},
 }
 TRAIN = {
@@ -118,6 +131,14 @@ TRAIN = {
     "ranks": 1,
     "threads": 2,
     "torch": "2.13.0",
+    "init": {"folder": "runs/first/train", "fingerprint": "0123456789abcdef"},
+    "extensions": [{"phase": 1, "step": 150, "from": 200, "to": 300}],
+    "phase_steps": [800, 300],
+    "phase_ends": [600, 300],
+    "lives": [
+        {"from_step": step, "ranks": 1, "threads": 2, "device": "cpu", "machine": "x86_64 AVX2", "torch": "2.13.0"}
+        for step in (0, 480)
+    ],
 }
 SCORES = {
     "mlm_loss": 2.31,
@@ -125,6 +146,8 @@ SCORES = {
     "perplexity": 10.07,
     "nsp_accuracy": 0.91,
     "nsp_majority": 0.52,
+    "nsp_label_share": 0.52,
+    "untrained": False,
     "unigram_loss": 5.9,
     "commonest_accuracy": 0.061,
     "commonest_token": ".",
@@ -178,6 +201,8 @@ def metrics() -> list[dict[str, Any]]:
                 "steps": steps,
                 "total_steps": step,
                 "mlm_loss": 2.2 + 6 * math.exp(-step / 200) + 0.08 * math.sin(step),
+                "time": f"2026-03-01T10:{step // 60:02}:{step % 60:02}Z",
+                "grad_norm": 1.0 + 5 * math.exp(-step / 100),
                 "learning_rate": 0.002 * min(within / 60, (steps - within) / steps),
                 "tokens_per_second": 50_000 + 4_000 * math.sin(step / 3),
             }
@@ -221,13 +246,29 @@ def run_folder(tmp_path: Path) -> Callable[..., Path]:
             {**line, "top": [{"token": token, "probability": p} for token, p in line["top"]]}
             for line in (PREDICTIONS if predictions is None else predictions)
         ]
-        files = {"metrics.jsonl": rows.encode(), "model/config.json": json.dumps(NETWORK).encode()}
+        files = {"metrics.jsonl": rows.encode()}
         corpus = _stage(folder, "corpus", {"corpus": {"language": "hu"}}, CORPUS, {}, {})
         vocab = _stage(folder, "vocab", {}, VOCABULARY, {}, {"corpus": corpus})
-        examples = _stage(folder, "examples", {}, EXAMPLES, {}, {"corpus": corpus, "vocab": vocab})
-        train = _stage(folder, "train", SETTINGS, TRAIN, files, {"examples": examples, "vocab": vocab})
+        examples = _stage(
+            folder,
+            "examples",
+            {"examples": {"plan": "next-sentence"}},
+            EXAMPLES,
+            {},
+            {"corpus": corpus, "vocab": vocab},
+        )
+        train = _stage(
+            folder, "train", SETTINGS, {**TRAIN, "network": NETWORK}, files, {"examples": examples, "vocab": vocab}
+        )
         guessed = {"predictions.json": json.dumps(lines).encode()}
-        evaluate = _stage(folder, "evaluate", {}, {**SCORES, **scores}, guessed, {"train": train, "examples": examples})
+        evaluate = _stage(
+            folder,
+            "evaluate",
+            {"evaluate": {"length": 64}},
+            {**SCORES, **scores},
+            guessed,
+            {"train": train, "examples": examples},
+        )
         sources = {"train": train, "vocab": vocab, "evaluate": evaluate, "corpus": corpus}
         _stage(folder, "export", {}, EXPORT, {}, sources)
         write_atomic(folder / "recipe.toml", b'[corpus]\nsource = "hu <wiki>.xml"\n')

@@ -58,8 +58,10 @@ def report(folder: Path, **settings: Any) -> Page:
 def test_the_page_is_whole_and_loads_nothing(run_folder: Make) -> None:
     folder = run_folder()
     page = report(folder)
-    assert page.addresses and all(address.startswith("#") for address in page.addresses)
-    assert {address[1:] for address in page.addresses} == set(page.ids)
+    assert page.addresses.count("export/hf/") == 1, "the one thing beside it that is linked"
+    inside = [address for address in page.addresses if address != "export/hf/"]
+    assert inside and all(address.startswith("#") for address in inside)
+    assert {address[1:] for address in inside} == set(page.ids)
     assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object"})
     style = re.search(r"<style>(.*?)</style>", (folder / "report.html").read_text(encoding="utf-8"), re.DOTALL)
     assert style and "url(" not in style[1] and "@import" not in style[1]
@@ -100,6 +102,40 @@ def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_fold
     ):
         assert shown in text
     assert "not drawn" not in text  # nothing was
+
+
+def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains_them(run_folder: Make) -> None:
+    folder = run_folder()
+    text = report(folder).text.replace("\u00a0", " ")
+    for shown in (
+        "52 % of these pairs are random; 52.4 % of training's; always guessing the commoner label: 52 %",
+        "Gradient norm",
+        "Lengths of set 64",
+        "51.5 tokens in the mean",
+        "runs/first/train (fingerprint 0123456789ab)",
+        "Training was started 2 times",
+        "600 of 800",
+        "Phase 1 grew from 200 to 300 steps when it stood at step 150",
+    ):
+        assert shown in text
+    assert "Unfinished" not in text and "untrained" not in text
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    assert html.count('<rect class="column"') == 20 and '<pre tabindex="0" role="region"' in html
+    assert re.search(r'Written <time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ">', html)
+
+
+def test_the_guesses_of_an_untrained_model_are_called_so(run_folder: Make) -> None:
+    text = report(run_folder(mlm_loss=5.8, untrained=True, nsp_accuracy=0.5)).text.replace("\u00a0", " ")
+    before, _, results = text.partition("Results" + "masked-token loss")
+    assert "The model has not learnt to use the context." in before
+    assert "5.80 nats, is not clearly below the 5.90 that word frequencies alone score" in before
+    assert "They are those of an untrained model." in results
+    assert "always guessing the commoner label: 52 %, so no better than that" in results
+
+
+def test_a_score_that_is_no_number_is_shown_as_such(run_folder: Make) -> None:
+    text = report(run_folder(mlm_loss=None, perplexity=None, untrained=True)).text
+    assert "masked-token lossNaN" in text and "held-out loss, NaN, is not" in text
 
 
 def test_text_of_others_is_never_markup(run_folder: Make) -> None:

@@ -1,0 +1,124 @@
+"""A run whose training is not finished, looked at: `evaluate`, `export` and `report` of its newest whole checkpoint.
+
+Nothing of the run is touched and its lock is not asked for, so a running one may be looked at. What is made lies in a
+folder of its own, `unfinished/after-step-N/`, with the same parts as a run folder, and says everywhere that it is
+unfinished. While training runs it writes such a page itself, `report.html` of the run, at every checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertwright.chain import finished_artifact, inputs_of, refuse_other_training, training_identity
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, BertwrightError
+from bertwright.core.files import make_folder
+from bertwright.core.lock import FolderLock
+from bertwright.core.log import Log
+from bertwright.recipe import Recipe
+
+if TYPE_CHECKING:
+    from bertwright.train.unfinished import Standing
+
+LOOKS = ("evaluate", "export", "report")
+"""The stages that can be had of an unfinished training."""
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether training in the run `folder` has checkpoints and no end."""
+    train = folder / "train"
+    return not (train / MANIFEST).is_file() and any(train.glob("checkpoints/step-*"))
+
+
+def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
+    """Make `stages`, of `LOOKS`, of the newest whole checkpoint in the run `folder`; returns the folder they lie in.
+
+    `export` needs scores and example texts, so it evaluates too. Raises `ArtifactError` where the run belongs to other
+    settings than the recipe's.
+    """
+    refuse_other_training(recipe, folder)
+    made = {"corpus": finished_artifact(folder, "corpus"), **inputs_of("train", recipe, folder)}
+    found = _newest(recipe, folder, made, log)
+    state = found.counts["unfinished"]
+    out = make_folder(folder / "unfinished" / f"after-{found.checkpoint.path.name}")
+    of = f"{state['step']:,} of {state['steps']:,} steps"
+    log.say(f"{', '.join(stages)}: training is not finished, so this is of its newest checkpoint ({of}), in {out}")
+    with FolderLock(out):
+        recipe.write(out / "recipe.toml")
+        made["train"] = found.snapshot(out / "train", log)
+        if "evaluate" in stages or "export" in stages:
+            _evaluate(recipe, made, out, log)
+        if "export" in stages:
+            _export(recipe, made, out, log)
+        if "report" in stages:
+            _report(recipe, made, out, log)
+    return out
+
+
+def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Callable[[Path], None]:
+    """What writes the page of the run into `folder` at each checkpoint, given its path.
+
+    A page that cannot be written is said, and training goes on.
+    """
+    from bertwright.report.run import write_page
+
+    def write(checkpoint: Path) -> None:
+        try:
+            train = _standing(recipe, folder, made, open_artifact(checkpoint, "checkpoint")).artifact()
+            artifacts = {"corpus": finished_artifact(folder, "corpus"), **made, "train": train}
+            write_page(
+                recipe.report, folder, {name: artifacts[name] for name in ("corpus", "vocab", "examples", "train")}
+            )
+        except (BertwrightError, OSError) as error:
+            log.say(f"report: no page at {checkpoint.name}: {error}")
+
+    return write
+
+
+def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Standing:
+    from bertwright.train.checkpoint import newest_valid
+
+    for last in (False, True):  # the one that was newest may be pruned while it is read
+        try:
+            newest = newest_valid(folder / "train" / "checkpoints", log)
+            if newest is not None:
+                return _standing(recipe, folder, made, newest)
+        except (ArtifactError, FileNotFoundError):
+            if last:
+                raise
+    raise ArtifactError(f"{folder / 'train'} has no checkpoint yet. Try again when training has saved one.")
+
+
+def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkpoint: Artifact) -> Standing:
+    from bertwright.train.unfinished import standing
+
+    inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
+    network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.examples.pairs)
+    return standing(checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init)
+
+
+def _evaluate(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
+    from bertwright.evaluate.run import run
+
+    inputs = made["train"], made["examples"], made["vocab"]
+    made["evaluate"] = run(recipe.evaluate, recipe.evaluate_length(), *inputs, out / "evaluate", log)
+
+
+def _export(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
+    from bertwright.export.run import run
+
+    inputs = made["train"], made["vocab"], made["evaluate"], made["corpus"]
+    made["export"] = run(recipe.export, *inputs, out / "export", log)
+
+
+def _report(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
+    """The page shows what was evaluated and exported of this checkpoint, now or before."""
+    from bertwright.report.run import run
+
+    for name in ("evaluate", "export"):
+        if (out / name / MANIFEST).is_file():
+            made[name] = open_artifact(out / name, name)
+    order = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+    run(recipe.report, out, {name: made[name] for name in order if name in made}, log)

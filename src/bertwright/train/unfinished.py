@@ -1,0 +1,96 @@
+"""A training that is not finished, as it stands at one of its checkpoints: to be looked at, never taken for the result.
+
+Its identity names the checkpoint as an input of its own, so nothing that is made of it is ever taken for made of the
+finished model, nor the other way round.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.log import Log
+from bertwright.model.config import BertConfig
+from bertwright.train.checkpoint import state_of
+from bertwright.train.claim import extended
+from bertwright.train.facts import counts
+from bertwright.train.metrics import rows_until
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands by one of its checkpoints."""
+
+    checkpoint: Artifact
+    network: BertConfig
+    vocab: Artifact
+    identity: Identity
+    counts: Mapping[str, Any]
+    """Those of a finished training, and as `unfinished` the checkpoint, its step, and the steps of the whole."""
+
+    @property
+    def training(self) -> Path:
+        """The folder of the training."""
+        return self.checkpoint.path.parent.parent
+
+    def artifact(self) -> Artifact:
+        """What the manifest would say, without a folder that holds it: its files are those of the training so far."""
+        manifest = {
+            "stage": self.identity.stage,
+            "version": self.identity.version,
+            "fingerprint": self.identity.fingerprint,
+            "config": self.identity.config,
+            "inputs": self.identity.inputs,
+            "counts": self.counts,
+            "seconds": self.counts["seconds"],
+            "files": {},
+        }
+        return Artifact(self.training, manifest)
+
+    def snapshot(self, out: Path, log: Log) -> Artifact:
+        """An artifact at `out` with the model of the checkpoint and the rows of metrics up to it."""
+        return build(out, self.identity, log, self._make)
+
+    def _make(self, draft: Path) -> dict[str, Any]:
+        model = make_folder(draft / "model")
+        _same_file(self.checkpoint.file("model.safetensors"), model / "model.safetensors")
+        write_json(model / "config.json", self.network.model_dump())
+        write_atomic(model / "vocab.txt", self.vocab.file("vocab.txt").read_bytes())
+        rows = rows_until(self.training / "metrics.jsonl", self.counts["steps"])
+        write_atomic(draft / "metrics.jsonl", b"".join(rows))
+        return dict(self.counts)
+
+
+def standing(checkpoint: Artifact, run: Identity, network: BertConfig, vocab: Artifact, init: Path | None) -> Standing:
+    """The training `run` as it stands at `checkpoint`, one of its own."""
+    state = state_of(checkpoint)
+    weights = str(checkpoint.manifest["files"]["model.safetensors"]["sha256"])
+    identity = extended(run, state.extensions, weights)
+    facts = {
+        **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init")}),
+        "peak_memory_bytes": None,
+        "seconds": round(state.seconds + state.other_seconds, 3),
+        "unfinished": {
+            "checkpoint": checkpoint.path.name,
+            "step": state.total_steps,
+            "steps": sum(state.phase_ends),
+            "phase": state.phase,
+        },
+    }
+    named = {**identity.inputs, "unfinished": checkpoint.fingerprint + checkpoint.path.name}
+    return Standing(checkpoint, network, vocab, replace(identity, inputs=named), facts)
+
+
+def _same_file(source: Path, target: Path) -> None:
+    """The file under a second name, which outlives the first; copied where the file system has no such names."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
