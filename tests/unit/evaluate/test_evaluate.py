@@ -16,7 +16,7 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
-from bertwright.evaluate.baselines import baselines, majority
+from bertwright.evaluate.baselines import baselines, majority, untrained
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
@@ -119,6 +119,7 @@ def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> N
     assert scores["commonest_accuracy"] == pytest.approx(labels.count(commonest) / len(labels))
     random_pairs = sum(int(batch.next_sentence_labels[0]) for batch in batches) / len(batches)
     assert scores["nsp_majority"] == pytest.approx(max(random_pairs, 1 - random_pairs))
+    assert scores["nsp_label_share"] == pytest.approx(random_pairs, abs=1e-4)
     assert scores["perplexity"] == pytest.approx(math.exp(scores["mlm_loss"]))
     # untrained: near the uniform distribution over all rows of the embedding
     assert scores["mlm_loss"] == pytest.approx(math.log(size + 3), abs=0.3)
@@ -187,3 +188,8 @@ def test_a_device_that_is_not_there_is_an_error_before_scoring(made: Made, tmp_p
 
 def test_readable_text_has_no_blanks_before_commas() -> None:
     assert readable("A [MASK] , ( az öreg ) „ híd ” alatt .") == "A [MASK], (az öreg) „híd” alatt."
+
+
+@pytest.mark.parametrize(("loss", "expected"), [(None, True), (7.1, True), (6.9, True), (6.75, False), (2.3, False)])
+def test_a_model_is_untrained_until_it_beats_word_frequencies_clearly(loss: float | None, expected: bool) -> None:
+    assert untrained(loss, 7.0) is expected

@@ -85,6 +85,8 @@ def _evaluate(out: Path, train: Artifact) -> Artifact:
             "unigram_loss": 5.1,
             "commonest_accuracy": 0.06,
             "nsp_majority": 0.5,
+            "nsp_label_share": 0.5,
+            "untrained": False,
             "predictions": 100,
             "sequences": 10,
         }

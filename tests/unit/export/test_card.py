@@ -1,6 +1,8 @@
-"""What a dump or a recipe says of itself is text in the model card, never HTML or Markdown."""
+"""What a dump or a recipe says of itself is text in the model card, never HTML or Markdown; warnings stand first."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ COUNTS = {
         "commonest_accuracy": 0.1,
         "predictions": 9,
         "sequences": 3,
+        "untrained": False,
     },
 }
 EXPORTED = {
@@ -28,13 +31,19 @@ EXPORTED = {
 }
 
 
-def card(tmp_path: Path, **source: str) -> str:
+def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
     size = {"kept": 3, "sentences": 12, "words": 72}
     leak = {"sentences": 9, "found": 1, "short": 4, "short_found": 2}
     corpus = {**size, "sources": [{**size, **source}], "contamination": {"x/<b>qa.txt": leak}}
     made = {
         name: Artifact(
-            tmp_path, {"stage": name, "fingerprint": "f", "counts": counts, "config": {"corpus": {"language": "hu"}}}
+            tmp_path,
+            {
+                "stage": name,
+                "fingerprint": "f",
+                "counts": {**counts, **changed.get(name, {})},
+                "config": {"corpus": {"language": "hu"}},
+            },
         )
         for name, counts in {**COUNTS, "corpus": corpus}.items()
     }
@@ -53,3 +62,13 @@ def test_what_is_honest_stands_as_it_is(tmp_path: Path) -> None:
     base = "https://hu.wikipedia.org/wiki/Kezdőlap"
     text = card(tmp_path, name="huwiki", base=base, licence="CC BY-SA 4.0")
     assert f"- huwiki ({base}): 3 documents, 72 words, licence CC BY-SA 4.0" in text
+
+
+def test_what_is_unfinished_or_untrained_is_called_so_before_anything_else(tmp_path: Path) -> None:
+    source = {"name": "huwiki", "base": "", "licence": "CC BY-SA 4.0"}
+    assert "**U" not in card(tmp_path, **source)
+    note = {"checkpoint": "step-000001200", "step": 1200, "steps": 6000, "phase": 0}
+    told = card(tmp_path, {"train": {"unfinished": note}, "evaluate": {"untrained": True}}, **source)
+    before = told.partition("## How to load it")[0]
+    assert "> **Unfinished.** This is the checkpoint `step-000001200`" in before and "step 1,200 of 6,000" in before
+    assert "> **Untrained.** The held-out loss is that of word frequencies" in before
