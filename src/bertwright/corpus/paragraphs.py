@@ -12,8 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from bertwright.core.errors import RecipeError
 from bertwright.corpus.config import FilterConfig
 
+_LONGEST_SEARCH = 20
+"""Seconds for one pattern in one paragraph, where a millisecond is usual."""
 _BOILERPLATE = (
     r"javascript|lorem ipsum|[{}]|terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
 )
@@ -33,8 +36,8 @@ class ParagraphRules:
     """The rules of one corpus."""
 
     def __init__(self, config: FilterConfig) -> None:
-        patterns = [*([_BOILERPLATE] if config.boilerplate else []), *config.patterns]
-        self._unwanted = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
+        self._boilerplate = re.compile(_BOILERPLATE, re.IGNORECASE) if config.boilerplate else None
+        self._patterns = [_searching(pattern) for pattern in config.patterns]
         self._personal: list[tuple[str, str, Callable[[str], tuple[str, int]]]] = [
             (name, rule, mask)
             for name, rule, mask in (("email", config.emails, _mask_emails), ("phone", config.phones, _mask_phones))
@@ -44,7 +47,7 @@ class ParagraphRules:
     @property
     def active(self) -> bool:
         """Whether there is a rule to apply."""
-        return bool(self._unwanted or self._personal)
+        return bool(self._boilerplate or self._patterns or self._personal)
 
     def apply(self, paragraph: str, counts: Counter[str]) -> str:
         """The paragraph as the rules leave it, "" where they remove it.
@@ -52,7 +55,8 @@ class ParagraphRules:
         Adds to `counts`: `removed.boilerplate`, `removed.email`, `removed.phone` paragraphs, and `masked.email`,
         `masked.phone` addresses and numbers.
         """
-        if any(pattern.search(paragraph) for pattern in self._unwanted):
+        boilerplate = self._boilerplate is not None and self._boilerplate.search(paragraph) is not None
+        if boilerplate or any(found(paragraph) for found in self._patterns):
             counts["removed.boilerplate"] += 1
             return ""
         for name, rule, mask in self._personal:
@@ -63,6 +67,27 @@ class ParagraphRules:
             if found:
                 counts[f"masked.{name}"] += found
         return paragraph
+
+
+def _searching(pattern: str) -> Callable[[str], bool]:
+    """Whether the user's pattern is found in a paragraph; a `RecipeError` where it takes far too long to know.
+
+    Python's own `re` cannot be stopped, and a pattern such as `(a+)+b` takes longer than anyone waits.
+    """
+    import regex  # only where there are patterns
+
+    compiled = regex.compile(pattern, regex.IGNORECASE)
+
+    def found(paragraph: str) -> bool:
+        try:
+            return compiled.search(paragraph, timeout=_LONGEST_SEARCH) is not None
+        except TimeoutError:
+            raise RecipeError(
+                f"corpus.filter.patterns: {pattern!r} was searched for {_LONGEST_SEARCH} seconds in one paragraph of "
+                f"{len(paragraph):,} characters: repeats in repeats, such as (a+)+, take for ever. Write it without."
+            ) from None
+
+    return found
 
 
 def _mask_emails(text: str) -> tuple[str, int]:

@@ -111,6 +111,10 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
             log.say(_what_was_lost(source, last, state["lost_bytes"]))
             cut = cut or {"after": last, "lost_bytes": 0}
             cut["lost_bytes"] += state["lost_bytes"]
+    if replaced := counts["replaced_characters"]:
+        log.say(
+            f"corpus: {source.name} has {replaced:,} bytes or characters that no text may have; U+FFFD stands there"
+        )
     if not last:
         kind = "page" if source.files[0].format == "dump" else "document"
         raise SourceError(f"{source.files[0].path} has not one whole {kind}. Download it again.")

@@ -24,7 +24,8 @@ MAGIC: dict[Compression, bytes] = {
 _MEMORY = 512 * 2**20
 _WINDOW = 128 * 2**20
 _SIP = 4096
-"""Compressed bytes given to decoders that cannot be told how much to put out: at most 128 MiB comes of them."""
+"""Compressed bytes given to a decoder at once: of gz and zst, which cannot be told how much to put out, at most 128 MiB
+comes of them, and what follows the end of one of many small streams is not copied again and again."""
 
 
 class Decoder:
@@ -40,34 +41,30 @@ class Decoder:
         decoder, done = self._new(), 0
         for block in compressed:
             done += len(block)
-            while block:
-                if decoder.eof:
-                    decoder = self._new()
-                try:
-                    yield from self._decoded(decoder, block)
-                except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
-                    raise SourceError(
-                        f"{self._path} is damaged before byte {done:,} ({error}). Download it again and "
-                        "compare its checksum with the one published beside it."
-                    ) from error
-                block = self._rest.lstrip(b"\0") if decoder.eof else b""
+            for sip in (block[start : start + _SIP] for start in range(0, len(block), _SIP)):
+                rest = sip
+                while rest := rest.lstrip(b"\0") if decoder.eof else rest:
+                    if decoder.eof:
+                        decoder = self._new()
+                    try:
+                        yield from self._decoded(decoder, rest)
+                    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
+                        raise SourceError(
+                            f"{self._path} is damaged before byte {done:,} ({error}). Download it again and "
+                            "compare its checksum with the one published beside it."
+                        ) from error
+                    rest = decoder.unused_data if decoder.eof else b""
         self.cut = not decoder.eof
 
-    def _decoded(self, decoder: Any, block: bytes) -> Iterator[bytes]:
-        if self._compression in ("bz2", "xz"):
-            yield decoder.decompress(block, self._size)
-            while not decoder.eof and not decoder.needs_input:
-                yield decoder.decompress(b"", self._size)
-            self._rest = decoder.unused_data
+    def _decoded(self, decoder: Any, sip: bytes) -> Iterator[bytes]:
+        if self._compression in ("gz", "zst"):
+            yield decoder.decompress(sip)
             return
-        for start in range(0, len(block), _SIP):
-            yield decoder.decompress(block[start : start + _SIP])
-            if decoder.eof:
-                self._rest = decoder.unused_data + block[start + _SIP :]
-                return
+        yield decoder.decompress(sip, self._size)
+        while not decoder.eof and not decoder.needs_input:
+            yield decoder.decompress(b"", self._size)
 
     def _new(self) -> Any:
-        self._rest = b""
         match self._compression:
             case "bz2":
                 return bz2.BZ2Decompressor()

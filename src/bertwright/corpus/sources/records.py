@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bertwright.corpus.article import Article, Paragraph
+from bertwright.corpus.characters import composed
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
 from bertwright.corpus.sources.file import File, Reader
 from bertwright.corpus.sources.job import Job
@@ -84,7 +84,7 @@ def records(
 
 def plain_lines(text: str) -> list[str]:
     """The lines that are not blank, in NFC, without control characters, byte-order marks and halves of characters."""
-    plain = unicodedata.normalize("NFC", _whole(_CONTROLS.sub("", text)))
+    plain = composed(_whole(_CONTROLS.sub("", text)))
     return [line for line in plain.split("\n") if line.strip()]
 
 

@@ -19,6 +19,8 @@ from bertwright.corpus.wikitext.site import Site
 
 BOUNDARY = re.compile(b"(?=%b)" % PAGE)
 _HEAD = 2**16
+_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""What XML 1.0 §2.2 allows nowhere."""
 
 
 def read_header(file: File) -> Header:
@@ -70,7 +72,7 @@ def _pages(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Pa
     splitting = PageSplitter(path, first=piece.start == 0)
     for data in splitting.pages(read(job.file, piece)):
         try:
-            page = parse_page(data)
+            page = _readable(data, counts)
         except ValueError as error:
             streams = job.file.compression == "bz2" and piece.spool is None
             offset, after = (0, f" after byte {piece.start:,} of the file") if streams else (piece.start, "")
@@ -82,3 +84,21 @@ def _pages(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Pa
         raise SourceError(f"{path} is damaged: a page has no end before byte {piece.stop:,}. Download it again.")
     state["ended"] = splitting.rest.rstrip() == END
     state["lost_bytes"] = 0 if state["ended"] else len(splitting.rest)
+
+
+def _readable(data: bytes, counts: Counter[str]) -> Page:
+    """The page, with U+FFFD for what is no character of UTF-8 or of XML: one such byte is no reason to lose a dump.
+
+    `replaced_characters` of `counts` says how many; a page that cannot be read all the same is a `ValueError`.
+    """
+    try:
+        return parse_page(data)
+    except ValueError:
+        decoded = data.decode(errors="replace")
+        text, forbidden = _NO_CHARACTER.subn("\ufffd", decoded)
+        undecodable = decoded.count("\ufffd") - data.count("\ufffd".encode())
+        if not forbidden + undecodable:
+            raise
+        page = parse_page(text.encode())
+        counts["replaced_characters"] += forbidden + undecodable
+        return page

@@ -1,8 +1,8 @@
 """The last touch on clean lines: characters made plain, gaps of dropped markup closed."""
 
 import re
-import unicodedata
 
+from bertwright.corpus.characters import composed
 from bertwright.corpus.wikitext.literal import decoded, shown
 
 # Control characters and every kind of space but the line feed.
@@ -10,11 +10,6 @@ _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029
 # Soft hyphen, zero-width space, bidi controls, word joiner, byte-order mark. The zero-width joiner
 # and non-joiner stay: they are spelling in Bengali, Marathi and Persian.
 _INVISIBLE = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-# Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format
-# (UAX #15) bounds a run at 30; no language comes near. Marks beyond the BMP are left alone.
-_MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.combining(c))
-_STACKED_MARKS = re.compile(f"[{_MARKS}][{_MARKS}]{{30,}}")
-
 # Two patterns, not one with a choice: what begins with one certain character is found four times as fast.
 _EMPTY_BRACKETS = re.compile(r"\([ ,;:]*+\)"), re.compile(r"\[[ ,;:]*+\]")
 _AFTER_OPENING = re.compile(r"\([ ,;:]++")
@@ -36,9 +31,7 @@ def polish(text: str) -> str:
         text = decoded(text.replace("&nbsp;", " "))
     text = _SPACE.sub(" ", text)
     if not text.isascii():
-        text = _STACKED_MARKS.sub(lambda marks: marks[0][:30], _INVISIBLE.sub("", text))
-        # Line by line, because one combining mark makes all of what it is given slow.
-        text = "\n".join(unicodedata.normalize("NFC", line) for line in text.split("\n"))
+        text = composed(_INVISIBLE.sub("", text))
     return shown(close_gaps(text))
 
 
