@@ -9,7 +9,8 @@ the package index, and keeps their results, so a second run measures our cleaner
 leftovers    pieces of markup per 100 000 characters of text (cleaners/leftovers.py)
 words kept   our words against those of mwparserfromhell's text less its captions, categories, tables, references and
              headings, which are found in the parse tree (cleaners/markup.py); "found" is the share of these
-             words, each as often as it occurs on its page, that our page has too
+             words, each as often as it occurs on its page, that our page has too; "bytes kept" is the share of our
+             text that the document filter keeps with its default settings
 holes        template calls in sentences that left nothing (cleaners/holes.py)
 """
 
@@ -79,9 +80,10 @@ def print_words(results: list[Measured]) -> None:
                 f"{ours:,}",
                 f"{ours / max(1, prose):.1%}",
                 f"{result.found / max(1, prose):.1%}",
+                f"{result.size[True] / max(1, result.size.total()):.1%}",
             ]
         )
-    table(["dump", "its prose, words", "ours", "kept", "found"], rows)
+    table(["dump", "its prose, words", "ours", "kept", "found", "bytes kept"], rows)
 
 
 def print_holes(results: list[Measured]) -> None:

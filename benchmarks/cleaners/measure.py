@@ -7,11 +7,13 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertwright.corpus.config import FilterConfig
+from bertwright.corpus.filter import DocumentFilter
 from bertwright.corpus.sources.dump import Page
 
 from .holes import Call, calls, output, squeeze
 from .leftovers import WORD, find
-from .pages import Wiki, our_text
+from .pages import Wiki, our_text, sentences_of
 from .peers import Peers
 
 TOOLS = ("ours", "wikiextractor", "mwparserfromhell")
@@ -43,6 +45,8 @@ class Measured:
     """How many words of mwparserfromhell's text are prose."""
     found: int = 0
     """How many of them our pages have too."""
+    size: Counter[bool] = field(default_factory=Counter)
+    """Bytes of our text by whether the document filter keeps the page."""
     pages: list[PageWords] = field(default_factory=list)
     calls: int = 0
     holes: dict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
@@ -61,6 +65,7 @@ def measure(wiki: Wiki, peers: Peers) -> Measured:
     """All counts of the dump."""
     result = Measured(wiki.name)
     extracted, markup = peers.texts(wiki), peers.markup(wiki)
+    keep = DocumentFilter(FilterConfig(), wiki.site.language)
     names = [name for group in wiki.hidden.values() for name in group]
     for page in wiki.articles:
         parsed = markup[page.id]
@@ -74,6 +79,8 @@ def measure(wiki: Wiki, peers: Peers) -> Measured:
                 if tool == "ours":
                     around = re.sub(r"\s", " ", text[max(0, position - 40) : position + 50])
                     result.examples[column].append(f"{page.id} {page.title}: …{around}…")
+        sentences = sentences_of(page, wiki.site, wiki.site.language)
+        result.size[keep.verdict(sentences)[0] is None] += len("\n".join(sentences).encode())
         _count_words(result, page, ours, parsed)
         _count_holes(result, texts, parsed["lines"])
     return result

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, MEDIA, Site
 
@@ -36,19 +37,28 @@ class Wiki:
         return {"caption": files, "category": [*own.get(CATEGORY, ()), "Category"]}
 
 
-def read_wiki(path: Path, limit: int | None) -> Wiki:
-    """The dump at `path`, with its first `limit` articles."""
-    decompress = bz2.decompress if path.suffix == ".bz2" else lzma.decompress
-    data = decompress(path.read_bytes())
+def read_wiki(path: Path, limit: int | None, language: str = "") -> Wiki:
+    """The dump at `path`, with its first `limit` articles, in the language it names unless another is given."""
+    data = _unpacked(path)
     head = data[: data.index(PAGE)]
     header = parse_header(head, path)
-    site = Site(header.language, header.namespaces)
+    site = Site(language or header.language, header.namespaces)
     whole = list(PageSplitter(path, first=True).pages([data]))
     pages = [(page, raw) for raw in whole for page in [parse_page(raw)]]
     articles = list(islice(((page, raw) for page, raw in pages if _is_article(page, site)), limit))
     kept = [raw for page, raw in pages if page.namespace == _TEMPLATE] + [raw for _, raw in articles]
     xml = b"".join([head, *(b"  " + raw + b"\n" for raw in kept), b"</mediawiki>\n"])
     return Wiki(path.name.partition(".")[0], site, [page for page, _ in articles], xml)
+
+
+def has_pages(path: Path) -> bool:
+    """Whether the dump at `path` has any."""
+    return PAGE in _unpacked(path)
+
+
+def _unpacked(path: Path) -> bytes:
+    decompress = bz2.decompress if path.suffix == ".bz2" else lzma.decompress
+    return decompress(path.read_bytes())
 
 
 def _is_article(page: Page, site: Site) -> bool:
@@ -59,3 +69,11 @@ def _is_article(page: Page, site: Site) -> bool:
 def our_text(page: Page, site: Site) -> str:
     """The page's paragraphs, one a line, before any is split or filtered."""
     return "\n".join(paragraph.text for paragraph in paragraphs(page.text, site, title=page.title))
+
+
+def sentences_of(page: Page, site: Site, language: str) -> list[str]:
+    """The page's sentences as the filter gets them."""
+    split = splitter(language)
+    return [
+        sentence for paragraph in paragraphs(page.text, site, title=page.title) for sentence in split(paragraph.text)
+    ]
