@@ -10,8 +10,8 @@ prose kept            bytes of the labelled documents that are prose and are kep
 precision of dropping labelled documents that are dropped and are no prose, of those that are dropped
 not prose, dropped    labelled documents that are no prose and are dropped, of those that are no prose
 
-Thresholds were chosen on half of the wikis; the other half judges. `--dumps` adds a line with the bytes kept of each dump
-in a folder, and why the others went; a dump is in the language of its name's beginning ("uk.xml.bz2", "ukwiki-…").
+Thresholds were chosen on half of the wikis; the other half judges. `--dumps` adds a line with the bytes kept of each
+dump in a folder, and why the rest went; a dump is in the language of its name's beginning ("uk.xml.bz2", "ukwiki-…").
 """
 
 from __future__ import annotations
