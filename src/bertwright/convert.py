@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,11 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
 from bertwright.examples.formats import convert as between
-from bertwright.examples.formats.export import BLOCK, ExportSet, export
+from bertwright.examples.formats.export import ExportSet, export
 from bertwright.examples.formats.export_tokens import export_documents
-from bertwright.examples.formats.names import NVIDIA, PADDED, Target, nvidia_folder
+from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
 from bertwright.recipe import Recipe
 from bertwright.sealed import is_trained, sealed_recipe
@@ -37,8 +36,8 @@ def convert(
     """Write `source` as `target` into the new folder `destination`; returns what was written.
 
     A run folder gives the examples of each of its phases, with the masks of its recipe drawn once for each pass, in
-    `files` files (0: one for each corpus shard), and at most `heldout` held-out examples, example i·n/heldout of n
-    (the rule of the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a
+    `files` files (0: one for each corpus shard), and at most `heldout` held-out examples, example int(i·(n/heldout))
+    of n (the rule of the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a
     folder of examples in one of the formats.
     """
     _check(source, target)
@@ -111,10 +110,10 @@ def _export_set(
     draws = open_draws(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
     folder = f"seq_{plan_set.name}"
-    if target.kind in NVIDIA:
+    if target.kind == "hdf5":
         case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
         passes = recipe.examples.passes
         folder = nvidia_folder(*case, phase.length, most, masking.rate_at(0), recipe.examples.seed, passes)
         folder += f"/{name}"
-    held = partial(heldout_batches, examples, phase.length, most, masking.rate_at(0), BLOCK, heldout)
+    held = open_heldout(examples, phase.length, most, masking.rate_at(0), heldout)
     return ExportSet(folder, name, draws, held)

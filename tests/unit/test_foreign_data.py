@@ -217,7 +217,7 @@ def intel(two_phases: Path, converted: Callable[[Kind], list[Path]], target: Pat
     """Both phases in Intel's layout, under one folder."""
     for source, length in zip(converted("tfrecord"), LENGTHS, strict=True):
         (target / f"seq_{length}").mkdir(parents=True)
-        for number, file in enumerate(sorted(source.glob("part-*"))):
+        for number, file in enumerate(sorted(source.glob("train/part-*"))):
             shutil.copy(file, target / f"seq_{length}" / f"part-{number:05}-of-00500_{length}")
     return target
 
@@ -254,7 +254,7 @@ def test_the_files_are_known_by_their_content(
     moved = [Path(shutil.copytree(folder, tmp_path / str(i))) for i, folder in enumerate(converted("lddl"))]
     first = prepared(two_phases, tmp_path / "run", *data(converted("lddl"))).artifact("examples").fingerprint
     assert prepared(two_phases, tmp_path / "run", *data(moved)).artifact("examples").fingerprint == first
-    sorted(moved[0].glob("*.parquet"))[0].unlink()
+    sorted(moved[0].glob("train/*.parquet"))[0].unlink()
     notes = Notes()
     assert prepared(two_phases, tmp_path / "run", *data(moved), log=notes).artifact("examples").fingerprint != first
     assert any("its input data 0 changed" in each for each in notes.said)
@@ -311,7 +311,7 @@ def test_damaged_files_are_left_out_only_on_request(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
 ) -> None:
     source = Path(shutil.copytree(converted("tfrecord")[0], tmp_path / "damaged"))
-    broken = sorted(source.glob("part-*"))[1]
+    broken = sorted(source.glob("train/part-*"))[1]
     whole = broken.read_bytes()
     broken.write_bytes(whole[:-7])
     options = data([source, converted("tfrecord")[1]])
@@ -329,7 +329,7 @@ def test_damaged_files_are_left_out_only_on_request(
     broken.write_bytes(b"")
     with pytest.raises(DataError, match=rf"{broken.name}: it is empty. .*{key}"):
         prepared(two_phases, tmp_path / "other", *options)
-    for file in source.glob("part-*"):
+    for file in source.glob("train/part-*"):
         file.write_bytes(whole[:-7])
     with pytest.raises(DataError, match=r"train.phases.0.data: there is no example to train on in .* is cut off"):
         prepared(two_phases, tmp_path / "other", *options, key)
@@ -371,7 +371,7 @@ def test_files_with_and_without_masks_are_no_set(
 ) -> None:
     entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
     mixed = without_masks(converted("datasets")[0], tmp_path / "mixed", entries)
-    shutil.copy(converted("datasets")[0] / "data-00000-of-00002.arrow", mixed / "data-00001-of-00001.arrow")
+    shutil.copy(converted("datasets")[0] / "train" / "data-00000-of-00002.arrow", mixed / "data-00001-of-00001.arrow")
     with pytest.raises(DataError, match=r"example 0 and those after it have masks, the first file of the set has none"):
         prepared(two_phases, tmp_path / "run", *data([mixed, converted("datasets")[1]]))
 
@@ -386,7 +386,7 @@ def test_which_files_a_phase_trains_on(
     lddl, tfrecord = converted("lddl"), converted("tfrecord")
     refused(
         RecipeError,
-        r"data: .* has 2 training sets for train.phases.0.length=16; found are .*seq_16 \(lddl, length not said\)",
+        r"data: .* has 2 training sets for train.phases.0.length=16; .*seq_16/train \(lddl, length not said\)",
         f"train.phases.0.data={lddl[0].parent}",
     )
     refused(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
+from bertwright.examples.formats.dataset_folder import describe_folders
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind, Shape
 from bertwright.examples.formats.instances import MAX_LENGTH
-from bertwright.examples.formats.names import NVIDIA, PADDED, Target, file_name
-from bertwright.examples.formats.recognise import FORMATS, OTHER_SPLITS, Found, recognise
+from bertwright.examples.formats.names import PADDED, SPLITS, Split, Target, file_name, folder_name
+from bertwright.examples.formats.recognise import FORMATS, Found, recognise
 from bertwright.examples.formats.whole import whole_folder
 
 NOTE = "conversion.json"
@@ -46,6 +47,8 @@ def convert(
         )
     with whole_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
+        if target.kind == "datasets":
+            describe_folders(draft)
         note = _note(source, target, written, left_out, log)
         write_json(draft / NOTE, note)
     return note
@@ -67,16 +70,11 @@ def _tasks(
 ) -> list[_Task]:
     shape = _shape(found, target, vocabulary)
     folder = Path() if source.is_file() else found.folder.relative_to(source)
-    split = _split(found, target)
+    split: Split = "training" if found.trains else "test"
+    if found.folder.name not in SPLITS:
+        folder /= folder_name(target, split)
     names = [file_name(target, destination.name, split, n, len(found.files)) for n in range(len(found.files))]
     return [_Task(file, found.kind, str(folder / name), shape) for file, name in zip(found.files, names, strict=True)]
-
-
-def _split(found: Found, target: Target) -> Literal["training", "test"]:
-    """What the names of the new files are to say: NVIDIA's in any case, the others unless their folder says it."""
-    if target.kind in NVIDIA:
-        return "training" if found.trains else "test"
-    return "training" if found.folder.name in OTHER_SPLITS else found.split
 
 
 def _write(

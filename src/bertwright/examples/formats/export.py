@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,21 @@ import numpy as np
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.draw import Draws
+from bertwright.examples.draw import Draws, Heldout
 from bertwright.examples.formats.convert import NOTE
+from bertwright.examples.formats.dataset_folder import describe_folders
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target, file_name
+from bertwright.examples.formats.names import Split, Target, file_name, folder_name, shares
 from bertwright.examples.formats.recognise import FORMATS
 from bertwright.examples.formats.whole import whole_folder
 
 BLOCK = 2048
 """Most examples in memory at a time."""
+
+WHY_LEFT_OUT = "LDDL's loader refuses files of one size"
+
+Blocks = Callable[[int, int], Iterator[Instances]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,15 @@ class ExportSet:
     name: str
     """Of the data set, as NVIDIA's file names have it."""
     draws: Draws
-    heldout: Callable[[], Iterator[MicroBatch]]
+    heldout: Heldout
+
+    def splits(self) -> list[tuple[Split, int, Blocks]]:
+        """Training and held-out examples: how many there are, and those between two numbers in blocks."""
+        held = self.heldout
+        return [
+            ("training", self.draws.total, partial(drawn, self.draws)),
+            ("test", len(held), lambda first, stop: map(instances, held.batches(BLOCK, first, stop))),
+        ]
 
 
 def export(
@@ -49,28 +63,30 @@ def export(
     vocabulary: Sequence[str],
     log: Log = SILENT,
 ) -> dict[str, Any]:
-    """Write every set into the new folder `destination`, its training examples in `files` files, or fewer where one
-    would be empty; the note kept there.
+    """Write every set into the new folder `destination`, its training examples in `files` files, or as many as the
+    format allows (see `shares`), and its held-out examples in one; the note kept there.
 
     The destination appears when all of it is written.
     """
-    total, done = sum(each.draws.total for each in sets), 0
+    total, done = sum(size for each in sets for _, size, _ in each.splits()), 0
     written: dict[str, Any] = {}
     with whole_folder(destination) as draft:
         for each in sets:
             settings = each.draws.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
-            parts = min(files, each.draws.total)
-            edges = [each.draws.total * i // parts for i in range(parts + 1)]
-            for number in range(parts):
-                path = f"{each.folder}/{file_name(target, each.name, 'training', number, parts)}"
-                blocks = drawn(each.draws, edges[number], edges[number + 1])
-                written[path] = _write(draft / path, blocks, target, shape, vocabulary)
-                done += written[path]
-                log.progress("convert", done, total, "examples")
-            path = f"{each.folder}/{file_name(target, each.name, 'test', 0, 1)}"
-            written[path] = _write(draft / path, map(instances, each.heldout()), target, shape, vocabulary)
-        note = {"kind": target.kind, "examples": sum(written.values()), "files": written}
+            for split, size, blocks in each.splits():
+                folder = Path(each.folder) / folder_name(target, split)
+                edges = shares(target, size, files if split == "training" else 1)
+                for number, (first, stop) in enumerate(pairwise(edges)):
+                    path = str(folder / file_name(target, each.name, split, number, len(edges) - 1))
+                    written[path] = _write(draft / path, blocks(first, stop), target, shape, vocabulary)
+                    done += written[path]
+                    log.progress("convert", done, total, "examples")
+                if edges[-1] < size:
+                    log.say(f"convert: {folder}: one of {size:,} examples is left out: {WHY_LEFT_OUT}")
+        if target.kind == "datasets":
+            describe_folders(draft)
+        note = {"kind": target.kind, "examples": sum(written.values()), "left_out": total - done, "files": written}
         write_json(draft / NOTE, note)
     return note
 

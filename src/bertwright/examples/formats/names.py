@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.formats.format import Kind
@@ -11,8 +11,13 @@ from bertwright.examples.formats.format import Kind
 PADDED: tuple[Kind, ...] = ("hdf5", "tfrecord")
 """The formats whose examples all have one length and one room for predictions."""
 
-NVIDIA: tuple[Kind, ...] = ("hdf5", "hdf5-varlen")
-"""The formats whose files have NVIDIA's names."""
+Split = Literal["training", "test"]
+
+OTHER_SPLITS = ("test", "validation", "eval")
+"""Names of folders whose files are not for training."""
+
+SPLITS = ("train", "training", *OTHER_SPLITS)
+"""Names of folders that say what their files are for."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +59,45 @@ def nvidia_folder(
     )
 
 
-def nvidia_file(name: str, split: str, number: int) -> str:
-    """Such as `wikicorpus_hu_training_0.hdf5`; `split` is "training" or "test". NVIDIA's trainer wants "training"."""
+def nvidia_file(name: str, split: Split, number: int) -> str:
+    """Such as `wikicorpus_hu_training_0.hdf5`; NVIDIA's trainer takes the files with "training" in their names."""
     return f"{name}_{split}_{number}.hdf5"
 
 
-def file_name(target: Target, name: str, split: str, number: int, files: int) -> str:
-    """The path of file `number` of `files` inside the folder of its set; `split` is "training" or "test"."""
-    if target.kind in NVIDIA:
+def file_name(target: Target, name: str, split: Split, number: int, files: int) -> str:
+    """The name of file `number` of `files`, as the readers of the format ask for it.
+
+    MLPerf's sampler takes the files with `part_` in their names.
+    """
+    if target.kind == "hdf5":
         return nvidia_file(name, split, number)
-    if split == "test":
-        return "test/" + file_name(target, name, "training", number, files)
-    if target.kind == "tfrecord":
-        return f"part-{number:05}-of-{files:05}" + (".gz" if target.compress else "")
-    return f"shard-{number}.parquet" if target.kind == "lddl" else f"data-{number:05}-of-{files:05}.arrow"
+    of = f"{number:05}-of-{files:05}"
+    names = {
+        "hdf5-varlen": f"part_{of.replace('-', '_')}.hdf5",
+        "tfrecord": f"part-{of}{'.gz' if target.compress else ''}",
+        "lddl": f"shard-{number}.parquet",
+        "datasets": f"data-{of}.arrow",
+    }
+    return names[target.kind]
+
+
+def folder_name(target: Target, split: Split) -> str:
+    """The folder of a split inside that of its set; NVIDIA's lie together.
+
+    Other readers take whatever lies in or below a folder, so held-out examples must not lie below the training ones.
+    """
+    return "" if target.kind == "hdf5" else {"training": "train", "test": "test"}[split]
+
+
+def shares(target: Target, examples: int, files: int) -> list[int]:
+    """Where each of `files` files begins among the examples, and where the last one ends; none would be empty.
+
+    LDDL's loader refuses files unless some hold n examples and the others n + 1: one of them all, and files of one
+    size, are out of the question. So there are two at least, and where all would be of one size the last example is
+    left out.
+    """
+    files = min(files, examples)
+    if target.kind == "lddl" and examples > 2:
+        files = max(2, min(files, examples // 2))
+        examples -= examples % files == 0
+    return [examples * number // files for number in range(files + 1)] if files else [0]

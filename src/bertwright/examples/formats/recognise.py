@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats import datasets, hdf5, hdf5_varlen, lddl, megatron, tfrecord
@@ -19,6 +18,7 @@ from bertwright.examples.formats.documents import DocumentFile
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Facts, Format, Kind, Shape
 from bertwright.examples.formats.megatron import open_index
+from bertwright.examples.formats.names import OTHER_SPLITS, Split
 
 FORMATS: dict[Kind, Format] = {
     "hdf5": hdf5,
@@ -29,10 +29,8 @@ FORMATS: dict[Kind, Format] = {
 }
 """The formats of examples; `megatron` holds token documents, and `datasets` may."""
 
-_PARTS = re.compile(r"-of-(\d+)")
+_PARTS = re.compile(r"[-_]of[-_](\d+)")
 _TEST = re.compile(r"_test_\d+\.")
-OTHER_SPLITS = ("test", "validation", "eval")
-"""Names of folders whose files are not for training."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Found:
     """One set of files of one format: what a training phase can read."""
 
     folder: Path
-    split: Literal["training", "test"]
+    split: Split
     kind: Kind
     shape: Shape
     """Of its first file."""

@@ -45,7 +45,7 @@ def test_there_and_back_is_byte_equal(tmp_path, source, kind):
     before, after = examples_of(source), examples_of(tmp_path / "there")
     assert set(before) == set(after)
     assert all(same(before[split], after[split]) for split in before)
-    if kind not in ("hdf5", "hdf5-varlen"):
+    if kind != "hdf5":
         convert(tmp_path / "there" / "test", tmp_path / "back", Target("hdf5", 32, 5), VOCABULARY)
         assert (tmp_path / "back" / "back_test_0.hdf5").read_bytes() == (tmp_path / "w" / "w_test_0.hdf5").read_bytes()
     else:
@@ -56,19 +56,25 @@ def test_there_and_back_is_byte_equal(tmp_path, source, kind):
         }
 
 
-@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen"])
 @pytest.mark.parametrize("name", ["test", "validation"])
-def test_nvidias_names_say_what_is_not_for_training(tmp_path, source, kind, name):
-    """Its trainer takes every file with "training" in its name; other formats have a folder, and one is enough."""
-    convert(source, tmp_path / "a", Target("tfrecord"))
+def test_folders_and_nvidias_names_say_what_is_not_for_training(tmp_path, source, name):
+    """Its trainer takes every file with "training" in its name; for the others a folder says it, and one is enough."""
+
+    def made(folder, kind, source):
+        convert(tmp_path / source, tmp_path / folder, Target(kind, 32, 5))
+        return sorted(file for file in everything_of(tmp_path / folder) if file != "conversion.json")
+
+    parts = [f"train/part-0000{number}-of-00002" for number in range(2)]
+    assert made("a", "tfrecord", "source") == ["test/part-00000-of-00001", *parts]
     (tmp_path / "a" / "test").rename(tmp_path / "a" / name)
-    convert(tmp_path / "a", tmp_path / "b", Target(kind))
-    made = {file for file in everything_of(tmp_path / "b") if file.endswith("5")}
-    assert made == {"b_training_0.hdf5", "b_training_1.hdf5", f"{name}/b_test_0.hdf5"}
-    convert(tmp_path / "b", tmp_path / "c", Target("tfrecord", 32, 5))
-    assert everything_of(tmp_path / "c").keys() == everything_of(tmp_path / "a").keys()
-    convert(tmp_path / "b", tmp_path / "d" / "b", Target(kind))
-    assert everything_of(tmp_path / "d" / "b").keys() == everything_of(tmp_path / "b").keys()
+    named = sorted([f"{name}/b_test_0.hdf5", "train/b_training_0.hdf5", "train/b_training_1.hdf5"])
+    assert made("b", "hdf5", "a") == named
+    assert made("c", "tfrecord", "b") == sorted([f"{name}/part-00000-of-00001", *parts])
+    assert made("d/b", "hdf5", "b") == named
+    varlen = [f"{name}/part_00000_of_00001.hdf5", *(f"train/part_0000{number}_of_00002.hdf5" for number in range(2))]
+    assert made("e", "hdf5-varlen", "b") == sorted(varlen)
+    splits = {found.folder.name: found.trains for found in recognise(tmp_path / "e")}
+    assert splits == {name: False, "train": True}
 
 
 @pytest.mark.parametrize("first", KINDS)
@@ -87,7 +93,7 @@ def test_phases_keep_their_folders_and_gzip_is_a_choice(tmp_path):
         hdf5.write(tmp_path / "a" / name / "x_training_0.hdf5", iter([sample(9)]), Shape(length, room, static=True))
     convert(tmp_path / "a", tmp_path / "b", Target("tfrecord", compress=True))
     names = {name for name in everything_of(tmp_path / "b") if name != "conversion.json"}
-    assert names == {"seq_128/part-00000-of-00001.gz", "seq_512/part-00000-of-00001.gz"}
+    assert names == {"seq_128/train/part-00000-of-00001.gz", "seq_512/train/part-00000-of-00001.gz"}
     assert [found.shape.length for found in recognise(tmp_path / "b")] == [32, 64]
 
 
@@ -116,7 +122,7 @@ def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
     assert [entry["file"] for entry in note["quarantined"]] == [str(damaged)]
     assert note["examples"] == 55
     assert any("w_training_1.hdf5" in message for message in said)
-    assert recognise(tmp_path / "out")[0].incomplete == "1 of 2 parts"
+    assert recognise(tmp_path / "out" / "train")[0].incomplete == "1 of 2 parts"
     assert everything_of(source) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
