@@ -18,10 +18,11 @@ from typing import Annotated, Any
 import typer
 
 from bertwright import __version__
+from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.core.errors import BertwrightError, RecipeError, of_the_system
 from bertwright.lines import fact_lines, json_line, visible
 from bertwright.recipe import Recipe
-from bertwright.stages import STAGES, run
+from bertwright.stages import STAGES, RunFolder, run
 from bertwright.terminal import Terminal
 
 app = typer.Typer(
@@ -181,23 +182,28 @@ def recipes(
 @app.command()
 def check(
     recipe: Annotated[
-        Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe; without it the environment is examined.")
+        Path | None,
+        typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name; without it the machine is examined."),
     ] = None,
     overrides: Overrides = None,
+    out: Out = None,
     explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Validate a recipe, describe a key, or examine the environment."""
-    from bertwright.check import environment
+    """Say whether a recipe can be run here, describe a key, or examine the machine."""
+    from bertwright.check.environment import check_machine
+    from bertwright.check.recipe import check_recipe
     from bertwright.explain import explain as explain_key
 
     if explain:
         _show(explain_key(Recipe, explain), as_json)
     elif recipe is None:
-        _show(environment(), as_json)
+        _show_verdicts({}, check_machine(), as_json)
     else:
-        loaded = Recipe.load(recipe, overrides or [])
-        _show({"recipe": str(recipe), "valid": True, **loaded.summary()}, as_json)
+        folder = out or Path("runs") / recipe.stem
+        loaded = Recipe.load(recipe, overrides or [], given=not RunFolder(folder).begun)
+        facts = {"recipe": str(recipe), **loaded.summary()}
+        _show_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
 
 
 @app.command()
@@ -287,8 +293,7 @@ def _walked(
     from bertwright.core.dask import Dask
 
     folder = out or Path("runs") / recipe_path.stem
-    begun = any((folder / "train" / name).exists() for name in ("checkpoints", "manifest.json"))
-    recipe = Recipe.load(recipe_path, overrides or [], given=not begun)
+    recipe = Recipe.load(recipe_path, overrides or [], given=not RunFolder(folder).begun)
     with Terminal() as log:
         where: dict[str, Any] = {**ranks, "executor": Dask(dask)} if dask else {**ranks}
         ran = run(recipe, folder, stages, log, **where).path
@@ -311,6 +316,17 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
         print(json_line(facts))
         return
     print(*fact_lines(facts), sep="\n")
+
+
+def _show_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: bool) -> None:
+    """Show them below the facts, and leave with the exit code of the first error if there is one."""
+    code = exit_code(verdicts)
+    if as_json:
+        _show({**facts, "valid": code == 0, "verdicts": [verdict.as_dict() for verdict in verdicts]}, as_json)
+    else:
+        print(*fact_lines(facts), *([""] if facts else []), *verdict_lines(verdicts), sep="\n")
+    if code:
+        raise typer.Exit(code)
 
 
 def main() -> None:

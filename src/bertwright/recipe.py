@@ -21,7 +21,7 @@ from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet
 from bertwright.export.config import ExportConfig
-from bertwright.model.config import ModelConfig
+from bertwright.model.config import BertConfig, ModelConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
@@ -155,9 +155,13 @@ class Recipe(Section):
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
         return len(self.vocab.file.read_bytes().splitlines()) if self.vocab.file else self.vocab.size or 0
 
+    def network(self) -> BertConfig:
+        """The network, for the most entries that the vocabulary may have."""
+        return self.model.resolve(self._vocabulary_entries(), self.examples.pairs)
+
     def summary(self) -> dict[str, Any]:
         """What the recipe amounts to, for people: network, parameters, phases."""
-        bert = self.model.resolve(self._vocabulary_entries(), self.examples.pairs)
+        bert = self.network()
         phases = {}
         for i, p in enumerate(self.train.phases):
             budget = next(f"{getattr(p, name):,} {name}" for name in LENGTHS if getattr(p, name) is not None)

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
 from bertwright.chain import finished_artifact, inputs_of, refuse_other_training
-from bertwright.core.artifact import Artifact
-from bertwright.core.errors import ArtifactError, MissingExtraError, RecipeError
+from bertwright.check.recipe import check_recipe
+from bertwright.check.verdict import refuse
+from bertwright.core.artifact import MANIFEST, Artifact
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, read_json, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
@@ -30,6 +31,11 @@ class RunFolder:
     path: Path
     made_now: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The fingerprints of what one walk has made, or found finished, so far."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether training has begun, so that what it started from is needed no more."""
+        return any((self.path / "train" / name).exists() for name in ("checkpoints", MANIFEST))
 
     @property
     def metrics(self) -> list[MetricsRow]:
@@ -157,12 +163,12 @@ def run(
     Where training is not finished, `evaluate`, `export` and `report` by themselves are of its newest checkpoint, and
     lie in a folder of their own, which is returned.
     Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
-    (`ArtifactError`), or when a package that a stage needs is missing (`MissingExtraError`).
+    (`ArtifactError`), or when `check_recipe` finds an error, such as a missing source or package, too little memory or
+    a folder of someone else's.
     """
     _refuse_impossible(stages, rank, world)
     first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
-    if "examples" in stages:
-        _look_at_foreign_data(recipe)
+    _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
         return RunFolder(look(recipe, Path(out).absolute(), stages, log))
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
@@ -197,11 +203,6 @@ def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
             "several ranks can only train. Prepare with one process (--until examples), then start "
             "`bertwright train RECIPE` on all ranks."
         )
-    if "export" in stages and find_spec("transformers") is None:
-        raise MissingExtraError(
-            "export checks its folder with transformers, which is not installed: pip install 'bertwright[hf]'. "
-            "Or stop before it (--until evaluate)."
-        )
 
 
 def _several() -> bool:
@@ -209,12 +210,14 @@ def _several() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
-def _look_at_foreign_data(recipe: Recipe) -> None:
-    """Raise before hours of work on the corpus what the beginnings of a phase's files tell."""
-    from bertwright.examples.foreign_files import find
-
-    for data in recipe.train.foreign_data():
-        find(data)
+def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
+    """Raise before hours of work what can be told beforehand; say what may go wrong."""
+    recipe.check(given=not RunFolder(out).begun)
+    verdicts = check_recipe(recipe, out, stages, int(os.environ.get("WORLD_SIZE", "1")))
+    refuse(verdicts)
+    for verdict in verdicts:
+        if verdict.level == "warning":
+            log.say(f"warning: {verdict.about}: {verdict.sentence}")
 
 
 @contextmanager

@@ -130,9 +130,20 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *(scheduler if word.startswith("tcp://") else word for word in rest), *CHEAP]
     elif verb in STAGES:
         out_at = rest.index("--out") if "--out" in rest else len(rest)
-        yield ["check", *rest[:out_at], *rest[out_at + 2 :]]
+        yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "check" and rest and rest[0] != "--explain":
+        yield [verb, *with_sources(rest)]
     else:
         yield arguments
+
+
+def with_sources(words: list[str]) -> list[str]:
+    """The words of a check, with the sources that they name in their places, or the sample where they name none."""
+    named = [found[1] for word in words if (found := re.match(r'corpus\.source=(?:{path = ")?([^"]+)', word))]
+    for path in (Path(name.replace("*", "x")) for name in named if "://" not in name):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SAMPLE, path)
+    return words if named else [*words, "corpus.source=sample"]
 
 
 def provide(path: Path, request: pytest.FixtureRequest) -> None:

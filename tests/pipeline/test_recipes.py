@@ -38,9 +38,9 @@ def tiny(path: Path) -> Recipe:
 
 
 @each_recipe
-def test_it_is_valid(path: Path, call: Call) -> None:
-    done = call("check", path, "--json")
-    assert done.code == 0, done.err
+def test_it_is_valid(path: Path, tmp_path: Path, call: Call) -> None:
+    done = call("check", path, "corpus.source=sample", "--out", tmp_path / "run", "--json")
+    assert done.code == 0, done.out + done.err
 
 
 @each_recipe

@@ -7,6 +7,8 @@ import sys
 import pytest
 from tests.pipeline.command import ENVIRONMENT, RECIPES
 
+from bertwright.core.errors import DataError
+
 OBSERVE = """
 import json, sys
 events = []
@@ -23,7 +25,8 @@ HEAVY = {"torch", "numpy", "tokenizers", "transformers", "sentencex", "pycld2", 
 def observed(*arguments: object) -> tuple[list[str], set[str]]:
     """The socket events of a command, and the packages it had loaded at its end."""
     command = [sys.executable, "-c", OBSERVE, *map(str, arguments)]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode in (0, DataError.exit_code), done.stderr  # the dumps of most recipes are not here
     events, modules = json.loads(done.stderr.splitlines()[-1])
     return events, {name.partition(".")[0] for name in modules}
 
@@ -32,10 +35,10 @@ def observed(*arguments: object) -> tuple[list[str], set[str]]:
 def test_checking_a_recipe_loads_nothing_heavy_and_opens_no_socket(recipe: object) -> None:
     events, packages = observed("check", recipe)
     assert events == []
-    assert not packages & HEAVY
+    assert not packages & (HEAVY - {"zstandard"})  # a source that is there is looked into, whatever its packing
 
 
-@pytest.mark.parametrize("arguments", [("check",), ("check", "--explain", "dupe_factor"), ("--help",)])
+@pytest.mark.parametrize("arguments", [("check", "demo"), ("check", "--explain", "dupe_factor"), ("--help",)])
 def test_neither_do_the_other_questions(arguments: tuple[str, ...]) -> None:
     events, packages = observed(*arguments)
     assert events == []

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
+    "check": {"core", "corpus", "examples", "model", "train", "recipe"},
 }
 TORCH = {"model", "optim", "train", "evaluate", "export"}
 WITHOUT_TORCH = {"config", "claim"}

@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
 
 MAX_JSON = 32 * 2**20
 """Most bytes of a JSON file; the manifest of a corpus of 100,000 shards has 25 MB."""
@@ -53,12 +54,22 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Create `path` and its parents; an error says which path cannot be written."""
+    """Create `path` and its parents; an error says which path cannot be written, or is an address."""
+    refuse_address(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
     return path
+
+
+def refuse_address(path: Path) -> None:
+    """Raise `RecipeError` for an address of another machine, which as a path would be a local folder `s3:`."""
+    if scheme := re.match(r"([a-z][a-z0-9+]+:)/+", str(path), re.IGNORECASE):
+        raise RecipeError(
+            f"{scheme[1]}//{str(path)[scheme.end() :]} is an address, and results are written to local folders only. "
+            "Give a path on this machine (or of a mounted file system), and copy the folder afterwards."
+        )
 
 
 def cannot_write(path: Path, error: OSError) -> DataError:

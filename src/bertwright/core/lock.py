@@ -12,6 +12,9 @@ from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import cannot_write
 from bertwright.core.log import SILENT, Log
 
+LOCK = ".lock"
+"""The file in a run folder that is locked: every run folder has it from its first moment on."""
+
 
 class FolderLock:
     """Hold `folder` between entering and leaving; the system lets go of it however this process ends.
@@ -25,7 +28,7 @@ class FolderLock:
         self._folder, self._shared, self._log = folder, shared, log
 
     def __enter__(self) -> Self:
-        path = self._folder / ".lock"
+        path = self._folder / LOCK
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
@@ -68,7 +71,7 @@ class FolderLock:
             return False
         except OSError as error:
             raise DataError(
-                f"cannot lock {self._folder / '.lock'}: {error.strerror}. Choose a folder on a file system that has "
+                f"cannot lock {self._folder / LOCK}: {error.strerror}. Choose a folder on a file system that has "
                 "locks (--out DIR): a local one, NFS 4, CephFS, or Lustre mounted with flock."
             ) from error
         return True

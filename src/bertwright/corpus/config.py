@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from bertwright.core.config import Section, UserPath, how
+from bertwright.corpus.wikis import wiki_code
 
 
 class SourceConfig(Section):
@@ -140,6 +141,11 @@ class FilterConfig(Section):
             raise ValueError(f"filter.{unread[0]} is not read where filter.enabled = false: leave one of the two out")
         return self
 
+    @field_validator("languages")
+    @classmethod
+    def _are_codes(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(wiki_code, languages))
+
     @field_validator("patterns")
     @classmethod
     def _compiles(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,7 +199,7 @@ class CorpusConfig(Section):
     source: tuple[SourceConfig, ...] = Field(min_length=1)
     """A path, or a table with a path and more, or a list of these, in order. A file is known by its size and a sample
     of its content (all of it up to 4 MiB), not by its name; its SHA-256 is noted in the manifest."""
-    language: str = Field(pattern=r"^[a-z]{2,}[a-z-]*$")
+    language: str
     """Wiki code of the language, e.g. "hu", "uk", "ltg"."""
     keep_disambiguation: bool = False
     """Whether disambiguation pages are kept."""
@@ -224,6 +230,11 @@ class CorpusConfig(Section):
         if self.split.command and all(source.lines == "sentences" for source in self.source):
             raise ValueError('split.command splits nothing where every source has lines = "sentences": leave it out')
         return self
+
+    @field_validator("language")
+    @classmethod
+    def _is_a_code(cls, language: str) -> str:
+        return wiki_code(language)
 
     @field_validator("source", mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT, Log
 from bertwright.core.remote import fetch
+from bertwright.corpus.wikis import wiki_code
 
 BASE = "https://dumps.wikimedia.org"
 _DUMP = "pages-articles-multistream.xml.bz2"
@@ -30,8 +31,10 @@ _OTHER_NAMES = {
 
 def database(language: str) -> str:
     """The database name of a language's Wikipedia: "hu" -> "huwiki", "be-tarask" -> "be_x_oldwiki"."""
-    if not re.fullmatch(r"[a-z]{2,}(-[a-z]+)*", language):
-        raise RecipeError(f"{language!r} is no wiki code of a language. Give one such as hu, uk or zh-yue.")
+    try:
+        wiki_code(language)
+    except ValueError as error:
+        raise RecipeError(f"--download {language}: {error}") from None
     return _OTHER_NAMES.get(language, language.replace("-", "_")) + "wiki"
 
 

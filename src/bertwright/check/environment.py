@@ -1,0 +1,118 @@
+"""Verdicts on the machine: whether its parts will do, and for what."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from bertwright.check.machine import disk_free, memory_size, torch_build
+from bertwright.check.verdict import Verdict, error, ok, warning
+from bertwright.core.errors import MissingExtraError
+from bertwright.core.tasks import default_workers
+
+_TORCH = (2, 11)
+"""The oldest torch that is supported."""
+_EXTRAS = {
+    "transformers": ("hf", "export"),
+    "pyarrow": ("formats", "Parquet, LDDL and datasets"),
+    "h5py": ("formats", "writing HDF5"),
+    "sentencepiece": ("sentencepiece", "vocab.trainer.kind = sentencepiece"),
+    "distributed": ("dask", "--dask"),
+    "s3fs": ("s3", "sources at s3://"),
+    "adlfs": ("azure", "sources at az://"),
+}
+"""Packages beside the base: the extra that has each, and what asks for it."""
+
+
+def check_machine() -> list[Verdict]:
+    """Verdicts on processors, memory, the disk of this folder, Python, torch, the GPU, waiting threads and packages."""
+    return [*_hardware(), _python(), *_torch(), _waiting(), *_packages()]
+
+
+def _hardware() -> Iterator[Verdict]:
+    cores, memory, free = default_workers(), memory_size() / 1e9, disk_free(Path.cwd()) / 1e9
+    yield (
+        ok("processors", f"{cores}")
+        if cores > 1
+        else warning("processors", "one: the corpus has no second worker.", "Allow this process more processors.")
+    )
+    if memory < 1:
+        yield error("memory", f"{memory:.1f} GB.", "1 GB is the least that the demo takes.")
+    elif memory < 4:
+        yield warning("memory", f"{memory:.1f} GB: enough for `mini`.", "For `base` take 16 GB or a GPU.")
+    else:
+        yield ok("memory", f"{memory:.1f} GB")
+    if free < 2:
+        yield warning("disk", f"{free:.1f} GB are free.", "A Wikipedia of 1 GB takes about 4 GB beside its dump.")
+    else:
+        yield ok("disk", f"{free:.1f} GB are free")
+
+
+def _python() -> Verdict:
+    text = f"{platform.python_version()}, {platform.platform()}"
+    if platform.system() in ("Linux", "Darwin"):
+        return ok("python", text)
+    return warning("python", f"{text}: not tried here.", "Take Linux (also WSL) or macOS.")
+
+
+def _torch() -> Iterator[Verdict]:
+    build = torch_build()
+    if not build.version:
+        yield error(
+            "torch",
+            "it is not installed.",
+            "pip install torch (README says how to get the CPU build).",
+            MissingExtraError,
+        )
+        return
+    numbers = tuple(int(part) for part in build.version.split("+")[0].split(".")[:2] if part.isdigit())
+    if numbers < _TORCH:
+        wanted = ".".join(map(str, _TORCH))
+        yield error("torch", f"{build.version} is too old.", f"pip install 'torch>={wanted}'.", MissingExtraError)
+        return
+    try:
+        from bertwright.model.device import visible_gpus
+
+        gpus = visible_gpus()
+    except (ImportError, OSError) as cause:
+        yield error("torch", f"{build.version} cannot be loaded: {cause}.", "Install it again.", MissingExtraError)
+        return
+    yield ok("torch", f"{build.version}, {'with' if build.accelerated else 'without'} GPUs")
+    if gpus:
+        yield ok("gpu", "; ".join(gpus))
+    elif build.accelerated:
+        yield warning(
+            "gpu",
+            "torch sees none.",
+            "Training runs on the processors; look at the driver (nvidia-smi) if there is one.",
+        )
+    elif os.path.exists("/dev/nvidia0"):
+        yield warning("gpu", "there is one, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
+    else:
+        yield ok("gpu", "none: training runs on the processors")
+
+
+def _waiting() -> Verdict:
+    """Whether waiting threads of OpenMP keep their cores busy, and whether others want those."""
+    policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
+    load, cores = os.getloadavg()[0], default_workers()
+    if policy == "passive":
+        return ok(
+            "waiting threads", "sleep (OMP_WAIT_POLICY=PASSIVE): half the speed on idle cores, right on shared ones"
+        )
+    if load > cores / 2:
+        text = f"spin, while other processes use these cores (load {load:.1f} on {cores}): up to ten times slower."
+        return warning("waiting threads", text, "Set OMP_WAIT_POLICY=PASSIVE in the environment, or train.threads=1.")
+    return ok("waiting threads", f"spin (OMP_WAIT_POLICY is {policy or 'not set'}): right on idle cores")
+
+
+def _packages() -> Iterator[Verdict]:
+    for module, (extra, purpose) in _EXTRAS.items():
+        if find_spec(module) is None:
+            remedy = f"Where it is wanted: pip install 'bertwright[{extra}]'."
+            yield warning(module, f"is not installed; {purpose} asks for it.", remedy)
+        else:
+            yield ok(module, f"is installed, for {purpose}")

@@ -1,0 +1,75 @@
+"""What this machine has, read without importing torch."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import resource
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where a container says how much memory it may use."""
+
+
+@dataclass(frozen=True)
+class TorchBuild:
+    """The torch that is installed."""
+
+    version: str
+    """Such as "2.13.0+cpu"; "" where there is none."""
+    accelerated: bool
+    """Whether it can use a GPU (CUDA or ROCm)."""
+
+
+@cache
+def torch_build() -> TorchBuild:
+    """The installed torch, by what it says of itself in `torch/version.py`."""
+    spec = find_spec("torch")
+    if spec is None or not spec.submodule_search_locations:
+        return TorchBuild("", False)
+    try:
+        text = (Path(spec.submodule_search_locations[0]) / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return TorchBuild("", False)
+    values = dict(re.findall(r"^(__version__|cuda|hip)\b[^=\n]*= *['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    return TorchBuild(values.get("__version__", ""), bool({"cuda", "hip"} & values.keys()))
+
+
+@cache
+def gpu_memory() -> tuple[int, ...]:
+    """Bytes of memory of each GPU that may be used, as NVIDIA's driver tells them; () where there is no driver.
+
+    Of AMD's only that there is one can be seen so: its memory is given as 0.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return (0,) if os.path.exists("/dev/kfd") else ()
+    count, device, size = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
+    found = []
+    for number in range(count.value):
+        if driver.cuDeviceGet(ctypes.byref(device), number) == 0:
+            driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+            found.append(size.value)
+    return tuple(found)
+
+
+def memory_size() -> int:
+    """Bytes of memory that this process may use: the machine's, or less where a container or a limit says so."""
+    limits = [path.read_text().strip() for path in map(Path, _LIMITS) if path.is_file()]
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *(int(n) for n in limits if n.isdigit())]
+    if (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
+        sizes.append(limit)
+    return min(sizes)
+
+
+def disk_free(folder: Path) -> int:
+    """Bytes that may still be written where `folder` is, or will be."""
+    return shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

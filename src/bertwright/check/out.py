@@ -1,0 +1,60 @@
+"""Whether the folder of a run may be used: nothing that is not ours is renamed or written over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from bertwright.check.verdict import Verdict, error, ok, raised
+from bertwright.core.artifact import MANIFEST
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import refuse_address
+from bertwright.core.lock import LOCK
+
+_STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+_TRAINING = ("checkpoints", "metrics.jsonl")
+"""What `train` holds before it is finished."""
+_OTHER = "Choose another folder (--out DIR): a new or empty one, or that of a run."
+
+
+def run_folder(out: Path) -> Iterator[Verdict]:
+    """Whether a run may make, or go on in, the folder `out`."""
+    try:
+        refuse_address(out)
+    except RecipeError as cause:
+        yield raised("--out", cause)
+        return
+    above = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        reason = "is not to be written to" if above.is_dir() else "is a file"
+        what = f"cannot write {out}: {above if above != out else 'it'} {reason}."
+        yield error("--out", what, "Choose a folder you may write to (--out DIR).", DataError)
+        return
+    yield _content(out)
+
+
+def _content(out: Path) -> Verdict:
+    names = sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) if out.is_dir() else []
+    if not names:
+        return ok("--out", f"{out} is {'empty' if out.is_dir() else 'new'}")
+    finished = [stage for stage in _STAGES if (out / stage / MANIFEST).is_file()]
+    if not finished and not (out / LOCK).is_file():
+        held = ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
+        return error("--out", f"{out} is no folder of a run and holds {held}.", _OTHER)
+    if foreign := next((stage for stage in _STAGES if _is_foreign(out / stage)), None):
+        what = f"{out / foreign} was not made by this program: it has no {MANIFEST}."
+        return error(
+            "--out", what, f"Move it away, or choose another folder (--out DIR): a run keeps its {foreign} there."
+        )
+    return ok("--out", f"{out} is a run's; finished: {', '.join(finished) or 'nothing yet'}")
+
+
+def _is_foreign(stage: Path) -> bool:
+    """Whether there is something in the place of a stage that no run has put there."""
+    if not stage.exists() or (stage / MANIFEST).is_file():
+        return False
+    if not stage.is_dir():
+        return True
+    names = {path.name for path in stage.iterdir()}
+    return bool(names) and not (stage.name == "train" and any(name in names for name in _TRAINING))

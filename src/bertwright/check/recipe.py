@@ -1,0 +1,40 @@
+"""Everything that can be told of a run before it starts, without torch and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertwright.check.data import data
+from bertwright.check.device import device
+from bertwright.check.disk import disk
+from bertwright.check.memory import memory
+from bertwright.check.out import run_folder
+from bertwright.check.packages import packages
+from bertwright.check.sources import sources
+from bertwright.check.verdict import Verdict
+from bertwright.core.artifact import MANIFEST
+from bertwright.recipe import Recipe
+
+
+def check_recipe(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int = 1) -> list[Verdict]:
+    """Verdicts on running `stages` of the recipe in the run folder `out`, each of `ranks` processes training.
+
+    What a finished stage needed is not asked for again, apart from the sources, which every run looks at.
+    """
+    return list(_verdicts(recipe, out, stages, ranks))
+
+
+def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> Iterator[Verdict]:
+    pending = [stage for stage in stages if not (out / stage / MANIFEST).is_file()]
+    yield from run_folder(out)
+    yield from packages(recipe, pending)
+    size = None
+    if "corpus" in stages:
+        size, found = sources(recipe.corpus)
+        yield from found
+    if "examples" in stages:
+        yield from data(recipe.train)
+    yield from device(recipe, pending)
+    yield from memory(recipe, pending, ranks)
+    yield from disk(recipe, out, pending, size)

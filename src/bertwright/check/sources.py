@@ -1,0 +1,75 @@
+"""Whether the sources of a corpus, and the files that its rules name, are there and what they are."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+from bertwright.check.verdict import Verdict, error, ok, raised, warning
+from bertwright.core.errors import BertwrightError, DataError
+from bertwright.core.log import SILENT
+from bertwright.core.servers import is_url, masked
+from bertwright.corpus.config import CorpusConfig, SourceConfig
+from bertwright.corpus.wikis import wikis
+
+_BUILT_IN = ("sample", "sample-small")
+_PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
+"""Bytes that a byte on disk unpacks to, about."""
+_MARKUP = 3
+"""Bytes of a wiki's XML for each byte of its text, about (2.8 to 3.2 in three dumps)."""
+
+
+def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
+    """How many bytes of text the sources hold, about (None: not all of them are here), and the verdicts on them."""
+    found: list[Verdict] = []
+    total: float | None = 0.0
+    for number, source in enumerate(corpus.source):
+        key = "corpus.source" if len(corpus.source) == 1 else f"corpus.source.{number}"
+        size, verdict = _look(key, source, corpus)
+        total = None if size is None or total is None else total + size * source.weight
+        found.append(verdict)
+    return total, [*found, *_language(corpus), *_named(corpus)]
+
+
+def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
+    if source.path in _BUILT_IN:
+        return 2e6, ok(key, f"{source.path} is built in")
+    from bertwright.corpus.sources.source import open_source  # reads packed files: not for the built-in sample
+
+    try:
+        opened = open_source(source, corpus.downloads, SILENT, copying=False)
+    except BertwrightError as cause:
+        if is_url(source.path):
+            return None, ok(
+                key, f"{masked(source.path)} lies on another machine: it is asked for when the stage starts"
+            )
+        return None, raised(key, cause)
+    size = 0.0
+    for file in opened.files:
+        share = _MARKUP if file.format == "dump" else 0.5 if file.format == "parquet" else 1
+        size += file.size * _PACKED.get(file.compression, 3) / share
+    return size, ok(key, str(opened))
+
+
+def _language(corpus: CorpusConfig) -> Iterator[Verdict]:
+    for code in dict.fromkeys((corpus.language, *corpus.filter.languages)):
+        if code in wikis():
+            yield ok("corpus.language", f"{code} is {wikis()[code]}")
+        else:
+            yield warning(
+                "corpus.language",
+                f"{code} is the code of no Wikipedia that is known here: rules for all languages apply.",
+                "Correct it if it is mistyped (bertwright check --explain corpus.language).",
+            )
+
+
+def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
+    """Files and programs that keys of the corpus name, and that are not there."""
+    named = {"corpus.wikitext.templates": corpus.wikitext.templates}
+    named |= {f"corpus.contamination.{number}": path for number, path in enumerate(corpus.contamination)}
+    for key, path in named.items():
+        if path is not None and not path.is_file():
+            yield error(key, f"{path} is no file.", "Give the path of a file you may read.", DataError)
+    command = corpus.split.command
+    if command and shutil.which(command[0]) is None:
+        yield error("corpus.split.command", f"there is no program {command[0]!r}.", "Install it, or give its path.")

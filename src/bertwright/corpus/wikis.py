@@ -1,0 +1,57 @@
+"""The codes of Wikipedias, and what people write in their place: names of languages, ISO 639 codes, countries.
+
+`wikis.tsv` has a line for each: the code, the language in English, and other codes of it (ISO 639-2 and 639-3).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from pathlib import Path
+
+_FILE = Path(__file__).with_name("wikis.tsv")
+_FORM = re.compile(r"[a-z]{2,}[a-z-]*")
+_OTHER_NAMES = {
+    "bokmal": "no", "bangla": "bn", "cantonese": "zh-yue", "castilian": "es", "farsi": "fa", "flemish": "nl",
+    "gaelic": "gd", "mandarin": "zh", "myanmar": "my", "nynorsk": "nn", "oriya": "or", "simple english": "simple",
+}  # fmt: skip
+_COUNTRIES = {"cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "ua": "uk", "vn": "vi", "us": "en"}
+
+
+@cache
+def wikis() -> dict[str, str]:
+    """The English name of the language of each wiki code."""
+    return {row[0]: row[1] for row in _rows()}
+
+
+def wiki_code(text: str) -> str:
+    """`text` if it may be a wiki's code; `ValueError` with the right one where it means a known one otherwise.
+
+    A code that no known wiki has is taken as it is: new wikis are opened, and texts need not come from one.
+    """
+    if text in wikis():
+        return text
+    if code := _meant(text):
+        raise ValueError(f"this is no code of a Wikipedia; did you mean {code!r} ({wikis()[code]})?")
+    if not _FORM.fullmatch(text):
+        raise ValueError("a wiki code has small letters and hyphens, such as 'hu' or 'zh-yue'")
+    return text
+
+
+@cache
+def _rows() -> list[list[str]]:
+    return [line.split("\t") for line in _FILE.read_text(encoding="utf-8").splitlines()]
+
+
+def _meant(text: str) -> str:
+    """The code that a name, a code of another standard, or one with a region stands for; "" where none is known."""
+    word = text.strip().lower().replace("_", "-")
+    others = {other: row[0] for row in _rows() if len(row) > 2 for other in row[2].split()}
+    names = {name.lower(): code for code, name in wikis().items()} | _OTHER_NAMES
+    for tried in (word, word.partition("-")[0], word.removesuffix("wiki")):
+        for known in (wikis(), others, names, _COUNTRIES):
+            if tried in known:
+                return tried if known is wikis() else str(known[tried])
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.8) if len(word) > 4 else []
+    return names[near[0]] if near else ""

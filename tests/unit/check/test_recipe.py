@@ -1,0 +1,138 @@
+"""What is told of a recipe before it runs: sources, codes, devices, packages, files that it names."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe, run
+from bertwright.check.machine import TorchBuild, torch_build
+from bertwright.check.recipe import check_recipe
+from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
+from bertwright.core.errors import DataError, MissingExtraError, RecipeError
+from bertwright.sample import SMALL
+from bertwright.stages import STAGES
+
+Load = Callable[..., Recipe]
+
+
+def found(recipe: Recipe, out: Path, about: str, stages: tuple[str, ...] = tuple(STAGES)) -> list[Verdict]:
+    return [verdict for verdict in check_recipe(recipe, out, stages) if verdict.about == about]
+
+
+def test_a_recipe_without_faults_has_none(load: Load, tmp_path: Path) -> None:
+    verdicts = check_recipe(load(), tmp_path / "run", tuple(STAGES))
+    assert {verdict.level for verdict in verdicts} == {"ok"} and exit_code(verdicts) == 0
+
+
+def test_sources_are_named_with_what_they_are(load: Load, tmp_path: Path) -> None:
+    (source,) = found(load(f"corpus.source={SMALL}"), tmp_path / "run", "corpus.source")
+    assert source.level == "ok" and source.text.startswith("small (dump, bz2, 1 file, ")
+    paths = f'["{tmp_path}/no.txt", "sample"]'
+    first, second = (found(load(f"corpus.source={paths}"), tmp_path / "run", f"corpus.source.{n}") for n in range(2))
+    assert first[0].kind.exit_code == 3 and "no.txt: No such file or directory." in first[0].text
+    assert first[0].remedy == "Give corpus.source the path of a file you may read." and second[0].level == "ok"
+    (remote,) = found(load("corpus.source=https://a.b/c.bz2"), tmp_path / "run", "corpus.source")
+    assert remote.level == "ok" and "it is asked for when the stage starts" in remote.text
+
+
+def test_an_unknown_language_is_a_warning(load: Load, tmp_path: Path) -> None:
+    (verdict,) = found(load("corpus.language=qqx"), tmp_path / "run", "corpus.language")
+    assert verdict.level == "warning" and "qqx is the code of no Wikipedia" in verdict.text
+
+
+def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> None:
+    recipe = load(f'corpus.contamination=["{tmp_path}/no.txt"]', f"corpus.wikitext.templates={tmp_path}/no.toml")
+    for key in ("corpus.contamination.0", "corpus.wikitext.templates"):
+        (verdict,) = found(recipe, tmp_path / "run", key)
+        assert verdict.level == "error" and verdict.kind is DataError
+    (verdict,) = found(
+        load('corpus.split.command=["no-such-program"]', 'corpus.source.lines="paragraphs"'),
+        tmp_path / "run",
+        "corpus.split.command",
+    )
+    assert verdict.text == "there is no program 'no-such-program'."
+
+
+@pytest.mark.parametrize(
+    ("build", "gpus", "says"),
+    [
+        (TorchBuild("2.13.0+cpu", False), (8 << 30,), "torch 2.13.0+cpu is a build for the CPU."),
+        (TorchBuild("2.13.0+cu128", True), (), "no GPU is seen here."),
+    ],
+)
+def test_a_gpu_that_is_asked_for_must_be_there(
+    build: TorchBuild, gpus: tuple[int, ...], says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = import_module("bertwright.check.device")
+    monkeypatch.setattr(device, "torch_build", lambda: build)
+    monkeypatch.setattr(device, "gpu_memory", lambda: gpus)
+    (verdict,) = found(load("train.device=cuda"), tmp_path / "run", "train.device")
+    assert verdict.level == "error" and verdict.text == f"train.device = cuda, but {says}"
+    assert not found(load("train.device=cuda"), tmp_path / "run", "train.device", ("corpus",))
+    monkeypatch.setattr(device, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
+    monkeypatch.setattr(device, "gpu_memory", lambda: (80 * 10**9,))
+    (verdict,) = found(load("train.device=cuda"), tmp_path / "run", "train.device")
+    assert (verdict.level, verdict.text) == ("ok", "a GPU (80 GB)")
+
+
+def test_torch_says_its_version_without_being_imported() -> None:
+    import torch
+
+    build = torch_build()
+    assert build.version == torch.__version__
+    assert build.accelerated == bool(torch.version.cuda or torch.version.hip)
+
+
+@pytest.mark.parametrize(
+    ("override", "module", "says"),
+    [
+        ("train.seed=1", "transformers", r"not installed: pip install 'bertwright\[hf\]'. Or stop before it"),
+        ('vocab.trainer.kind="sentencepiece"', "sentencepiece", r"bertwright\[sentencepiece\]"),
+        ("corpus.source=s3://box/a.txt", "s3fs", r"bertwright\[s3\]"),
+    ],
+)
+def test_a_package_is_asked_for_before_any_work(
+    override: str, module: str, says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bertwright.check import packages
+
+    there = packages.find_spec
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == module else there(name))
+    with pytest.raises(MissingExtraError, match=says):
+        run(load(override), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_touched_where_there_is_an_error(load: Load, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no\.txt: No such file or directory\. Give corpus\.source") as caught:
+        run(load(f"corpus.source={tmp_path}/no.txt", f"corpus.wikitext.templates={tmp_path}/no.toml"), tmp_path / "run")
+    assert "no.toml is no file. Give the path" in str(caught.value), "all errors are shown at once"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_built_in_python_is_checked_across_sections(load: Load, tmp_path: Path) -> None:
+    recipe = load()
+    long = recipe.model_copy(update={"train": load("train.phases.0.steps=2").train.model_copy()})
+    phase = long.train.phases[0].model_copy(update={"length": 512})
+    long = long.model_copy(update={"train": long.train.model_copy(update={"phases": (phase,)})})
+    with pytest.raises(RecipeError, match=r"train\.phases\.0\.length"):
+        run(long, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_verdicts_as_lines_as_errors_and_as_exit_codes() -> None:
+    verdicts = [
+        Verdict("ok", "disk", "12 GB are free"),
+        raised("corpus.source", DataError("a is empty. Download it again.")),
+        Verdict("warning", "x", "y.", "Do z."),
+    ]
+    assert list(verdict_lines(verdicts)) == [
+        "ok       disk           12 GB are free",
+        "error    corpus.source  a is empty. Download it again.",
+        "warning  x              y. Do z.",
+    ]
+    assert exit_code(verdicts) == 3 and exit_code(verdicts[:1]) == 0
+    with pytest.raises(DataError, match=r"^a is empty\. Download it again\.$"):
+        refuse(verdicts)

@@ -1,0 +1,86 @@
+"""The rules for memory and disk are as right as they say."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.model.conftest import make_batch
+from torch.nn.functional import cross_entropy
+
+from bertwright import Recipe, RunFolder
+from bertwright.check.disk import disk, run_bytes
+from bertwright.check.memory import memory, training_bytes
+from bertwright.check.sources import sources
+from bertwright.model.bert import BertForPreTraining
+from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.train.config import PhaseConfig
+
+__all__ = ["make_batch"]  # a fixture
+Load = Callable[..., Recipe]
+
+
+def kept_for_backward(bert: BertConfig, lengths: list[int], make_batch: Callable[..., object]) -> int:
+    """Bytes, beside the weights, that a forward pass keeps."""
+    torch.manual_seed(0)
+    dropped = bert.attention_probs_dropout_prob > 0
+    model = BertForPreTraining(bert, "padded" if dropped else "sequences").train()
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.setdefault(tensor.untyped_storage().data_ptr(), tensor.untyped_storage())
+        return tensor
+
+    batch = make_batch(bert, lengths)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        logits, _ = model(batch)
+        cross_entropy(logits, batch.labels)  # type: ignore[attr-defined]
+    return sum(storage.nbytes() for place, storage in kept.items() if place not in weights)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+@pytest.mark.parametrize("length", [64, 256])
+def test_training_keeps_what_the_rule_says(
+    length: int, dropout: float, attention_dropout: float, make_batch: Callable[..., object]
+) -> None:
+    bert = ModelConfig(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
+    phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
+    kept = kept_for_backward(bert, [length] * phase.batch, make_batch)
+    more = training_bytes(bert, phase) - training_bytes(bert.model_copy(update={"num_hidden_layers": 1}), phase)
+    one = kept_for_backward(bert.model_copy(update={"num_hidden_layers": 1}), [length] * phase.batch, make_batch)
+    weights = 20 * (bert.parameters - bert.model_copy(update={"num_hidden_layers": 1}).parameters)
+    assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
+
+
+def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sizes = import_module("bertwright.check.memory")
+    recipe = load()
+    needed = training_bytes(recipe.network(), recipe.train.phases[0])
+    for there, level in ((2 * needed, "ok"), (0.7 * needed, "warning"), (0.3 * needed, "error")):
+        monkeypatch.setattr(sizes, "memory_size", lambda there=there: int(there))
+        (verdict,) = memory(recipe, ["train"])
+        assert verdict.level == level and f"about {needed / 1e9:.1f} GB" in verdict.text
+        assert not verdict.remedy or verdict.remedy.startswith("Lower train.phases.0.micro_batch")
+    place = import_module("bertwright.check.disk")
+    written = sum(run_bytes(recipe, 1e6).values())
+    for free, level in ((2 * written, "ok"), (0.7 * written, "warning"), (0.3 * written, "error")):
+        monkeypatch.setattr(place, "disk_free", lambda out, free=free: int(free))
+        (verdict,) = disk(recipe, tmp_path, ["corpus", "examples", "train", "export"], 1e6)
+        assert verdict.level == level and " are free" in verdict.text
+
+
+def test_a_run_takes_about_as_much_disk_as_foretold(load: Load, trained: Path) -> None:
+    recipe, folder = load(), RunFolder(trained)
+    text, _ = sources(recipe.corpus)
+    foretold = run_bytes(recipe, text)
+    for stage in ("corpus", "examples"):
+        used = folder.artifact(stage).manifest["disk"]
+        assert used["bytes"] + used["scratch_bytes"] < 3 * foretold[stage] + 50_000  # a small run has fixed costs
+    checkpoint = next((trained / "train" / "checkpoints").glob("step-*"))
+    tensors = sum(p.stat().st_size for p in checkpoint.iterdir() if p.suffix == ".safetensors")
+    assert 0 < tensors - 12 * recipe.network().parameters < 20_000, "beside the heads of the files"
