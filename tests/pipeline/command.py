@@ -11,10 +11,12 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "recipes"
@@ -63,18 +65,26 @@ def _no_network() -> tuple[str, ...]:
     return prefix if allowed else ()
 
 
-def forked(log: Path, *arguments: object) -> ForkServerProcess:
-    """Start `bertwright ARGUMENTS`; what it prints is appended to the file `log`."""
+def forked(
+    log: Path,
+    *arguments: object,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    before: Callable[[], None] | None = None,
+) -> ForkServerProcess:
+    """Start `bertwright ARGUMENTS` after `before()`; what it prints is appended to the file `log`."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    process = context.Process(target=_main, args=(str(log), list(map(str, arguments))))
+    process = context.Process(target=_main, args=(str(log), list(map(str, arguments)), dict(environment), before))
     process.start()
     return process
 
 
-def _main(log: str, arguments: list[str]) -> None:
+def _main(log: str, arguments: list[str], environment: dict[str, str], before: Callable[[], None] | None) -> None:
     from bertwright.cli import main
 
+    os.environ.update(environment)
+    if before:
+        before()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

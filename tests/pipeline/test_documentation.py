@@ -17,6 +17,7 @@ from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
 from tests.server import serving
 from tests.unit.cluster import cluster
+from torch.distributed.run import parse_args
 
 from bertwright import Recipe
 from bertwright.corpus.config import SplitConfig
@@ -92,6 +93,12 @@ def test_every_command_works(
             assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
         case "dask":  # the cluster of the tests is begun by `tests.unit.cluster`
             assert {word for word in arguments if word.startswith("--")} <= options_of_dask(arguments[0])
+        case "torchrun":  # what it starts is checked as if it stood alone
+            asked = parse_args(arguments)
+            assert asked.module and asked.training_script == "bertwright.cli", line
+            for cheap_one in cheap(asked.training_script_args, workplace, request):
+                done = call(*cheap_one)
+                assert done.code == 0, done.err
         case "bertwright":
             for cheap_one in cheap(arguments, workplace, request):
                 done = call(*cheap_one)

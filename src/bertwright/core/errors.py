@@ -6,6 +6,7 @@
     ├── ArtifactError       something a stage made is missing, damaged or stale  exit code 4
     │   └── CheckpointError no checkpoint can be trusted
     ├── MissingExtraError   an optional package is needed                        exit code 5
+    ├── RankError           another rank of the training is lost                 exit code 6
     └── Interrupted         stopped by a signal after saving                     exit code 75
 
 Every message says what was wrong with which value, what would be right, and what to do.
@@ -52,6 +53,12 @@ class MissingExtraError(BertwrightError):
     """An optional package is needed; the message carries the line that installs it."""
 
     exit_code = 5
+
+
+class RankError(BertwrightError):
+    """A rank of a training job is lost, or has not come: the others can only end, and be started again with it."""
+
+    exit_code = 6
 
 
 class Interrupted(BertwrightError):

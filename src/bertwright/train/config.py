@@ -100,6 +100,9 @@ class TrainConfig(Section):
     """Optimizer steps per line of metrics."""
     device: Literal["auto", "cpu", "cuda"] = how("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
+    timeout: float = how(600.0, ge=1)
+    """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
+    However long a step, scoring or saving takes is no matter."""
     threads: int = how(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 

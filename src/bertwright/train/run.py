@@ -92,7 +92,7 @@ def run(
     words = {"vocabulary": str(vocab.counts["vocabulary"])}
     checkpoint = checkpoint_identity(config, model, optim, pairs, replace(ours, inputs={**ours.inputs, **words}))
     job = Job(config, bert, optim, vocab, phases, ours, checkpoint, out, scored_after, saved)
-    with _settings_of_torch(config.threads), join() as ranks, stop_on_signals() as stop_requested:
+    with _settings_of_torch(config.threads), join(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
             checkpoints.sweep(make_folder(out / CHECKPOINTS))
@@ -146,7 +146,8 @@ def _all_phases(
         if metrics is not None:
             metrics.sync()
             weights, moments = model.state_dict(), named_state(optimizer, model)
-            saved = checkpoints.save(job.out / CHECKPOINTS, job.checkpoint, state, weights, moments)
+            with ranks.saving():
+                saved = checkpoints.save(job.out / CHECKPOINTS, job.checkpoint, state, weights, moments)
             checkpoints.prune(job.out / CHECKPOINTS, job.config.keep, saved)
             job.saved(saved)
 

@@ -1,0 +1,151 @@
+"""How the ranks of a job meet: each connects to the first one, whose address stands in the launcher's store.
+
+torchrun keeps one store over all its restarts, so what is in it may be of ranks that are dead, and gloo waits for ever
+for the addresses of those. An address counts only when a first rank answers there, and everything else of this start
+stands in the store under a name that this first rank has drawn.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
+
+from bertwright.core.errors import RankError, RecipeError
+from bertwright.train.watchdog import Peer
+
+ARRIVAL = 60.0
+"""Seconds that the ranks have at least to come together: machines of a job do not start at once."""
+_KEY = "the first rank listens at"
+_LONGEST = 512
+"""Bytes of a greeting."""
+_PAUSE = 0.2
+"""Seconds until an address is tried again."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the ranks of one start of a job have found each other."""
+
+    store: Store
+    """Shared by them, and empty at first."""
+    peers: list[Peer]
+    """On the first rank all others; on each of the others the first one."""
+
+
+def meet(rank: int, world: int, seconds: float) -> Meeting:
+    """Wait until all ranks are there; `RankError` names those that do not come in `seconds` (ARRIVAL at least)."""
+    until = time.monotonic() + max(seconds, ARRIVAL)
+    store = _open_store(rank, until)
+    secret, peers = _await_others(world, store, until) if rank == 0 else _go_to_first(rank, world, store, until)
+    for peer in peers:
+        peer.connection.setblocking(False)
+    return Meeting(PrefixStore(secret, store), peers)
+
+
+def our_name(rank: int, world: int) -> str:
+    """How messages call this process."""
+    return f"rank {rank} of {world} (process {os.getpid()} on {socket.gethostname()})"
+
+
+def _open_store(rank: int, until: float) -> Store:
+    try:
+        host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    except (KeyError, ValueError) as error:
+        raise RecipeError(
+            "WORLD_SIZE says that several ranks train, but MASTER_ADDR and MASTER_PORT do not say where they meet "
+            f"({error}). Start them with torchrun, or set both, or unset WORLD_SIZE."
+        ) from error
+    torchruns = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # else the first rank keeps the store
+    try:
+        return TCPStore(host, port, None, rank == 0 and not torchruns, _left(until), wait_for_workers=False)
+    except (RuntimeError, TypeError) as error:  # TypeError: a port beyond 65535
+        raise RankError(
+            f"rank {rank} cannot meet the others at {host}:{port} (MASTER_ADDR, MASTER_PORT): {_first_line(error)}. "
+            "Look whether rank 0 runs and whether the port is free there, then start all ranks again."
+        ) from error
+
+
+def _await_others(world: int, store: Store, until: float) -> tuple[str, list[Peer]]:
+    secret, found = secrets.token_hex(16), dict[int, Peer]()
+    with socket.create_server(("", 0)) as listener:
+        store.set(_KEY, f"{listener.getsockname()[1]} {secret} {our_name(0, world)}")
+        while len(found) < world - 1:
+            listener.settimeout(_left(until).total_seconds())
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                raise _absent(found, world) from None
+            given, number, name = ((_line(connection, 5.0) or "") + "  ").split(" ", 2)
+            if hmac.compare_digest(given.encode(), secret.encode()):
+                found[int(number)] = Peer(name.strip(), connection)
+            else:  # no rank of this start
+                connection.close()
+    for peer in found.values():
+        peer.tell("")
+    return secret, list(found.values())
+
+
+def _absent(found: dict[int, Peer], world: int) -> RankError:
+    """The error about the ranks that have not come, which is told to those that have."""
+    missing = ", ".join(str(rank) for rank in range(1, world) if rank not in found)
+    error = RankError(
+        f"rank {missing} of {world} did not come in time (train.timeout, at least {ARRIVAL:g} s). Look why it does not "
+        "run, then start all ranks again."
+    )
+    for peer in found.values():
+        peer.tell(f"lost {error}")
+        peer.connection.close()
+    return error
+
+
+def _go_to_first(rank: int, world: int, store: Store, until: float) -> tuple[str, list[Peer]]:
+    host, fault = os.environ["MASTER_ADDR"], "it has not given its address"
+    while time.monotonic() < until:
+        try:
+            store.wait([_KEY], _left(until))
+            port, secret, name = store.get(_KEY).decode().split(" ", 2)
+            connection = socket.create_connection((host, int(port)), _left(until).total_seconds())
+        except (RuntimeError, OSError) as error:
+            fault = _first_line(error)
+            time.sleep(_PAUSE)
+            continue
+        first = Peer(name, connection)
+        first.tell(f"{secret} {rank} {our_name(rank, world)}"[: _LONGEST - 1])
+        answer = _line(connection, _left(until).total_seconds() + 5)  # the first rank is to say who is missing
+        if answer == "":
+            return secret, [first]
+        connection.close()
+        if answer and answer.startswith("lost "):
+            raise RankError(answer.removeprefix("lost "))
+        fault = f"{name} ended before all had come"
+        time.sleep(_PAUSE)
+    raise RankError(
+        f"rank {rank} of {world} found no first rank at {host} (MASTER_ADDR): {fault}. Look whether rank 0 runs and "
+        "can be reached from here, then start all ranks again."
+    )
+
+
+def _line(connection: socket.socket, seconds: float) -> str | None:
+    """The next line, without its end; None where none comes."""
+    line, byte = b"", b""
+    with suppress(OSError):
+        connection.settimeout(seconds)
+        while (byte := connection.recv(1)) not in (b"", b"\n") and len(line) < _LONGEST:
+            line += byte
+    return line.decode(errors="replace") if byte == b"\n" else None
+
+
+def _left(until: float) -> timedelta:
+    return timedelta(seconds=max(0.1, until - time.monotonic()))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200] or type(error).__name__

@@ -1,0 +1,180 @@
+"""Which rank is lost? A thread of every rank says each second that the rank lives, whatever else the rank does.
+
+gloo tells nothing of a rank that is stopped, or behind a link that is cut, before a time-out that would have to be
+longer than the longest scoring; and of a killed one an address. So every rank keeps a connection to the first one. A
+rank is lost when its connection ends without a farewell, or is silent for `train.timeout`; the first rank passes on to
+the others what it finds. Seconds of silence are counted in signs of life of one's own: a machine that slept as a whole
+has missed nobody.
+
+A connection carries lines of text: an empty one is a sign of life, `end` a farewell, `lost SENTENCE` a finding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bertwright.core.errors import RankError
+
+GRACE = 5.0
+"""Seconds in which the main thread of a rank may find out by itself that another one is lost."""
+BETWEEN = 1.0
+"""Most seconds between two signs of life."""
+_LONGEST_LINE = 4096
+_DEAD = "it was killed or its machine went down"
+_CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
+_AGAIN = "Run the same command again: training goes on from its newest checkpoint."
+
+
+@dataclass
+class Peer:
+    """The other end of a connection."""
+
+    name: str
+    """As in "rank 1 of 2 (process 4711 on n2)"."""
+    connection: socket.socket
+    unread: bytes = b""
+    """The beginning of a line whose end has not come."""
+    heard: int = 0
+    """When it was last heard of, in signs of life of our own."""
+    left: bool = False
+    """It has said farewell."""
+
+    def tell(self, line: str) -> None:
+        """Send a line; what cannot be sent shows in what does not come back."""
+        with contextlib.suppress(OSError):
+            self.connection.send(f"{line}\n".encode())
+
+    def lines(self) -> list[str] | None:
+        """The lines that have come since; None when the connection has ended."""
+        try:
+            data = self.connection.recv(_LONGEST_LINE)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        *whole, self.unread = (self.unread[-_LONGEST_LINE:] + data).split(b"\n")
+        return [line.decode(errors="replace") for line in whole]
+
+
+class Watchdog:
+    """Watches over `peers`: all other ranks on the first one, and the first one on all others.
+
+    A rank whose main thread does not raise what is found (`check`) within `GRACE` seconds is ended from here, when
+    it is not inside `saving`: it may be computing for minutes, or wait in the library for ever.
+    """
+
+    def __init__(self, peers: Sequence[Peer], timeout: float) -> None:
+        self._peers, self._timeout = list(peers), timeout
+        self._lost = ""
+        self._found, self._raised = threading.Event(), threading.Event()
+        self._closing = False
+        self._saving = threading.Lock()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise `RankError` when a rank is lost, or has left while this one waits for it."""
+        for peer in self._peers:
+            if peer.left:
+                self._lose(f"{peer.name} has ended before the others. {_AGAIN}")
+        if error := self.lost():
+            raise error
+
+    def lost(self, wait: float = 0.0) -> RankError | None:
+        """The error about a lost rank, if one is found within `wait` seconds; to be raised."""
+        if not self._found.wait(wait):
+            return None
+        self._raised.set()
+        return RankError(self._lost)
+
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        """What is done inside is finished, also when a rank is lost meanwhile."""
+        with self._saving:
+            yield
+
+    def close(self, failure: str = "") -> None:
+        """Say farewell, or why this rank fails, watch no longer, and wait a little for the others to hear it."""
+        self._closing = True
+        for peer in self._peers:
+            peer.tell(f"lost {' '.join(failure.split())}" if failure else "end")
+            with contextlib.suppress(OSError):
+                peer.connection.shutdown(socket.SHUT_WR)
+        self._thread.join(2 * BETWEEN)
+
+    def _watch(self) -> None:
+        between = min(BETWEEN, self._timeout / 4)
+        ticks, found_at = 0, 0.0
+        with selectors.DefaultSelector() as selector:
+            for peer in self._peers:
+                selector.register(peer.connection, selectors.EVENT_READ, peer)
+            while not self._closing:
+                ticks += 1
+                for peer in self._peers:
+                    peer.tell("")
+                self._listen(selector, between, ticks)
+                self._miss(ticks, between)
+                if self._found.is_set():
+                    found_at = found_at or time.monotonic()
+                    if time.monotonic() - found_at > GRACE and not self._raised.is_set():
+                        self._end_process()
+            self._listen(selector, between, ticks)
+        for peer in self._peers:
+            peer.connection.close()
+
+    def _listen(self, selector: selectors.BaseSelector, seconds: float, now: int) -> None:
+        """Read what comes within so many seconds, or after the farewell until the others close."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and (selector.get_map() or not self._closing):
+            for key, _ in selector.select(left):
+                peer: Peer = key.data
+                lines = peer.lines()
+                peer.heard = now
+                for line in lines or []:
+                    self._read(peer, line)
+                if lines is None:
+                    selector.unregister(peer.connection)
+                    if not peer.left:
+                        self._lose(f"{peer.name} is lost: its connection ended, so {_DEAD}. {_AGAIN}")
+                    peer.left = True
+
+    def _miss(self, now: int, between: float) -> None:
+        for peer in self._peers:
+            if (now - peer.heard) * between > self._timeout and not peer.left:
+                silent = f"nothing was heard of it for {self._timeout:g} s (train.timeout), so {_CUT_OFF}"
+                self._lose(f"{peer.name} is lost: {silent}. {_AGAIN}")
+
+    def _read(self, peer: Peer, line: str) -> None:
+        if line == "end":
+            peer.left = True
+        elif line.startswith("lost "):
+            peer.left = True
+            self._lose(line.removeprefix("lost "))
+
+    def _lose(self, sentence: str) -> None:
+        if not self._found.is_set() and not self._closing:
+            self._lost = sentence
+            self._found.set()
+            for peer in self._peers:
+                peer.tell(f"lost {sentence}")
+
+    def _end_process(self) -> None:
+        with self._saving:
+            sys.stderr.write(f"bertwright: {self._lost}\n")
+            sys.stderr.flush()
+            os._exit(RankError.exit_code)
+
+
+def failure(name: str, error: BaseException) -> str:
+    """What a rank that fails says to the others."""
+    return str(error) if isinstance(error, RankError) else f"{name} has failed, and says why itself. {_AGAIN}"

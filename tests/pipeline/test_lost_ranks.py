@@ -1,0 +1,216 @@
+"""A rank that is killed, stopped or cut off ends the others with a sentence that names it, and a restart goes on."""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import pytest
+from tests.pipeline.command import ENVIRONMENT, forked
+
+from bertwright.core.files import sha256
+
+STEPS = ("train.phases.0.steps=4000", "train.checkpoint_every=1000", "train.evaluate_every=1000")
+Copy = Callable[[Path], Path]
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def start_two(
+    recipe: Path, folder: Path, *overrides: str, address: str = "127.0.0.1", before: tuple[Callable[[], None], ...] = ()
+) -> list[ForkServerProcess]:
+    """Two ranks that train in `folder`; what rank R prints is in `folder.R`."""
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": address, "MASTER_PORT": free_port()}
+    return [
+        forked(
+            folder.with_suffix(f".{rank}"),
+            *("train", recipe, *overrides, "--out", folder),
+            environment={**common, "RANK": str(rank)},
+            before=before[rank] if before else None,
+        )
+        for rank in range(2)
+    ]
+
+
+def wait_for_lines(folder: Path, lines: int, ranks: list[ForkServerProcess]) -> None:
+    """Return when the metrics have so many lines (every step has one)."""
+    metrics = folder / "train" / "metrics.jsonl"
+    while not metrics.is_file() or metrics.read_bytes().count(b"\n") < lines:
+        assert all(rank.is_alive() for rank in ranks), [said(folder, rank) for rank in range(2)]
+        time.sleep(0.01)
+
+
+def said(folder: Path, rank: int) -> str:
+    return folder.with_suffix(f".{rank}").read_text()
+
+
+def name_of(rank: int, process: ForkServerProcess) -> str:
+    return f"rank {rank} of 2 (process {process.pid} on {socket.gethostname()})"
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize(("number", "why"), [(signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 2 s")])
+def test_a_killed_or_stopped_rank_is_named(
+    lost: int, number: signal.Signals, why: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=2")
+    wait_for_lines(folder, 3, ranks)
+    pid = ranks[lost].pid
+    assert pid is not None
+    os.kill(pid, number)
+    try:
+        ranks[1 - lost].join(60)
+        assert ranks[1 - lost].exitcode == 6, said(folder, 1 - lost)
+        error = said(folder, 1 - lost).splitlines()[-1]
+        assert error.startswith(f"bertwright: {name_of(lost, ranks[lost])} is lost: ") and why in error
+        assert "Run the same command again" in error
+        assert "Traceback" not in said(folder, 1 - lost)
+    finally:
+        ranks[lost].kill()
+        ranks[lost].join()
+
+
+def slow_scoring() -> None:
+    """Make the scoring in training last longer than the time-out."""
+    from bertwright.train import loop
+
+    score = loop.score
+
+    def slow(*arguments: object) -> object:
+        time.sleep(5)
+        return score(*arguments)  # type: ignore[arg-type]
+
+    loop.score = slow  # type: ignore[assignment]
+
+
+def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    short = ("train.phases.0.steps=4", "train.phases.1.steps=1", "train.evaluate_every=9", "train.timeout=2")
+    ranks = start_two(small_recipe, folder, *short, before=(slow_scoring, slow_scoring))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+
+
+def test_the_error_of_one_rank_ends_the_others(small_recipe: Path, small_examples: Copy, tmp_path: Path) -> None:
+    folder = small_examples(tmp_path / "run")
+    ranks = start_two(small_recipe, folder, *STEPS, before=(full_disk, full_disk))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [3, 6], said(folder, 0) + said(folder, 1)
+    assert "cannot write" in said(folder, 0).splitlines()[-1]
+    assert f"{name_of(0, ranks[0])} has failed, and says why itself" in said(folder, 1).splitlines()[-1]
+
+
+def full_disk() -> None:
+    from bertwright.core.files import cannot_write
+    from bertwright.train import checkpoint
+
+    def save_file(tensors: object, path: Path) -> None:
+        raise cannot_write(path, OSError(28, "No space left on device"))
+
+    checkpoint.save_file = save_file  # type: ignore[assignment]
+
+
+NAMESPACES = ("bertwright-a", "bertwright-b")
+
+
+@pytest.fixture
+def link() -> Iterator[None]:
+    """Two network namespaces with a cable between them, 10.9.8.1 and 10.9.8.2."""
+    try:
+        for namespace in NAMESPACES:
+            made = ip(f"netns add {namespace}")
+            if made.returncode:
+                pytest.skip(f"network namespaces need root and iproute2: {made.stderr.strip()}")
+        first, second = NAMESPACES
+        assert not ip(f"link add cable netns {first} type veth peer cable netns {second}").returncode
+        for number, namespace in enumerate(NAMESPACES, 1):
+            for words in (f"addr add 10.9.8.{number}/24 dev cable", "link set cable up", "link set lo up"):
+                assert not ip(f"-n {namespace} {words}").returncode
+        yield
+    finally:
+        for namespace in NAMESPACES:
+            ip(f"netns del {namespace}")
+
+
+def ip(words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(["ip", *words.split()], capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        return subprocess.CompletedProcess(words, 1, "", str(error))
+
+
+def enter(namespace: str) -> None:
+    """Move this process into a network namespace."""
+    with open(f"/run/netns/{namespace}") as handle:
+        assert ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), 0) == 0
+    os.environ["GLOO_SOCKET_IFNAME"] = "cable"
+
+
+def test_a_cut_link_is_noticed_on_both_ends(
+    link: None, small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    inside = tuple(partial(enter, namespace) for namespace in NAMESPACES)
+    ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=2", address="10.9.8.1", before=inside)
+    wait_for_lines(folder, 3, ranks)
+    assert not ip(f"-n {NAMESPACES[0]} link set cable down").returncode
+    for rank in ranks:
+        rank.join(60)
+    assert [rank.exitcode for rank in ranks] == [6, 6]
+    for rank, other in ((0, 1), (1, 0)):
+        error = said(folder, rank).splitlines()[-1]
+        assert f"{name_of(other, ranks[other])} is lost: nothing was heard of it for 2 s" in error, error
+
+
+def test_torchrun_starts_a_killed_rank_again_and_the_end_is_the_same_to_the_bit(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    overrides = ("train.phases.0.steps=150", "train.checkpoint_every=20", "train.evaluate_every=100")
+    undisturbed = small_examples(tmp_path / "undisturbed")
+    ranks = start_two(small_recipe, undisturbed, *overrides)
+
+    folder = small_examples(tmp_path / "run")
+    launch = f"-m torch.distributed.run --nproc-per-node 2 --master-port {free_port()} --max-restarts 1".split()
+    command = [sys.executable, *launch, "-m", "bertwright.cli", "train", small_recipe, *overrides, "--out", folder]
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"}
+    with open(tmp_path / "log", "w") as log:
+        torchrun = subprocess.Popen([str(word) for word in command], env=environment, stdout=log, stderr=log)
+    metrics = folder / "train" / "metrics.jsonl"
+    while not metrics.is_file() or metrics.read_bytes().count(b"\n") < 50:
+        assert torchrun.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.01)
+    os.kill(child_of(torchrun.pid, "RANK=1"), signal.SIGKILL)
+    assert torchrun.wait() == 0, (tmp_path / "log").read_text()
+    told = (tmp_path / "log").read_text()
+    assert "bertwright: rank 1 of 2" in told and "is lost: its connection ended" in told, told
+    assert "resuming from step-" in told and "Traceback" not in told, told
+
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(undisturbed, 0)
+    model = Path("train") / "model" / "model.safetensors"
+    assert sha256(folder / model) == sha256(undisturbed / model)
+
+
+def child_of(parent: int, variable: str) -> int:
+    """The number of the child process that has this setting in its environment."""
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        if variable.encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
+            return int(child)
+    raise AssertionError(f"{parent} has no child with {variable}")

@@ -1,0 +1,159 @@
+"""What one rank learns of another over their connection, and how ranks meet."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bertwright.core.errors import RankError, RecipeError
+from bertwright.train import meeting, watchdog
+from bertwright.train.watchdog import Peer, Watchdog, failure
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These ranks are one process, which must not be ended for one of them."""
+    monkeypatch.setattr(watchdog, "GRACE", float("inf"))
+
+
+Pair = tuple[Watchdog, Watchdog, list[Peer]]
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """Two ranks and the connection between them; the time-out is the parameter, in seconds."""
+    peers = [Peer(name, end) for name, end in zip(("rank 1", "rank 0"), socket.socketpair(), strict=True)]
+    for peer in peers:
+        peer.connection.setblocking(False)
+    first, second = (Watchdog([peer], getattr(request, "param", 60)) for peer in peers)
+    yield first, second, peers
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("pair", [1], indirect=True)
+def test_ranks_that_live_miss_nobody_however_long_they_work(pair: Pair) -> None:
+    first, second, _ = pair
+    time.sleep(3)  # what a long scoring is to the thread of the watchdog
+    assert first.lost() is None and second.lost() is None
+
+
+def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
+    first, second, _ = pair
+    second.close()
+    assert first.lost(wait=2.5) is None
+    with pytest.raises(RankError, match="rank 1 has ended before the others"):
+        first.check()
+
+
+def test_a_connection_that_ends_is_a_loss(pair: Pair) -> None:
+    first, _, peers = pair
+    peers[1].connection.shutdown(socket.SHUT_RDWR)
+    error = first.lost(wait=5)
+    assert error is not None and error.exit_code == 6
+    assert str(error).startswith("rank 1 is lost: its connection ended, so it was killed or its machine went down. Run")
+
+
+def test_silence_is_a_loss_after_the_time_out() -> None:
+    ends = socket.socketpair()
+    ends[0].setblocking(False)
+    watching = Watchdog([Peer("rank 1", ends[0])], 1)
+    error = watching.lost(wait=10)
+    watching.close()
+    ends[1].close()
+    assert str(error).startswith("rank 1 is lost: nothing was heard of it for 1 s (train.timeout), so it is stopped, ")
+
+
+def test_a_rank_that_fails_says_so(pair: Pair) -> None:
+    first, second, _ = pair
+    second.close(failure("rank 1", ValueError("a fault\nof two lines")))
+    assert str(first.lost(wait=5)).startswith("rank 1 has failed, and says why itself.")
+
+
+def test_a_rank_passes_on_what_it_knows(pair: Pair) -> None:
+    first, second, _ = pair
+    second.close(failure("rank 1", RankError("rank 2 is lost: its connection ended")))
+    assert str(first.lost(wait=5)) == "rank 2 is lost: its connection ended"
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", free_port())
+    monkeypatch.setattr(meeting, "ARRIVAL", 2.0)
+
+
+def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
+    told: list[str] = []
+
+    def arrive(rank: int) -> None:
+        with pytest.raises(RankError) as error:
+            meeting.meet(rank, 4, 1)
+        told.append(str(error.value))
+
+    ranks = [threading.Thread(target=arrive, args=(rank,)) for rank in (0, 2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    assert len(told) == 2 and told[0] == told[1]
+    assert told[0].startswith("rank 1, 3 of 4 did not come in time (train.timeout, at least 2 s). Look why ")
+
+
+def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
+    launched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torchrun's does after a restart; and other programs that try the port are sent away."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    store = TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=True, wait_for_workers=False)
+    store.set("the first rank listens at", f"{free_port()} 0123 rank 0 of 2 (process 1 on gone)")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    found: dict[int, meeting.Meeting] = {}
+
+    def arrive(rank: int) -> None:
+        found[rank] = meeting.meet(rank, 2, 20)
+
+    second = threading.Thread(target=arrive, args=(1,))
+    second.start()
+    time.sleep(0.5)  # it has tried the address of the dead one by now
+    first = threading.Thread(target=arrive, args=(0,))
+    first.start()
+    while "gone" in (address := store.get("the first rank listens at").decode()):
+        time.sleep(0.01)
+    with socket.create_connection(("127.0.0.1", int(address.split()[0]))) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    first.join()
+    second.join()
+    assert [found[0].peers[0].name[:11], found[1].peers[0].name[:11]] == ["rank 1 of 2", "rank 0 of 2"]
+    found[0].store.set("key", "value")
+    assert found[1].store.get("key") == b"value"
+    for rank in range(2):
+        found[rank].peers[0].connection.close()
+
+
+@pytest.mark.parametrize("port", ["", "no number"])
+def test_without_a_place_to_meet_the_launcher_is_named(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    if port:
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", port)
+    with pytest.raises(RecipeError, match="MASTER_ADDR and MASTER_PORT do not say where they meet.*torchrun"):
+        meeting.meet(0, 2, 1)
+
+
+def test_a_port_that_is_taken_is_named(launched: None) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+        taken.listen()
+        with pytest.raises(RankError, match=r"rank 0 cannot meet the others at 127\.0\.0\.1:\d+ .* port is free"):
+            meeting.meet(0, 2, 1)
