@@ -3,7 +3,8 @@
 From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
 
 Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data · 4 artifact or checkpoint ·
-5 missing package · 6 a rank is lost · 75 stopped by a signal after saving (run again to continue) · 130 interrupted.
+5 missing package · 6 a rank is lost · 75 stopped by a signal with what is finished kept and training saved (run
+again) · 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from bertwright import __version__
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.core.errors import BertwrightError, RecipeError, of_the_system
+from bertwright.core.signals import Stopped, end_on_signals, farewell
 from bertwright.lines import fact_lines, json_line, visible
 from bertwright.recipe import Recipe
 from bertwright.stages import STAGES, RunFolder, run
@@ -331,20 +333,23 @@ def _show_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: bool
 
 def main() -> None:
     """Entry point: errors of the user's make are printed without a traceback and give their exit code."""
-    try:
-        app()
-    except BertwrightError as error:
-        print(f"bertwright: {visible(str(error))}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        if error.errno is None:  # of a library, not of the system
-            raise
-        told = of_the_system(error)
-        print(f"bertwright: {visible(str(told))}", file=sys.stderr)
-        sys.exit(told.exit_code)
-    except KeyboardInterrupt:
-        print("bertwright: interrupted. Run the same command again to continue.", file=sys.stderr)
-        sys.exit(130)
+    with end_on_signals():
+        try:
+            app()
+        except BertwrightError as error:
+            _leave(str(error), error.exit_code)
+        except OSError as error:
+            if error.errno is None:  # of a library, not of the system
+                raise
+            told = of_the_system(error)
+            _leave(str(told), told.exit_code)
+        except Stopped as stop:
+            _leave(*farewell(stop))
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    print(f"bertwright: {visible(message)}", file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

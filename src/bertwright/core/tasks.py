@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures import Executor as Submitter
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnContext, SpawnProcess
-from types import ModuleType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
+from bertwright.core.signals import Stopped, unheard
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 AHEAD = 4
 """Tasks per worker that are taken from the list before the first of them is done."""
+TO_LEAVE = 2.0
+"""Seconds that a worker has to clean up after itself."""
 
 
 class Executor(Protocol):
@@ -55,7 +61,7 @@ class Executor(Protocol):
 class Pool:
     """An executor of so many processes on this machine (1: this one; 0: one per processor it may use).
 
-    They start when there are two tasks to do.
+    They start when there are two tasks to do, and are gone at the end, whatever ends it.
     """
 
     def __init__(self, workers: int) -> None:
@@ -69,7 +75,10 @@ class Pool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._pool is not None:
+            if isinstance(error, KeyboardInterrupt | Stopped):
+                self._stop.close()
             self._pool.shutdown(wait=True, cancel_futures=True)
+            self._stop.close()
             self._pool = None
 
     def map(
@@ -86,7 +95,8 @@ class Pool:
         if self._workers <= 1 or len(first) < 2:
             return [_noted(function(task), on_done) for task in tasks]
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_end_with_parent)
+            stop, self._stop = multiprocessing.Pipe(duplex=False)
+            self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_begin, initargs=(stop,))
         try:
             return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done)
         except BrokenProcessPool as error:
@@ -129,7 +139,8 @@ class _Worker(SpawnProcess):
     """A spawned process that does not import the caller's main module.
 
     Python would run a script without a main guard once more in every worker, and has nothing to import of a notebook
-    or of standard input. Tasks are functions of this package and need neither.
+    or of standard input. Tasks are functions of this package and need neither. Nor does it hear the signals that ask to
+    stop: its parent does.
     """
 
     def start(self) -> None:
@@ -137,7 +148,8 @@ class _Worker(SpawnProcess):
             main = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")  # says no name and no file, so none is handed on
             try:
-                super().start()
+                with unheard():
+                    super().start()
             finally:
                 sys.modules["__main__"] = main
 
@@ -149,16 +161,24 @@ class _Context(SpawnContext):
 _starting = threading.Lock()
 
 
-def _end_with_parent() -> None:
-    """Leave when the parent dies, however it dies: a pool's worker would otherwise wait for work for ever."""
+def _begin(stop: Connection) -> None:
+    """In a new worker: watch over the other end of `stop`."""
+    signal.signal(signal.SIGALRM, _leave)
+    threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
+
+
+def _end_in_time(stop: Connection) -> None:
+    """Leave when the parent says so, or dies, however it dies: a worker would otherwise wait for work for ever."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def _exit_after(sentinel: int) -> None:
-    wait_for([sentinel])
+    assert parent is not None
+    if stop in wait_for([parent.sentinel, stop]):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+        time.sleep(TO_LEAVE)
     os._exit(1)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(1)  # a task is left as by an error, so what it began is removed
 
 
 def default_workers() -> int:

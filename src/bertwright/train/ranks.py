@@ -159,7 +159,7 @@ def join(timeout: float) -> Iterator[Ranks]:
             ranks.leave()
         else:
             ranks.leave(failure(our_name(rank, world), error))
-            atexit.register(_end, getattr(error, "exit_code", 130 if isinstance(error, KeyboardInterrupt) else 1))
+            atexit.register(_end, getattr(error, "exit_code", 1))
         raise
     ranks.leave()
 

@@ -22,6 +22,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, Identity, open_artifact
 from bertwright.core.errors import Interrupted
 from bertwright.core.files import make_folder, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
+from bertwright.core.signals import stop_on_signals
 from bertwright.examples.config import PAIRS
 from bertwright.model.attention import kernel_for
 from bertwright.model.bert import BertForPreTraining
@@ -40,7 +41,6 @@ from bertwright.train.loop import Phase, Session, end_now, train_phase
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import resolve_phases
 from bertwright.train.ranks import Ranks, join
-from bertwright.train.signals import stop_on_signals
 from bertwright.train.start import begin, follow_lengths, training_device
 
 

@@ -1,0 +1,146 @@
+"""The signals that ask to stop, and what they do: in training a checkpoint first, elsewhere an end at once.
+
+SIGTERM is what schedulers send, SIGHUP tells that a terminal or a connection is gone, SIGUSR1 and SIGUSR2 are early
+warnings (Slurm's `--signal`, SGE, LSF), SIGINT is Ctrl-C. One that was ignored when the program started (nohup, a job
+in the background) stays ignored. Worker processes hear none of them: the process that started them ends them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from bertwright.core.errors import Interrupted
+
+ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Those that lead to exit code 75, beside SIGINT."""
+ALL = (*ASKING, signal.SIGINT)
+PATIENCE = 5.0
+"""Seconds that a library may go on computing after a signal, before the process ends all the same."""
+_BY_CTRL_C = 130
+_leaving = threading.Event()
+"""Set when the program is about to end by a signal, or by what ended its training."""
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+class Stopped(BaseException):
+    """Raised in the main thread by a signal; no `KeyboardInterrupt`, which the command line's library would swallow."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = _BY_CTRL_C if number == signal.SIGINT else Interrupted.exit_code
+
+
+def farewell(stop: Stopped) -> tuple[str, int]:
+    """What to say at the end, and the exit code."""
+    if stop.exit_code == _BY_CTRL_C:
+        return "interrupted. Run the same command again to continue.", stop.exit_code
+    return f"stopped by {stop}. What is finished is kept: run the same command again.", stop.exit_code
+
+
+@contextmanager
+def end_on_signals() -> Iterator[None]:
+    """For the length of the block, signals raise `Stopped` in the main thread.
+
+    Once one of them, or the end of training, makes the program leave, only SIGINT is heard: schedulers repeat theirs. A
+    library that computes for long does not let Python raise anything: then the process ends after `PATIENCE`.
+    """
+    raised = threading.Event()
+    _leaving.clear()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raised.set()
+        if _leaving.is_set() and number != signal.SIGINT:
+            return
+        _leaving.set()
+        raise Stopped(number)
+
+    with _handled(stop), _watched(raised):
+        yield
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """Whether a signal has asked to stop, for the length of the block; a second SIGINT does what it did before."""
+    asked, on_interrupt = False, signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked and number == signal.SIGINT and callable(on_interrupt):
+            on_interrupt(number, frame)
+        asked = True
+
+    main = threading.current_thread() is threading.main_thread()
+    watched = signal.set_wakeup_fd(-1) if main else -1  # here nobody is hurried: a checkpoint may take a while
+    try:
+        with _handled(ask):
+            try:
+                yield lambda: asked
+            except BaseException:
+                _leaving.set()
+                raise
+    finally:
+        if main:
+            signal.set_wakeup_fd(watched)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Processes started inside never hear of the signals; this one hears of them afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handled(handler: Handler) -> Iterator[None]:
+    """Handle all signals that are not ignored; only the main thread can be asked."""
+    main = threading.current_thread() is threading.main_thread()
+    heard = [number for number in ALL if main and signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        _restore(before.items())
+
+
+def _restore(handlers: Iterable[tuple[signal.Signals, object]]) -> None:
+    for number, handler in handlers:
+        signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _watched(raised: threading.Event) -> Iterator[None]:
+    """End the process if a signal has come and `raised` does not follow."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    thread = threading.Thread(target=_end_late, args=(reading, raised), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        thread.join()
+        os.close(reading)
+
+
+def _end_late(reading: int, raised: threading.Event) -> None:
+    while number := os.read(reading, 1):
+        if number[0] in ALL and not raised.wait(PATIENCE):
+            message, code = farewell(Stopped(number[0]))
+            sys.stderr.write(f"\nbertwright: {message}\n")
+            sys.stderr.flush()
+            os._exit(code)
