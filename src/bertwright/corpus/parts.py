@@ -60,7 +60,6 @@ class Extraction:
         mine = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
         if not names or not self._all_done(mine):
             self.log.say(f"corpus: reading {self.source}")
-            _note_language(self.config, _header(self.source.files[0]), self.log)
             names = self._extracted()
             mark_done(listed, facts=names)
         return [self.folder / name for name in names]
@@ -134,12 +133,6 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
 
 def _header(file: File) -> Header:
     return read_header(file) if file.format == "dump" else Header()
-
-
-def _note_language(config: CorpusConfig, header: Header, log: Log) -> None:
-    names = {header.language, header.database.removesuffix("wiki").replace("_", "-")}
-    if header.language and config.language not in names:
-        log.say(f"corpus: the dump calls its language {header.language!r}; corpus.language is {config.language!r}")
 
 
 def _what_was_lost(source: Source, last: str, lost: int) -> str:

@@ -30,6 +30,7 @@ from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier
+from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.parts import Extraction, Parts, gather
 from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally, tally_bytes
 from bertwright.corpus.shards import plan, write_shard
@@ -65,7 +66,7 @@ def run(
     try:
         with executor or Pool(config.workers) as pool:
             return build(out, _identity(config, sources, table), log, make)
-    except SourceError:  # by now no task is running
+    except (RecipeError, SourceError):  # by now no task is running
         for draft in drafts if share.world == 1 else []:  # else it may be of use to other ranks
             shutil.rmtree(draft, ignore_errors=True)
         raise
@@ -120,6 +121,8 @@ def _make(
 ) -> dict[str, Any]:
     """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
+    for source in sources:
+        compare_language(config, source.files[0], log)
     _note_identification(config, log)
     found = [
         Extraction(config, source, number, table, folder, log, executor, share).parts()

@@ -17,7 +17,9 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.dropped import read_dropped
+from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.run import identity, run
+from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.text import FACTS, TEXT, read_documents, sentences, shard_names
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "corpus"
@@ -288,14 +290,18 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
         ("deep.xml", lambda dump: dump.replace(b"<ns>", b"<a>" * 9999 + b"</a>" * 9999 + b"<ns>"), "nested deeper"),
         ("torn.xml", lambda dump: dump.replace(b"</text>", b"", 1), "mismatched tag"),
         ("long.txt", lambda _: "Egy szép kis mondat. ".encode() * 3000, "raise corpus.filter.max_sentences"),
-        ("english.xml", lambda dump: dump, "dropped by the filter: .*Most likely corpus.language"),
+        (
+            "english.txt",
+            lambda _: b"The river winds between the hills. " * 40,
+            "dropped by the filter: .*Most likely corp",
+        ),
     ],
 )
 def test_bad_input_is_one_error_and_leaves_nothing(
     tmp_path: Path, export: Build, bridges: list[str], name: str, data: Callable[[bytes], bytes], reason: str
 ) -> None:
     (tmp_path / name).write_bytes(data(export(bridges)))
-    config = CorpusConfig(source=str(tmp_path / name), language="en" if "english" in name else "hu", workers=1)
+    config = CorpusConfig(source=str(tmp_path / name), language="hu", workers=1)
     if "long" in name:
         config = config.model_copy(update={"filter": FilterConfig(preset="turkunlp")})
     with pytest.raises(DataError, match=reason) as caught:
@@ -423,11 +429,45 @@ def test_a_language_that_nobody_can_identify_is_remarked(tmp_path: Path, export:
     assert "corpus: neither CLD2 nor py3langid knows hu and xx, so no document is judged by its language" in log.said
 
 
-def test_a_dump_in_another_language_is_remarked(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+def test_a_dump_in_another_language_is_refused_before_the_work(
+    tmp_path: Path, export: Build, bridges: list[str]
+) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()
-    corpus(tmp_path / "a.xml", tmp_path / "corpus", log, language="fi", filter=FilterConfig(enabled=False))
-    assert "calls its language 'hu'" in log.said[1]
+    with pytest.raises(RecipeError, match="says that its language is 'hu', but corpus.language is 'fi'") as caught:
+        corpus(tmp_path / "a.xml", tmp_path / "run" / "corpus", log, language="fi")
+    assert "its first articles are in 'hu'. Write corpus.language=hu, or, if both are" in str(caught.value)
+    assert (log.said, list(tmp_path.glob("run/**/*"))) == ([], [])
+    corpus(tmp_path / "a.xml", tmp_path / "b", log, language="fi", filter=FilterConfig(languages=("fi", "hu")))
+    assert not any("says that its language" in line for line in log.said)
+
+
+def test_a_head_that_the_text_contradicts_is_remarked(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+    data = export(bridges).replace(b'xml:lang="hu"', b'xml:lang="en"').replace(b"huwiki", b"enwiki")
+    (tmp_path / "a.xml").write_bytes(data)
+    log = Heard()
+    assert corpus(tmp_path / "a.xml", tmp_path / "corpus", log, filter=FilterConfig()).counts["kept"]
+    assert "its first articles are in 'hu', so the recipe is believed. Write corpus.language=en" in log.said[0]
+
+
+@pytest.mark.parametrize(
+    ("head", "language"),
+    [
+        (b'xml:lang="nb"><siteinfo><dbname>nowiki</dbname>', "no"),
+        (b'xml:lang="nb"><siteinfo><dbname>nowiki</dbname>', "nb"),
+        (b'xml:lang="en"><siteinfo><dbname>simplewiki</dbname>', "simple"),
+        (b'xml:lang="gsw"><siteinfo><dbname>alswiki</dbname>', "als"),
+        (b'xml:lang="hu"><siteinfo><dbname>huwiktionary</dbname>', "hu"),
+        (b'xml:lang="lzh"><siteinfo><dbname>zh_classicalwiki</dbname>', "zh-classical"),
+        (b'xml:lang="he"><siteinfo>', "he"),
+    ],
+)
+def test_a_wiki_has_several_names_for_its_language(tmp_path: Path, head: bytes, language: str) -> None:
+    names = b'<namespaces><namespace key="0" /><namespace key="6">File</namespace></namespaces></siteinfo>'
+    (tmp_path / "a.xml").write_bytes(b"<mediawiki " + head + names + b"<page></page></mediawiki>")
+    log = Heard()
+    compare_language(CorpusConfig(source="a.xml", language=language), examine(tmp_path / "a.xml"), log)
+    assert log.said == []
 
 
 @pytest.mark.parametrize("wrong", [{"shard_bytes": 10}, {"language": "Hungarian!"}, {"source": ()}, {"filtre": {}}])

@@ -12,6 +12,7 @@ from typing import Literal
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import MAGIC, Compression
 from bertwright.corpus.sources.file import File, Format, Reader
+from bertwright.corpus.sources.fragments import no_export, refuse_fragments
 
 _FOREIGN = {b"7z\xbc\xaf\x27\x1c": "7z", b"PK\x03\x04": "zip", b"ARROW1": "Arrow (random access)"}
 _TABLES: dict[bytes, Format] = {b"PAR1": "parquet", b"\xff\xff\xff\xff": "datasets"}
@@ -97,10 +98,10 @@ def _format(path: Path, head: bytes) -> Format:
     if name.startswith("!"):
         raise SourceError(f"{path} declares a document type (<{name}>). No MediaWiki export does; none is accepted.")
     if head.lstrip().startswith(b"<?xml") or ".xml" in path.suffixes:
-        found = f"its root element is <{name}>" if name else "it does not begin with an element"
-        raise SourceError(f"{path} is not a MediaWiki export: {found}, not <mediawiki>. Use a pages-articles dump.")
+        raise no_export(path, name)
     if re.match(rb'\s*\[\s*\{\s*"', head):
         raise SourceError(f"{path} is one JSON array. Write an object a line instead, e.g. with `jq -c '.[]'`.")
+    refuse_fragments(path, head)
     if table := _columns(path, head):
         columns = ", ".join(repr(column[:40]) for column in table)
         raise SourceError(

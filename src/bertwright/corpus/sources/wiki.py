@@ -11,6 +11,7 @@ from bertwright.corpus.article import Article
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
 from bertwright.corpus.sources.dump import END, PAGE, Header, Page, PageSplitter, parse_header, parse_page
 from bertwright.corpus.sources.file import File, Reader
+from bertwright.corpus.sources.fragments import no_pages
 from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.pieces import read
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
@@ -33,7 +34,7 @@ def read_header(file: File) -> Header:
         if len(head) > MAX_DOCUMENT:
             break
     parse_header(bytes(head), file.path)
-    raise SourceError(f"{file.path} has not one whole page. Download it again.")
+    raise no_pages(file.path, whole=END in head)
 
 
 def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:

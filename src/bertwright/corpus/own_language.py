@@ -1,0 +1,93 @@
+"""The language that a dump names against `corpus.language`: a contradiction is found before the work, not after it.
+
+The head of a dump may be wrong: a mirror or a private wiki often leaves it at English. So the text of the first
+articles is asked too, and only where both speak against the setting is it refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import Log
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.language import Identifier
+from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
+from bertwright.corpus.sources.file import File, Reader
+from bertwright.corpus.sources.wiki import read_header
+from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
+from bertwright.corpus.wikitext.site import Site
+
+_ARTICLES = 10
+_SHORT = 200
+"""Characters below which a text says little of its language."""
+_BYTES = 8 * 2**20
+"""Bytes of a dump that are looked through for articles."""
+_KINDS = re.compile(r"wik(i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)$")
+
+
+def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
+    """Say that the dump is in another language than the recipe, and what to write; raise it as a `RecipeError` where
+    its text is, too.
+    """
+    if file.format != "dump":
+        return
+    header = read_header(file)
+    if not header.namespaces:
+        log.say(
+            f"corpus: {file.path.name} has no <siteinfo>, so the wiki's own words for files and categories are not "
+            "known, and captions may stay in the text. Put the head of the whole dump before its pages."
+        )
+    wanted = (config.language, *config.filter.languages)
+    if not header.language or _names(header) & set(wanted) or Identifier(wanted).wants(header.language):
+        return
+    said = f"{file.path.name} says that its language is {header.language!r}, but corpus.language is {config.language!r}"
+    found = _read_as(Identifier(wanted), file, header)
+    its_own = not found or found in wanted or Identifier([header.language]).wants(found)
+    code = _code(header) if its_own else found
+    remedy = f"Write corpus.language={code}, or, if both are wanted, corpus.filter.languages="
+    remedy += f'["{config.language}", "{code}"]'
+    if found in ("", *wanted):
+        seen = f"its first articles are in {found!r}" if found else "its first articles do not tell"
+        log.say(f"corpus: {said}; {seen}, so the recipe is believed. {remedy} where it is wrong.")
+        return
+    raise RecipeError(f"{said}, and its first articles are in {found!r}. {remedy}.")
+
+
+def _names(header: Header) -> set[str]:
+    """What a recipe may call the language of this wiki."""
+    return {header.language, header.language.partition("-")[0], _code(header)}
+
+
+def _code(header: Header) -> str:
+    return _KINDS.sub("", header.database).replace("_", "-") or header.language
+
+
+def _read_as(identifier: Identifier, file: File, header: Header) -> str:
+    """The language of most of the first articles; "" where nothing is known of it."""
+    found = Counter(filter(None, map(identifier.language, islice(_texts(file, header), _ARTICLES))))
+    return found.most_common(1)[0][0] if found else ""
+
+
+def _texts(file: File, header: Header) -> Iterator[str]:
+    site = Site(header.language, header.namespaces)
+    for data in PageSplitter(file.path, first=True).pages(_beginning(file)):
+        try:
+            page = parse_page(data)
+        except ValueError:
+            continue  # extraction says where it is and what is wrong with it
+        if page.namespace or page.redirect or redirect_target(page.text, site) is not None:
+            continue
+        if len(text := " ".join(p.text for p in paragraphs(page.text, site, title=page.title))) >= _SHORT:
+            yield text
+
+
+def _beginning(file: File) -> Iterator[bytes]:
+    read = 0
+    for block in Reader(file, size=2**18):
+        yield block
+        if (read := read + len(block)) >= _BYTES:
+            return

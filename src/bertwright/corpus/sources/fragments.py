@@ -1,0 +1,69 @@
+"""What lies near a MediaWiki export but is none, told by its first bytes, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bertwright.corpus.errors import SourceError
+
+_PARTS = {"page", "revision", "siteinfo", "namespaces", "contributor", "title", "text", "pages"}
+"""Elements of an export below its root, with which a piece of one begins."""
+_INSIDE = re.compile(rb"</?(?:page|revision|timestamp|contributor|siteinfo)>|<text [^>]*xml:space=")
+_INDEX = re.compile(rb"(?:\d{3,}:\d+:[^\n]+\n){3}")
+# Possessive: white space alone must not cost more than its length.
+_SQL = re.compile(rb"\s*+(?:--[^\n]*+\n\s*+|/\*[^\n]*+\n\s*+)*+(?:DROP TABLE|CREATE TABLE|INSERT INTO) ")
+_OTHER_ROOTS = {
+    "feed": "it is a file of abstracts; use the dump named pages-articles",
+    "api": "it is an answer of the wiki's API; use Special:Export or the dump named pages-articles",
+    "rss": "it is a news feed; use the dump named pages-articles",
+}
+_MARKS = tuple(map(re.compile, (rb"\[\[[^\]\n]+\]\]", rb"\{\{[^}]+\}\}", rb"'''", rb"(?m)^==+[^=\n]+==+\s*$")))
+
+
+def no_export(path: Path, root: str) -> SourceError:
+    """The error for XML whose root element is not <mediawiki>; `root` "": for what begins with no element."""
+    if root in _PARTS:
+        return _piece(path, f"it begins with <{root}>")
+    if not root:
+        return _piece(path, "it does not begin with an element")
+    remedy = _OTHER_ROOTS.get(root, "use the dump named pages-articles")
+    return SourceError(f"{path} is not a MediaWiki export: its root element is <{root}>, not <mediawiki>; {remedy}.")
+
+
+def refuse_fragments(path: Path, head: bytes) -> None:
+    """Raise a `SourceError` where a file that would be plain text is a piece or a neighbour of a dump."""
+    if _INSIDE.search(head):
+        raise _piece(path, "it has tags of one, but no <mediawiki> before them")
+    if _INDEX.match(head):
+        raise SourceError(
+            f"{path} is the index of a multistream dump, which holds titles alone. Give the file beside it whose name "
+            "ends in multistream.xml.bz2."
+        )
+    if _SQL.match(head):
+        raise SourceError(
+            f"{path} is a table of a database (SQL), which holds no articles. Use the dump named pages-articles."
+        )
+    if sum(bool(mark.search(head)) for mark in _MARKS) >= 3:
+        raise SourceError(
+            f"{path} looks like wikitext, whose markup is read in exports alone. Export the pages with Special:Export, "
+            'or, if the marks are to stay in the text, set corpus.source.format = "text".'
+        )
+
+
+def no_pages(path: Path, *, whole: bool) -> SourceError:
+    """The error for an export without a whole page; `whole`: it has its end."""
+    if whole:
+        return SourceError(
+            f"{path} has not one whole page: the export ends after its head. Name pages when you export, or give the "
+            "file of the dump that has them."
+        )
+    return SourceError(f"{path} has not one whole page. Download it again.")
+
+
+def _piece(path: Path, found: str) -> SourceError:
+    return SourceError(
+        f"{path} is not a MediaWiki export but may be a piece of one: {found}, not <mediawiki>. Put the head of the "
+        "dump (from <mediawiki> to </siteinfo>) before its first whole <page> and </mediawiki> after its last; "
+        '<mediawiki xml:lang="…"> alone does where the head is lost.'
+    )
