@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ import typer
 
 from bertwright import __version__
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
-from bertwright.core.errors import BertwrightError, RecipeError, of_the_system
+from bertwright.core.errors import BertwrightError, RecipeError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 from bertwright.lines import fact_lines, json_line, visible
 from bertwright.recipe import Recipe
@@ -37,7 +38,20 @@ RecipePath = Annotated[
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="The run folder; without it runs/<name of the recipe>.")]
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise RecipeError(
+            "--out is empty. Give the path of a folder, or leave --out away for runs/<name of the recipe>."
+        )
+    return Path(text).expanduser()
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", parser=_folder, metavar="DIR", help="The run folder; without it runs/<name of the recipe>."),
+]
 MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name.")]
 Rank = Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")]
 World = Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")]
@@ -343,12 +357,23 @@ def main() -> None:
                 raise
             told = of_the_system(error)
             _leave(str(told), told.exit_code)
+        except (MemoryError, RuntimeError, ImportError) as error:
+            if (full := of_memory(error)) is None:
+                raise
+            _leave(str(full), full.exit_code)
         except Stopped as stop:
             _leave(*farewell(stop))
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    print(f"bertwright: {visible(message)}", file=sys.stderr)
+    """Say what ended the command, and exit; with --json as an object on standard output, whose hint is what to do: the
+    last sentence, by the rule that errors follow.
+    """
+    if "--json" in sys.argv[1:]:
+        hint = re.split(r"(?<=[.?;:]) ", message)[-1]
+        print(json_line({"error": {"code": code, "message": message, "hint": hint}}))
+    else:
+        print(f"bertwright: {visible(message)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -67,6 +67,16 @@ class Interrupted(BertwrightError):
     exit_code = 75
 
 
+_NO_MEMORY = (
+    "out of memory",
+    "cannot allocate memory",
+    "can't allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+)
+"""What libraries say of it in errors that are no `MemoryError`: torch, CUDA, the loader of shared objects, threads."""
+
+
 def of_the_system(error: OSError) -> DataError:
     """What the system said of a file or a disk, as one sentence: the path, the reason, what to do."""
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -75,3 +85,15 @@ def of_the_system(error: OSError) -> DataError:
     else:
         remedy = "See to the disk or the network file system it lies on, and restore the file if it cannot be read"
     return DataError(f"{what}. {remedy}; then run the same command again: what is finished is kept.")
+
+
+def of_memory(error: Exception) -> DataError | None:
+    """One sentence where the error says that there is no memory left, whoever says it; None where it does not."""
+    text = str(error).lower()
+    if not isinstance(error, MemoryError) and not any(words in text for words in _NO_MEMORY):
+        return None
+    return DataError(
+        "there is no memory left for this process (a limit may be set: ulimit -v, a container, a Slurm job). Run the "
+        "same command again with more memory, fewer workers (corpus.workers=1, examples.workers=1), or a smaller "
+        "train.phases.0.micro_batch: what is finished is kept."
+    )

@@ -1,0 +1,88 @@
+"""Errors of the command line: as JSON for programs, of memory, of an empty --out."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import cli
+from bertwright.core.errors import of_memory
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """`failing("run", ...)`: the exit code, standard output and standard error of a command that ends in an error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exited:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(exited.value.code or 0), out, err
+
+    return call
+
+
+def test_with_json_an_error_is_an_object(failing: Callable[..., tuple[int, str, str]], small_recipe: Path) -> None:
+    code, out, err = failing("check", small_recipe, "optim.kind=adam", "--json")
+    assert (code, err) == (2, "")
+    assert json.loads(out) == {
+        "error": {
+            "code": 2,
+            "message": "command line: optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'?",
+            "hint": "did you mean 'adamw'?",
+        }
+    }
+    code, out, _ = failing("inspect", small_recipe.parent / "nowhere", "--json")
+    told = json.loads(out)["error"]
+    assert code == told["code"] == 2 and told["hint"].startswith("Give a run folder, an artifact")
+
+
+def test_an_empty_out_is_no_folder(
+    failing: Callable[..., tuple[int, str, str]], small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = failing("run", small_recipe, "--out=")
+    assert code == 2 and not list(tmp_path.iterdir())
+    assert err == (
+        "bertwright: --out is empty. Give the path of a folder, or leave --out away for runs/<name of the recipe>.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory: you tried to ..."
+        ),
+        RuntimeError("can't start new thread"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_memory_left_is_one_sentence(
+    error: Exception, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def app() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", app)
+    code, out, err = failing("check")
+    assert (code, out) == (3, "") and err.startswith("bertwright: there is no memory left for this process")
+    assert "corpus.workers=1" in err and err.count("\n") == 1
+
+
+def test_other_faults_keep_their_traceback(
+    failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def app() -> None:
+        raise RuntimeError("shapes differ")
+
+    assert of_memory(RuntimeError("shapes differ")) is None
+    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(sys, "argv", ["bertwright"])
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        cli.main()
