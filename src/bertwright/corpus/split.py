@@ -1,8 +1,9 @@
 """Sentences: sentencex per paragraph, then rules of the language that join what it cut wrongly.
 
-In any language a stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") ends no sentence, a number ("3.") or marks alone are none, and
-a quotation mark after a space belongs to what follows it. After an ordinal number, a Roman numeral, an initial or an
-abbreviation, and before a small letter, it depends on the language: `sentences.toml` says how.
+In any language a stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") ends no sentence, a number ("3.") or marks alone are none, no
+sentence begins with a small letter, and a quotation mark after a space belongs to what follows it. `sentences.toml`
+says which languages differ, and what an ordinal number, a Roman numeral, an initial or an abbreviation is. Full-width
+stops have rules of their own (`fullwidth`).
 """
 
 from __future__ import annotations
@@ -12,17 +13,27 @@ import tomllib
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import sentencex
 
 from bertwright.core.config import Section
+from bertwright.corpus.fullwidth import is_full_width, set_ends
 
 _OPENING = "(„\"»«“'[—–- "
 _STOPS = (".", "\u2024")  # the second is the Armenian semicolon
 _ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
 _ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
 _OPENED = (' "', " '", " ”", " ’", " »")
+_LETTER, _VOWEL = r"[^\W\d_]", "[aeiouyäöüáéíóúýěů]"
+_BEFORE_DIGIT = re.compile(
+    "|".join(f"(?<={_LETTER}{{{before}}}){_VOWEL}{_LETTER}{{{4 - before}}}\\. (?=\\d)" for before in (4, 3, 2))
+)
+"""After a word of five letters or more with a vowel among the last three: abbreviations of that kind are rare."""
+_IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
+_NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
+_OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
+"""A stop after a letter that is not Latin."""
 _WINDOW = 4096
 """Characters given to sentencex at once, whose time is quadratic where quotation marks stay open."""
 
@@ -31,6 +42,9 @@ class Joining(Section):
     """When two pieces that sentencex separated are one sentence after all; `sentences.toml` explains the fields."""
 
     small: bool = False
+    stops: bool = True
+    names: bool = False
+    digits: bool = False
     initials: bool = False
     roman: bool = False
     ordinals: bool = False
@@ -64,17 +78,21 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     Its time is linear in the paragraph; a sentence of more than 4,096 characters may be cut at a space.
     """
     base = language.split("-")[0]
-    joining = _table().get(base, Joining(small=True))
+    joining = _table().get(base, Joining())
 
     def split(paragraph: str) -> list[str]:
         single = paragraph.isprintable() and "  " not in paragraph  # then no space but ' ' is in it
         text = paragraph.strip() if single else " ".join(paragraph.split())
         pieces = _pieces(base, text)
-        if len(pieces) < 2:
-            return [text] if text else []
         _move_opening_quotes(pieces)
-        starts = [0, *(i for i in range(1, len(pieces)) if not _joins(joining, pieces[i - 1], pieces[i])), len(pieces)]
-        return ["".join(pieces[start:stop]).strip() for start, stop in pairwise(starts)]
+        ends = list(accumulate(map(len, pieces)))
+        cuts = [ends[i - 1] for i in range(1, len(pieces)) if not _joins(joining, pieces[i - 1], pieces[i])]
+        if joining.digits:
+            cuts = sorted({*cuts, *(found.end() for found in _BEFORE_DIGIT.finditer(text))})
+        if is_full_width(text):
+            cuts = set_ends(text, cuts)
+        sentences = [text[start:stop].strip() for start, stop in pairwise([0, *cuts, len(text)])]
+        return [sentence for sentence in sentences if sentence]
 
     return split
 
@@ -92,7 +110,13 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
         inside = right[0].islower() or right[0].isdigit()
         if inside or (right[0].isalpha() and left.rpartition(" ")[2].isupper()):
             return True
+    if joining.names and _IN_NAME.search(left) is not None:
+        return True
+    if left.endswith(("!", "?")) and joining.names and _NAME_GOES_ON.match(right):
+        return True
     left = left.strip()
+    if not joining.stops and _OWN_STOP.search(left):
+        return True
     return _ORDINAL.fullmatch(left) is not None or joining.joins(left, right)
 
 

@@ -48,6 +48,18 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("el", "Το ΠΑ.ΣΟ.Κ. κέρδισε τις εκλογές."),
         ("hy", "Ա. Խաչատրյանը ծնվել է այստեղ։"),
         ("bn", "ড. রহমান ১.৫ কিলোমিটার হেঁটেছেন।"),
+        ("ja", "1996年にYahoo! JAPANを設立した。"),
+        ("ja", "彼女はHey! Say! JUMPと怪傑!トロピカル丸の曲を歌う。"),
+        ("ja", "彼は「もう行く。またね。」と言った。"),
+        ("ja", "アルバム『ヘルプ！』のB面に収録された（日本でのみ。）曲である。"),
+        ("zh", "他在雅虎（Yahoo! 奇摩。）上找到《你好吗？》，很高兴。"),
+        ("th", "เกิดเมื่อ ค.ศ. 1990 ห่างออกไป 66 กม. จากเมือง"),
+        ("ko", "그는 Yahoo! 코리아에서 일했다."),
+        ("sr", "Школа је радила до 1990. године у 19. веку."),
+        ("bg", "Селото е от II хилядолетие пр.н.е. според учените."),
+        ("pl", "Około 120 r. p.n.e. mieszkało tu ok. 300 osób."),
+        ("cs", "Narodil se 3. ledna 1980 v Brně."),
+        ("de", "Die Werke (Bahnhofstr. 12, gegr. 1900, Sept. 1990, Prof. 2) ruhen am 3. Mai."),
         ("uk", "Він жив на вул. Шевченка у м. Києві з І. Франком."),
     ],
 )
@@ -62,6 +74,10 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("ltg", ["Viesture.", "Cylvāks."]),
         ("xx", ["It was granted.", "4. Restrictions apply."]),
         ("de", ["Es endete 1804.", "Die Stadt wuchs."]),
+        ("de", ["Er erbte den Hof des Großvaters.", "1785 zog er fort."]),
+        ("pl", ["Powstał związek.", "3 grudnia zebrał się sąd."]),
+        ("sr", ["Живело је мало становника.", "1576. дошла је куга."]),
+        ("ko", ["그는 왔다.", "15세기였다."]),
         ("el", ["Πότε ήρθες;", "Δεν ξέρω."]),
         ("hy", ["Ցուրտ էր։", "Լիճը սառեց։"]),
         ("bn", ["সে এল।", "আমি গেলাম।"]),
@@ -69,6 +85,33 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
 )
 def test_sentences_that_are_two(language: str, sentences: list[str]) -> None:
     assert splitter(language)(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize("language", ["ja", "zh", "en"])
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["大学に所属。", "1979年に卒業した。"],
+        ["本当ですか？", "2年後です！", "5年でした｡", "はい"],
+        ["什么？！", "真的……好吧。", "ABC。"],
+        ["「買う。」", "「冷たい。」", "彼は去った（2年前。）。", "（後で聞いた。）", "次の日になった．", "3日目。"],
+        ["“你好。”", "他说。", "（全文完。）"],
+        ["開いた括弧（は閉じない。", "次の文。"],
+        ["閉じた。）", "次の文。"],
+    ],
+)
+def test_full_width_stops_end_sentences_wherever_they_stand(language: str, sentences: list[str]) -> None:
+    assert splitter(language)("".join(sentences)) == sentences
+
+
+def test_a_full_width_stop_before_a_comma_ends_nothing() -> None:
+    assert splitter("ja")("歌は「行け！」、「待て！」などである。") == ["歌は「行け！」、「待て！」などである。"]
+    assert splitter("ja")("待て！、と叫ぶ。") == ["待て！、と叫ぶ。"]
+
+
+def test_brackets_that_are_far_apart_are_no_pair() -> None:
+    sentences = ["（始。", *["文である。"] * 120, "終。）"]
+    assert splitter("ja")("".join(sentences)) == sentences
 
 
 def test_a_quotation_mark_after_a_space_belongs_to_what_follows() -> None:
@@ -80,7 +123,21 @@ def test_a_quotation_mark_after_a_space_belongs_to_what_follows() -> None:
 
 @pytest.mark.parametrize("language", ["hu", "en", "ja"])
 @pytest.mark.parametrize(
-    "unit", ["Az árvíz elvitte a hidat. ", "„", 'Azt mondta: "nem. ', "a", "3. ", "(", "。", "I. "]
+    "unit",
+    [
+        "Az árvíz elvitte a hidat. ",
+        "„",
+        'Azt mondta: "nem. ',
+        "a",
+        "3. ",
+        "(",
+        "。",
+        "I. ",
+        "「",
+        "「。",
+        "（「。」",
+        "！）",
+    ],
 )
 def test_a_paragraph_of_any_length_keeps_its_text(language: str, unit: str) -> None:
     """Far more than is given to sentencex at once, whose time grows with the square of some of these."""
@@ -97,8 +154,8 @@ def test_a_long_paragraph_is_cut_as_its_parts_are() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.text("Aaá. \n\t\u00a0\u2028IVX1!?„”\"'»()-։।", max_size=80),
-    st.sampled_from(["hu", "en", "uk", "de", "tr", "hy", "bn"]),
+    st.text("Aaá. \n\t\u00a0\u2028IVX1!?„”\"'»()-։।。！「」（』あ年．ค", max_size=80),
+    st.sampled_from(["hu", "en", "uk", "de", "tr", "hy", "bn", "ja", "zh", "th"]),
 )
 def test_sentences_hold_all_the_text_and_no_newline(text: str, language: str) -> None:
     sentences = splitter(language)(text)
@@ -118,5 +175,6 @@ def test_gold_sentences(shared: Path) -> None:
         alone[name] = float(score(paragraphs, alone_splitter(language)).split()[0])
     assert {name: ours[name] for name in ours if ours[name] < LEAST.get(name, alone[name])} == {}
     assert ours.keys() >= LEAST.keys() | {
-        f"hand-written {language}" for language in ("bn", "de", "el", "fi", "hy", "tr", "uk")
+        f"hand-written {language}"
+        for language in ("bg", "bn", "de", "el", "fi", "hy", "ja", "pl", "sr", "th", "tr", "uk", "zh")
     }
