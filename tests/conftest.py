@@ -91,7 +91,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         workers=1,
     )
     corpus = corpus_run(config, folder / "corpus")
-    vocab = vocab_run(VocabConfig(size=160, alphabet=60), corpus, folder / "vocab")
+    vocab = vocab_run(VocabConfig(size=160, alphabet_coverage=1), corpus, folder / "vocab")
     sets = (
         PlanSet(length=16),
         PlanSet(length=32),

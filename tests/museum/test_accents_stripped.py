@@ -86,7 +86,7 @@ def train(sentences: list[str], config: VocabConfig, **settings: int) -> list[st
 
 
 def test_the_vocabulary_that_was_made_for_accents_pays_for_their_loss() -> None:
-    entries = train(SENTENCES, VocabConfig(size=300, alphabet=60), min_frequency=1)
+    entries = train(SENTENCES, VocabConfig(size=300), min_frequency=1)
     tokenizer = build_tokenizer(entries, lower_case=False, strip_accents=False)
     intended = pieces(tokenizer, SENTENCES)
     original = pieces(tokenizer, [original_text(sentence, original_option([])) for sentence in SENTENCES])
@@ -103,7 +103,7 @@ def test_both_settings_on_are_the_original() -> None:
 
 
 def test_a_given_cased_vocabulary_refuses_the_originals_text() -> None:
-    entries = train(SENTENCES, VocabConfig(size=300, alphabet=60), min_frequency=1)
+    entries = train(SENTENCES, VocabConfig(size=300), min_frequency=1)
     config = VocabConfig(size=None, file=Path("vocab.txt"), lower_case=True, strip_accents=True)
     with pytest.raises(RecipeError, match=r"vocab\.strip_accents=true.*entries could never occur"):
         check_fit(entries, config, SENTENCES)

@@ -19,7 +19,7 @@ workers = 1
 
 [vocab]
 size = 160
-alphabet = 60
+alphabet_coverage = 1.0
 
 [examples]
 passes = 2

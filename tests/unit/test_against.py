@@ -66,8 +66,8 @@ def test_other_artifacts_and_recipes(folder: Path, small_recipe: Path, tmp_path:
     assert facts["what"] == "two artifacts of stage corpus" and "documents: 60 -> 50" in facts["counts"]
     assert compare(small_recipe, small_recipe)["settings"] == "the same"
     changed = tmp_path / "changed.toml"
-    changed.write_text(small_recipe.read_text().replace("alphabet = 60", "alphabet = 61"))
-    assert compare(small_recipe, changed)["settings"] == "vocab.alphabet: 60 -> 61"
+    changed.write_text(small_recipe.read_text().replace("alphabet_coverage = 1.0", "alphabet_coverage = 0.9"))
+    assert compare(small_recipe, changed)["settings"] == "vocab.alphabet_coverage: 1.0 -> 0.9"
 
 
 def test_addresses_are_compared_without_secrets(small_recipe: Path, tmp_path: Path) -> None:

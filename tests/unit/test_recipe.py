@@ -73,7 +73,7 @@ def test_every_contradiction_is_shown_at_once(load: Load, monkeypatch: pytest.Mo
 
 def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:
     with pytest.raises(RecipeError, match=r"^command line: vocab.file: .*nowhere.txt cannot be read"):
-        load("vocab.size=", "vocab.alphabet=", "vocab.file=nowhere.txt")
+        load("vocab.size=", "vocab.alphabet_coverage=", "vocab.file=nowhere.txt")
     with pytest.raises(RecipeError, match=r"^command line: vocab: vocab.size and vocab.file exclude each other"):
         load("vocab.file=nowhere.txt")
 

@@ -20,6 +20,8 @@ def vocabulary(facts: Facts) -> str:
         ("entries", number(counts["entries"])),
         ("tokens per word", number(counts["fertility"])),
         ("unknown words", f"{counts['unknown_rate'] * 100:.3f}\u00a0%"),
+        ("characters in unknown words", f"{counts['unknown_character_rate'] * 100:.3f}\u00a0%"),
+        ("characters that are entries", _alphabet(counts["alphabet"])),
         ("tokens of one character", percent(counts["single_character_rate"])),
         ("entries not met in the sample", percent(counts["unused_rate"])),
         ("case", case),
@@ -31,6 +33,12 @@ def vocabulary(facts: Facts) -> str:
         + definitions(rows)
         + _scripts(counts["scripts"])
     )
+
+
+def _alphabet(alphabet: Mapping[str, Any]) -> str:
+    """How many of the text's characters are entries, which share of the text they are, and the commonest others."""
+    kept = f"{alphabet['characters']:,} of {alphabet['of']:,}, {alphabet['coverage'] * 100:.3f}\u00a0% of the text"
+    return kept + (f"; not {escape(' '.join(alphabet['missing']))}" if alphabet["missing"] else "")
 
 
 def _origin(trained: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from bertwright.core.config import Section, UserPath
 DEFAULT_SIZE = 30_000
 _SPECIAL = 5
 """Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK]."""
-_OF_TRAINING = ("trainer", "alphabet", "unused", "sample_bytes", "seed")
+_OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")
 """The settings that say how a vocabulary is trained."""
 
 
@@ -39,8 +39,8 @@ class SentencePieceConfig(Section):
     character_coverage: float = Field(0.9999, gt=0, le=1)
     """Share of the characters' occurrences whose characters SentencePiece learns; rarer ones are left out."""
     add_characters: bool = True
-    """Whether the characters that `alphabet` keeps become entries, with their ## forms, in the place of the rarest
-    pieces (`size` stays). Without them words with a rarer character are [UNK], as in the original."""
+    """Whether the characters that `alphabet_coverage` keeps become entries, with their ## forms, in the place of the
+    rarest pieces (`size` stays). Without them words with a rarer character are [UNK], as in the original."""
 
 
 TrainerConfig = Annotated[WordPieceConfig | SentencePieceConfig, Field(discriminator="kind")]
@@ -66,8 +66,9 @@ class VocabConfig(Section):
     trainer: TrainerConfig = WordPieceConfig()
     """What makes the entries."""
 
-    alphabet: int = Field(1000, ge=1)
-    """Characters kept as entries, commonest first, at most a quarter of `size`; rarer ones become [UNK]."""
+    alphabet_coverage: float = Field(0.9999, gt=0, le=1)
+    """Share of the characters' occurrences whose characters become entries, commonest first; a word with a rarer one
+    becomes [UNK]. Refused where `size` has no room for them; 1 keeps every character."""
 
     unused: int = Field(0, ge=0)
     """Entries [unused0], [unused1], ... kept free for later use, as in the published BERT vocabularies."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import floor
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
@@ -19,29 +21,41 @@ def special_entries(unused: int) -> list[str]:
 def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """The special entries and the commonest characters of `words` with their ## forms, and these characters alone.
 
-    So no kept character can end as [UNK], also inside a word.
+    So no kept character can end as [UNK], also inside a word. Raises `RecipeError` where they are more than the size.
     """
-    size = config.size or 0
-    special, alphabet = special_entries(config.unused), common_characters(words, min(config.alphabet, size // 4))
-    if not alphabet:
+    characters, counts = count_characters(words)
+    if not characters:
         raise DataError("there is no text to train a vocabulary on. Raise vocab.sample_bytes, or give more text.")
-    first = special + alphabet + [CONTINUATION + c for c in alphabet if not _stands_alone(c)]
-    if len(first) > size:
-        raise RecipeError(
-            f"vocab.size={size:,} is too small: {len(special):,} special entries and {len(alphabet):,} characters "
-            f"with their ## forms need {len(first):,}. Raise vocab.size or lower vocab.unused."
-        )
-    return first, alphabet
+    covered = np.cumsum(counts)
+    alphabet = characters[: 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1]))]
+    inside = [not _stands_alone(character) for character in alphabet]
+    special, entries = special_entries(config.unused), np.cumsum(inside) + np.arange(1, len(inside) + 1)
+    fitting = int(np.searchsorted(entries, (config.size or 0) - len(special), "right"))
+    if fitting < len(alphabet):
+        fits = covered[fitting - 1] / covered[-1] if fitting else 0.0
+        raise _too_small(config, int(entries[-1]) + len(special), len(alphabet), fits)
+    continuing = [CONTINUATION + character for character, needed in zip(alphabet, inside, strict=True) if needed]
+    return [*special, *sorted(alphabet), *sorted(continuing)], sorted(alphabet)
 
 
-def common_characters(words: Mapping[str, int], limit: int) -> list[str]:
-    """The `limit` commonest characters of counted words, by code point; ties go to the lower code point."""
+def count_characters(words: Mapping[str, int]) -> tuple[list[str], NDArray[np.int64]]:
+    """The characters of counted words and how often each occurs, commonest first; ties in the order of code points."""
     characters = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     occurrences, lengths = (np.fromiter(of_each, np.int64, len(words)) for of_each in (words.values(), map(len, words)))
-    counts = np.bincount(characters, np.repeat(occurrences, lengths))
+    counts = np.bincount(characters, np.repeat(occurrences, lengths)).astype(np.int64)
     present = np.flatnonzero(counts)
-    commonest = present[np.argsort(-counts[present], kind="stable")[:limit]]
-    return [chr(character) for character in np.sort(commonest)]
+    order = present[np.argsort(-counts[present], kind="stable")]
+    return [chr(character) for character in order], counts[order]
+
+
+def _too_small(config: VocabConfig, needed: int, characters: int, covered: float) -> RecipeError:
+    lower = f", or lower vocab.alphabet_coverage to {floor(covered * 1e4) / 1e4:g}" if covered > 1e-4 else ""
+    unused = ", or lower vocab.unused" if config.unused else ""
+    return RecipeError(
+        f"vocab.size={config.size:,} is too small: the {characters:,} characters that make up "
+        f"{config.alphabet_coverage:.2%} of the text need {needed:,} entries, with their ## forms and the special ones."
+        f" Raise vocab.size above that{lower} (words with a rarer character become [UNK]){unused}."
+    )
 
 
 def _stands_alone(character: str) -> bool:

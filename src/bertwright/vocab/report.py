@@ -11,28 +11,72 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.vocab.match import Matcher
+from bertwright.vocab.layout import count_characters
+from bertwright.vocab.match import LONGEST_WORD, Matcher
 from bertwright.vocab.normal import CONTINUATION, UNK
 
 SHOWN_SHARE = 1e-4
+_SHOWN_CHARACTERS = 10
+MOST_UNKNOWN = 1e-3
+"""Share of unknown words above which a vocabulary that was trained is warned of."""
 
 
 def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
     """Fertility and unknown words of a text, given how often each word occurs in it (see `split.count_words`).
 
     `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK], `single_character_rate` the
-    share of tokens that are one character, and `unused_rate` the share of entries that the text never used. `scripts`
-    says the same by script, commonest first: a word's and an entry's script is that of its first letter.
+    share of tokens that are one character, and `unused_rate` the share of entries that the text never used.
+    `unknown_character_rate` is the share of characters that stand in unknown words, `too_long` counts those of these
+    words that have more than 100 characters, and `alphabet` tells of the characters that are entries. `scripts` says
+    the same by script, commonest first: a word's and an entry's script is that of its first letter.
     """
     occurrences = np.fromiter(words.values(), np.int64, len(words))
     tokens, unknown, single, used = _tokenised(entries, list(words), occurrences)
+    sizes = np.fromiter(map(len, words), np.int64, len(words))
     columns = np.stack([occurrences, occurrences * tokens, occurrences * unknown, occurrences * single])
     return {
         "entries": len(entries),
         "sample_words": int(occurrences.sum()),
         "sample_tokens": int(columns[1].sum()),
         **_rates(columns.sum(1), used),
+        "unknown_character_rate": round(int((sizes * columns[2]).sum()) / max(1, int((sizes * occurrences).sum())), 6),
+        "too_long": int(columns[2][sizes > LONGEST_WORD].sum()),
+        "alphabet": _alphabet(entries, words),
         "scripts": _by_script(entries, list(words), columns, used),
+    }
+
+
+def shortcomings(report: Mapping[str, Any]) -> str:
+    """What to say of a trained vocabulary that leaves more than one word in a thousand unknown; "" for others."""
+    if report["unknown_rate"] <= MOST_UNKNOWN:
+        return ""
+    alphabet, unknown = report["alphabet"], report["sample_words"] * report["unknown_rate"]
+    said = (
+        f"warning: {report['unknown_rate']:.2%} of the words, with {report['unknown_character_rate']:.2%} of the "
+        f"characters, are unknown ([UNK])"
+    )
+    if report["too_long"]:
+        share = min(1.0, report["too_long"] / unknown)
+        said += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
+    if not alphabet["missing"]:
+        return f"{said}."
+    return (
+        f"{said}; {1 - alphabet['coverage']:.3%} of the characters are no entries, such as "
+        f"{' '.join(alphabet['missing'])}. Raise vocab.alphabet_coverage."
+    )
+
+
+def _alphabet(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
+    """The characters of the text that are entries alone, their share of all occurrences, the commonest others."""
+    alone = {entry.removeprefix(CONTINUATION) for entry in entries}
+    characters, counts = count_characters(words)
+    known = np.array([character in alone for character in characters], bool)
+    missing = [character for character, is_entry in zip(characters, known, strict=True) if not is_entry]
+    return {
+        "characters": int(known.sum()),
+        "of": len(characters),
+        "coverage": round(int(counts[known].sum()) / max(1, int(counts.sum())), 6),
+        "missing": missing[:_SHOWN_CHARACTERS],
     }
 
 

@@ -15,7 +15,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.vocab.config import TrainerConfig, VocabConfig
 from bertwright.vocab.given import check_fit, read_vocabulary
 from bertwright.vocab.normal import bert_splitter, build_tokenizer
-from bertwright.vocab.report import measure
+from bertwright.vocab.report import measure, shortcomings
 from bertwright.vocab.sample import Sample, first_sentences
 from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece
 from bertwright.vocab.split import count_words
@@ -23,7 +23,7 @@ from bertwright.vocab.wordpiece import train_wordpiece
 
 _TOLD_EVERY = 5000
 """Sentences between two words on how far reading is."""
-VERSION = 3
+VERSION = 4
 
 
 def run(config: VocabConfig, corpus: Artifact, out: Path, log: Log = SILENT) -> Artifact:
@@ -73,6 +73,8 @@ def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[
     vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
     fit = f"{report['fertility']} tokens a word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
+    if trained and (warning := shortcomings(report)):
+        log.say(f"vocab: {warning}")
     return {**report, "vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
 
 

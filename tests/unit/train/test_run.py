@@ -303,7 +303,7 @@ def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepar
         ArtifactError, match=r"train.init .* is another network: .* is \(\d+.*\) there and \(\d+.*\) here"
     ):
         train("other", phases=[PHASES[0]], init=donor.path)
-    other = vocab_run(VocabConfig(size=160, alphabet=60, lower_case=True), prepared.corpus, tmp_path / "vocab")
+    other = vocab_run(VocabConfig(size=160, alphabet_coverage=1, lower_case=True), prepared.corpus, tmp_path / "vocab")
     sets = (PlanSet(length=16),)
     examples = examples_run(
         ExamplesConfig(passes=1, heldout=0.1, workers=1), sets, prepared.corpus, other, tmp_path / "ex"

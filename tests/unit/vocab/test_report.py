@@ -1,5 +1,5 @@
 from bertwright.vocab.normal import bert_splitter
-from bertwright.vocab.report import measure, script, script_lines, usage
+from bertwright.vocab.report import measure, script, script_lines, shortcomings, usage
 from bertwright.vocab.split import count_words
 
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "a", ".", "мир", "zebra", "1", "##8"]
@@ -20,6 +20,31 @@ def test_by_script_by_hand() -> None:
     assert (marks["words"], marks["unused"]) == (1, 0)
     assert report["sample_words"] == 8 and report["sample_tokens"] == 10
     assert sum(row["words"] for row in report["scripts"].values()) == report["sample_words"]
+
+
+def test_what_is_unknown_is_counted_in_words_and_characters_and_named() -> None:
+    # unknown: dog, миры (7 of 19 characters); entries by themselves: a . 1 8 s
+    report = measure(ENTRIES, WORDS)
+    assert report["unknown_character_rate"] == round(7 / 19, 6) and report["too_long"] == 0
+    alphabet = report["alphabet"]
+    assert (alphabet["characters"], alphabet["of"]) == (5, 14)
+    assert alphabet["coverage"] == round(7 / 19, 6)
+    assert alphabet["missing"] == ["и", "м", "р", "c", "d", "g", "o", "t", "ы"]
+    assert shortcomings(report) == (
+        "warning: 25.00% of the words, with 36.84% of the characters, are unknown ([UNK]); 63.158% of the characters "
+        "are no entries, such as и м р c d g o t ы. Raise vocab.alphabet_coverage."
+    )
+
+
+def test_words_that_are_too_long_are_said_to_be() -> None:
+    report = measure([*ENTRIES, "##a"], {"a" * 101: 1, "a" * 100: 1, "cat": 2})
+    assert report["too_long"] == 1 and report["unknown_rate"] == 0.25
+    assert "; 100% of these words have more than 100 characters without a space; " in shortcomings(report)
+
+
+def test_one_unknown_word_in_a_thousand_is_not_worth_a_word() -> None:
+    assert shortcomings(measure(ENTRIES, {"a": 999, "q": 1})) == ""
+    assert shortcomings(measure(ENTRIES, {"a": 998, "q": 2})) != ""
 
 
 def test_special_tokens_in_the_text_are_text() -> None:

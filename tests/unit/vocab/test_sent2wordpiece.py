@@ -20,7 +20,9 @@ SENTENCES = [sentence for document in text(200) for sentence in document] + ["eg
 
 
 def config(size: int, unused: int = 100, **trainer: object) -> VocabConfig:
-    return VocabConfig.model_validate({"size": size, "unused": unused, "trainer": {"kind": "sentencepiece", **trainer}})
+    return VocabConfig.model_validate(
+        {"size": size, "unused": unused, "alphabet_coverage": 1, "trainer": {"kind": "sentencepiece", **trainer}}
+    )
 
 
 def model(settings: VocabConfig, sentences: list[str] = SENTENCES) -> bytes:
@@ -76,7 +78,7 @@ def test_two_processes_train_the_same_bytes() -> None:
 def test_with_added_characters_no_more_is_unknown_than_with_the_native_trainer() -> None:
     settings = config(400, unused=3, character_coverage=0.98)
     ours, words = train_entries(settings, SENTENCES)
-    native, _ = train_entries(VocabConfig(size=400, unused=3), SENTENCES)
+    native, _ = train_entries(VocabConfig(size=400, unused=3, alphabet_coverage=1), SENTENCES)
     classic, _ = train_entries(config(400, unused=3, character_coverage=0.98, add_characters=False), SENTENCES)
     unknown = {name: measure(entries, words)["unknown_rate"]
                for name, entries in {"ours": ours, "native": native, "classic": classic}.items()}  # fmt: skip

@@ -8,7 +8,7 @@ from bertwright.vocab.config import VocabConfig
 ABOUT_TRAINING = [
     ("trainer", {"kind": "sentencepiece"}),
     ("trainer", {"kind": "wordpiece", "min_frequency": 3}),
-    ("alphabet", 60),
+    ("alphabet_coverage", 0.99),
     ("unused", 100),
     ("sample_bytes", 1_000),
     ("seed", 7),
@@ -23,8 +23,8 @@ def test_beside_a_given_file_a_setting_of_training_is_refused(key: str, value: o
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
-    with pytest.raises(ValidationError, match=r"leave out vocab\.alphabet, vocab\.unused "):
-        VocabConfig.model_validate({"file": "vocab.txt", "unused": 9, "alphabet": 60})
+    with pytest.raises(ValidationError, match=r"leave out vocab\.alphabet_coverage, vocab\.unused "):
+        VocabConfig.model_validate({"file": "vocab.txt", "unused": 9, "alphabet_coverage": 0.5})
 
 
 def test_the_resolved_form_of_a_given_file_is_accepted_again() -> None:

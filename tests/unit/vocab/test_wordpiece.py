@@ -6,7 +6,7 @@ from tests.unit.examples.made import text
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
-from bertwright.vocab.layout import common_characters
+from bertwright.vocab.layout import count_characters, first_entries
 from bertwright.vocab.normal import bert_splitter, normalizer
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
@@ -51,11 +51,34 @@ def test_every_character_of_the_text_is_kept_in_both_forms() -> None:
     assert "##." not in entries, "punctuation is split off, so it never continues a word"
 
 
-def test_the_alphabet_is_bounded_commonest_first() -> None:
-    assert common_characters({"aabbbc": 1, "d": 1}, 2) == ["a", "b"]
-    assert common_characters({"ba": 2, "c": 3}, 1) == ["c"]
-    assert common_characters({"ba": 2, "c": 1}, 2) == ["a", "b"]
-    assert sum(len(entry) == 1 for entry in trained(size=200, alphabet=5)) == 5
+def test_characters_are_counted_commonest_first() -> None:
+    assert count_characters({"aabbbc": 1, "d": 1})[0] == ["b", "a", "c", "d"]
+    characters, counts = count_characters({"ba": 2, "c": 3})
+    assert characters == ["c", "a", "b"] and counts.tolist() == [3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("coverage", "kept"),
+    [(0.1, "a"), (0.5, "a"), (0.51, "ab"), (0.8, "ab"), (0.81, "abc"), (0.9, "abc"), (0.95, "abcd"), (1, "abcd")],
+)
+def test_the_alphabet_is_as_large_as_the_coverage_asks_for(coverage: float, kept: str) -> None:
+    words = {"aaaaa": 1, "b": 3, "c": 1, "d": 1}  # shares of 0.5, 0.3, 0.1 and 0.1
+    assert "".join(first_entries(VocabConfig(size=100, alphabet_coverage=coverage), words)[1]) == kept
+
+
+def test_an_alphabet_of_thousands_is_kept_where_the_size_allows_it_and_refused_where_not() -> None:
+    """Chinese characters need one entry each, Korean syllables two, as they also stand inside words."""
+    words = {chr(0x4E00 + i): 50 for i in range(3000)} | {chr(0xAC00 + i): 1 for i in range(10)}
+    first, alphabet = first_entries(VocabConfig(size=3025, alphabet_coverage=1), words)
+    assert len(alphabet) == 3010 and len(first) == 5 + 3000 + 2 * 10
+    with pytest.raises(RecipeError) as caught:
+        first_entries(VocabConfig(size=3004, alphabet_coverage=1), words)
+    assert str(caught.value) == (
+        "vocab.size=3,004 is too small: the 3,010 characters that make up 100.00% of the text need 3,025 entries, with "
+        "their ## forms and the special ones. Raise vocab.size above that, or lower vocab.alphabet_coverage to 0.9996 "
+        "(words with a rarer character become [UNK])."
+    )
+    assert first_entries(VocabConfig(size=3004, alphabet_coverage=0.9996), words)[1][-1] == chr(0x4E00 + 2999)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +93,7 @@ def test_case_and_accents_are_two_settings(lower_case: bool, strip_accents: bool
 
 
 def test_too_small_and_empty_are_errors() -> None:
-    with pytest.raises(RecipeError, match=r"vocab\.size=100 is too small: 95 special entries"):
+    with pytest.raises(RecipeError, match=r"vocab\.size=100 is too small: the .* or lower vocab\.unused"):
         trained(size=100, unused=90)
     with pytest.raises(DataError, match="no text to train"):
         train_wordpiece(VocabConfig(size=200), WordPieceConfig(), count_words(["", " "], bert_splitter(False, False)))
