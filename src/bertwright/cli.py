@@ -21,7 +21,7 @@ import typer
 
 from bertwright import __version__
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
-from bertwright.core.errors import BertwrightError, RecipeError, of_memory, of_the_system
+from bertwright.core.errors import BertwrightError, DataError, RecipeError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 from bertwright.lines import fact_lines, json_line, visible
 from bertwright.recipe import Recipe
@@ -267,7 +267,7 @@ def inspect(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what something is and show some of it."""
+    """Say what something is and show some of it; exit code 3 when training data has faults."""
     from bertwright.against import compare
     from bertwright.inspect import Examples, describe, describe_batch
 
@@ -279,7 +279,10 @@ def inspect(
     if batch is not None:
         _show(describe_batch(path, phase, batch), as_json)
     else:
-        _show(describe(path, verify, Examples(vocab, limit, world)), as_json)
+        facts = describe(path, verify, Examples(vocab, limit, world))
+        _show(facts, as_json)
+        if any(each.get("faults") for each in facts.get("set", ())):
+            raise typer.Exit(DataError.exit_code)
 
 
 def _refuse(where: str, options: dict[str, bool]) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import re
 import sys
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import pytest
 import rich.console
+from tests.unit.examples.formats.samples import sample
 
 from bertwright import cli
 from bertwright import terminal as terminal_module
 from bertwright.core.artifact import Identity, build
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
+from bertwright.examples.formats import hdf5
+from bertwright.examples.formats.format import Shape
 from bertwright.lines import HEADER, fact_lines, row_line
 from bertwright.terminal import Terminal
 
@@ -193,3 +197,13 @@ def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monke
     monkeypatch.setattr(cli, "_walked", lambda *_, **__: tmp_path)
     with pytest.raises(RecipeError, match="keep_dropped is off"):
         cli.app(["corpus", "a.toml", "--invert"], standalone_mode=False)
+
+
+def test_inspect_ends_with_exit_code_3_when_training_data_has_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever calls it from a script need not read what it prints."""
+    hdf5.write(tmp_path / "x_training_0.hdf5", iter([sample(9)]), Shape(32, 5, static=True))
+    assert call(monkeypatch, "inspect", tmp_path) == 0
+    assert call(monkeypatch, "inspect", tmp_path, "--world", "2", "--json") == 3
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["set"][0]["faults"]

@@ -67,12 +67,18 @@ def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
     return flat
 
 
-def before_sentinel(positions: NDArray[Any]) -> Ints:
+def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any]) -> Ints:
     """Predictions of each row: those before the first position 0.
 
-    This is how NVIDIA's loader (run_pretraining.py, pretraining_dataset) reads padding: position 0 is [CLS].
+    This is how NVIDIA's loader (run_pretraining.py, pretraining_dataset) reads padding: position 0 is [CLS]. What
+    stands behind it would be lost in silence, and is a `ShardError`.
     """
     counts: Ints = np.cumprod(positions != 0, axis=1, dtype=np.int64).sum(axis=1)
+    padding = np.arange(positions.shape[1]) >= counts[:, None]
+    if len(wrong := np.flatnonzero((((positions != 0) | (labels != 0)) & padding).any(axis=1))):
+        row, count = place.first_row + wrong[0], counts[wrong[0]]
+        fault = f"example {row:,} has a position 0 ([CLS]) after {count:,} predictions, which hides those behind it"
+        raise ShardError(place.file, fault)
     return counts
 
 

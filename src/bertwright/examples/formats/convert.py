@@ -41,15 +41,15 @@ def convert(
     left_out = [error for found in sets for error in found.damaged]
     if left_out and not quarantine:
         raise left_out[0]
-    if len({task.name for task in tasks}) < len(tasks):
+    if len({(found.folder, found.split) for found in sets}) < len(sets):
         raise DataError(
-            f"{source} has files of several formats in one folder. Move one of them to a folder of its own."
+            f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
         )
     with whole_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
         if target.kind == "datasets":
             describe_folders(draft)
-        note = _note(source, target, written, left_out, log)
+        note = _note(source, target, written, left_out, [found for found in sets if found.incomplete], log)
         write_json(draft / NOTE, note)
     return note
 
@@ -146,16 +146,29 @@ def _check_room(from_to: str, length: int | None, predictions: int | None) -> No
 
 
 def _note(
-    source: Path, target: Target, written: dict[str, Any], left_out: list[ShardError], log: Log
+    source: Path,
+    target: Target,
+    written: dict[str, Any],
+    left_out: list[ShardError],
+    incomplete: list[Found],
+    log: Log,
 ) -> dict[str, Any]:
     if not written:
         raise left_out[0]
+    if not any(entry["examples"] for entry in written.values()):
+        raise DataError(f"{source} holds no example: there is nothing to convert. Give a folder of whole files.")
     for error in left_out:
         log.say(f"convert: left out {error}")
+    for name, entry in written.items():
+        if not entry["examples"]:
+            log.say(f"convert: {entry['source']} holds no example, and so does {name}")
+    for found in incomplete:
+        log.say(f"convert: {found.folder} is incomplete: {found.incomplete} are there")
     return {
         "source": str(source),
         "kind": target.kind,
         "examples": sum(entry["examples"] for entry in written.values()),
         "files": written,
         "quarantined": [{"file": str(error.file), "fault": error.fault} for error in left_out],
+        "incomplete": {str(found.folder): found.incomplete for found in incomplete},
     }

@@ -1,7 +1,8 @@
 """HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, masks frozen.
 
 The same six keys and types are read by NVIDIA's DeepLearningExamples, ONNX Runtime's training examples and Intel's
-models. There is no vocabulary, version or attribute in such a file. Predictions end at the first position 0.
+models. There is no vocabulary, version or attribute in such a file. Predictions end at the first position 0; behind it
+everything is 0.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
             block = {key: column.rows(start, start + step) for key, column in columns.items()}
             place = Place(file, start, vocabulary)
             lengths = prefix_lengths(place, block["input_mask"])
-            counts = before_sentinel(block["masked_lm_positions"])
+            counts = before_sentinel(place, block["masked_lm_positions"], block["masked_lm_ids"])
             yield instances_of(
                 place,
                 (trimmed(block["input_ids"], lengths), lengths),

@@ -22,6 +22,8 @@ LARGEST_CHUNK = 64 * 2**20
 """Most bytes of one chunk; h5py's own choice is at most 1 MiB."""
 _MOST_COMPRESSED = 1040
 """How many times its size deflate can expand to, at most (1,032) and some."""
+_LARGE, _MOST_HOLES = 2**28, 64
+"""Bytes from which a file is looked at for holes; how many times its size on the disk it may be long."""
 _FILTERS = {GZIP: "gzip", SHUFFLE: "shuffle"}
 
 
@@ -35,8 +37,18 @@ def is_hdf5(file: Path) -> bool:
 def open_hdf5(file: Path) -> Iterator[Any]:
     """The open h5py file; what goes wrong inside names `file`."""
     h5py = package("h5py")
+    _check_holes(file)
     with reading(file), h5py.File(file, "r", locking=False) as handle:
         yield handle
+
+
+def _check_holes(file: Path) -> None:
+    """Refuse a large file of which next to nothing is on the disk: reading its zeros would take hours."""
+    with reading(file):
+        stat = file.stat()
+    stored = 512 * getattr(stat, "st_blocks", 0)  # 0 where a file system does not say
+    if stat.st_size > _LARGE and 0 < stored < stat.st_size // _MOST_HOLES:
+        raise ShardError(file, f"it is made of holes: {stored:,} of its {stat.st_size:,} bytes are on the disk")
 
 
 def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = False) -> Any:

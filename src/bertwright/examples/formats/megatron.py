@@ -77,6 +77,7 @@ class Index:
         bounds = self.bounds[first : stop + 1].astype(np.int64)
         lengths = self.lengths[bounds[0] : bounds[-1]].astype(np.int64)
         starts = self._starts(slice(bounds[0], bounds[-1]))
+        due = self._end_before(int(bounds[0])) + ends(lengths)[:-1]
         room = len(self._tokens)
         faults = [
             ((lengths < 0).any(), "a sentence has a negative length"),
@@ -86,6 +87,7 @@ class Index:
                 lengths.sum() > room,
                 f"sentences lie upon each other: {lengths.sum():,} tokens of {room:,} in the .bin file",
             ),
+            ((starts != due).any(), "its sentences do not lie one after another, as every writer leaves them"),
         ]
         for broken, fault in faults:
             if broken:
@@ -98,6 +100,12 @@ class Index:
         if ids.min(initial=0) < 0:
             raise ShardError(self.data, f"a document from {first:,} to {stop - 1:,} has a negative id")
         return TokenDocuments(ids, lengths, counts)
+
+    def _end_before(self, sentence: int) -> int:
+        """The token where the sentence before this one ends."""
+        if not sentence:
+            return 0
+        return int(self._starts(slice(sentence - 1, sentence))[0]) + int(self.lengths[sentence - 1])
 
     def _starts(self, sentences: slice) -> Ints:
         """The token where each of the sentences begins."""

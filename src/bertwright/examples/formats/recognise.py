@@ -1,7 +1,7 @@
 """What lies in a folder of training data: the sets of files in it, their format, and what is missing or damaged.
 
 Formats are recognised by content, never by name. Files in one folder form one set (NVIDIA's `…_test_<i>` files one of
-their own), so `seq_128/` and `seq_512/` of Intel's data are two.
+their own), so `seq_128/` and `seq_512/` of Intel's data are two; so are files of two shapes in one folder.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ def open_documents(file: Path, kind: Kind) -> DocumentFile:
 
 
 def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Found, ...]:
-    members: dict[tuple[Path, str, Kind], list[Path]] = defaultdict(list)
+    members: dict[tuple[Path, Split, Kind, int | None, int | None], list[Path]] = defaultdict(list)
     for file, found in facts.items():
-        members[file.parent, _split(file), found.kind].append(file)
+        members[file.parent, _split(file), found.kind, found.shape.length, found.shape.predictions].append(file)
     sets = []
-    for (folder, split, kind), files in members.items():
+    for (folder, split, kind, _, _), files in members.items():
         damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
         counts = [facts[file].examples for file in files]
         documents = any(facts[file].documents for file in files)
@@ -119,7 +119,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fou
         sets.append(
             Found(
                 folder=folder,
-                split="test" if split == "test" else "training",
+                split=split,
                 kind=kind,
                 shape=facts[files[0]].shape,
                 files=tuple(files),
@@ -137,7 +137,7 @@ def _unlike(file: Facts, first: Facts, documents: bool) -> bool:
     return file.documents is False if documents else file.shape.static != first.shape.static
 
 
-def _split(file: Path) -> str:
+def _split(file: Path) -> Split:
     return "test" if _TEST.search(file.name) else "training"
 
 

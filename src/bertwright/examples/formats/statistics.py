@@ -19,6 +19,7 @@ from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.instances import MAX_LENGTH, Instances
 from bertwright.examples.formats.recognise import FORMATS, Found, recognise
 from bertwright.examples.formats.sketch import Sketch, row_hashes
+from bertwright.examples.formats.special_ids import SpecialIds
 from bertwright.examples.formats.token_statistics import token_statistics
 
 _BINS = 8
@@ -77,7 +78,7 @@ class _Tally:
         self.damaged = [str(error) for error in found.damaged]
         self.lengths = np.zeros(MAX_LENGTH + 1, np.int64)
         self.labels: Counter[int] = Counter()
-        self.shown: Counter[int] = Counter()
+        self.special = SpecialIds(vocabulary)
         self.kept = self.predictions = self.unknown = self.beyond = self.largest = 0
         self.files: dict[Path, tuple[int, int]] = {}
         """Examples of each file, and a hash of them that does not depend on their order."""
@@ -95,13 +96,12 @@ class _Tally:
 
     def add(self, block: Instances) -> None:
         originals = block.originals()
+        self.special.add(block)
         self.lengths += np.bincount(block.lengths, minlength=MAX_LENGTH + 1)
         self.labels.update(block.next_sentence_labels.tolist())
         self.predictions += len(block.labels)
         shown = block.token_ids[block.predicted]
         self.kept += int((shown == block.labels).sum())
-        ids, counts = np.unique(shown, return_counts=True)
-        self.shown.update(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
         self.largest = max(self.largest, int(block.token_ids.max(initial=0)), int(originals.max(initial=0)))
         if self.vocabulary is not None:
             self.unknown += int((originals == self.unk).sum())
@@ -151,9 +151,9 @@ class _Tally:
 
     def _masks(self) -> dict[str, Any]:
         """What stands at predicted positions; without a vocabulary the commonest id there is taken for [MASK]."""
-        commonest = max(self.shown, key=lambda number: self.shown[number], default=None)
+        commonest = max(self.special.shown, key=lambda number: self.special.shown[number], default=None)
         mask = commonest if self.mask is None else self.mask
-        masked = self.shown[mask] if mask is not None else 0
+        masked = self.special.shown[mask] if mask is not None else 0
         replaced = self.predictions - masked - self.kept
         shares = {"mask": masked, "kept": self.kept, "replaced": replaced}
         return {"mask_id": mask} | {name: _share(count, self.predictions) for name, count in shares.items()}
@@ -170,7 +170,7 @@ class _Tally:
         if self.beyond and self.vocabulary is not None:
             size = len(self.vocabulary)
             found.append(f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})")
-        return found + self._repetitions()
+        return found + self.special.faults() + self._repetitions()
 
     def _repetitions(self) -> list[str]:
         found, first = [], dict[tuple[int, int], Path]()

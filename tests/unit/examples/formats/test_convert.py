@@ -27,6 +27,22 @@ def source(tmp_path):
     return folder
 
 
+class Heard:
+    """A log that keeps what is said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, message):
+        self.said.append(message)
+
+    def progress(self, *_):
+        pass
+
+    def record(self, row):
+        pass
+
+
 def examples_of(folder):
     sets = {found.split if found.folder.name != "test" else "test": found for found in recognise(folder)}
     return {
@@ -106,22 +122,11 @@ def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
     with pytest.raises(ShardError, match="w_training_1.hdf5"):
         convert(source, tmp_path / "out", Target("tfrecord"))
     assert not (tmp_path / "out").exists()
-    said = []
-
-    class Heard:
-        def say(self, message):
-            said.append(message)
-
-        def progress(self, *_):
-            pass
-
-        def record(self, row):
-            pass
-
-    note = convert(source, tmp_path / "out", Target("tfrecord"), quarantine=True, log=Heard())
+    log = Heard()
+    note = convert(source, tmp_path / "out", Target("tfrecord"), quarantine=True, log=log)
     assert [entry["file"] for entry in note["quarantined"]] == [str(damaged)]
     assert note["examples"] == 55
-    assert any("w_training_1.hdf5" in message for message in said)
+    assert any("w_training_1.hdf5" in message for message in log.said)
     assert recognise(tmp_path / "out" / "train")[0].incomplete == "1 of 2 parts"
     assert everything_of(source) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
@@ -183,7 +188,7 @@ def test_two_formats_in_one_folder_are_not_mixed_up(tmp_path):
     found = sample(5)
     tfrecord.write(tmp_path / "a", iter([found]), Shape(32, 5, static=True))
     datasets.write(tmp_path / "b", iter([found]), Shape(None, None, static=True))
-    with pytest.raises(DataError, match="several formats in one folder"):
+    with pytest.raises(DataError, match="several formats or lengths in one folder"):
         convert(tmp_path, tmp_path / "out", Target("hdf5", 32, 5))
 
 
@@ -206,3 +211,21 @@ def test_files_with_and_without_masks_are_not_mixed_up(tmp_path, masks):
 def test_no_more_room_is_made_than_is_read(tmp_path, source, room):
     with pytest.raises(DataError, match="Give less room"):
         convert(source, tmp_path / "out", Target("tfrecord", *room))
+
+
+def test_what_is_missing_or_empty_is_said(tmp_path):
+    (tmp_path / "a").mkdir()
+    shape = Shape(32, 5, static=True)
+    hdf5.write(tmp_path / "a" / "x_training_0.hdf5", iter([]), shape)
+    with pytest.raises(DataError, match=r"a holds no example: there is nothing to convert"):
+        convert(tmp_path / "a", tmp_path / "out", Target("tfrecord"))
+    assert not (tmp_path / "out").exists()
+    hdf5.write(tmp_path / "a" / "x_training_1.hdf5", iter([sample(4)]), shape)
+    log = Heard()
+    convert(tmp_path / "a", tmp_path / "out", Target("datasets"), log=log)
+    assert any("x_training_0.hdf5 holds no example" in message for message in log.said)
+    tfrecord.write(tmp_path / "part-00001-of-00003", iter([sample(4)]), shape)
+    log = Heard()
+    note = convert(tmp_path / "part-00001-of-00003", tmp_path / "one", Target("hdf5"), log=log)
+    assert any("is incomplete: 1 of 3 parts are there" in message for message in log.said)
+    assert list(note["incomplete"].values()) == ["1 of 3 parts"]

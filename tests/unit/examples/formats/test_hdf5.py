@@ -48,15 +48,39 @@ def test_the_original_loader_reads_what_is_written(tmp_path):
         assert following == [plain["next"]]
 
 
-def test_predictions_end_at_the_sentinel(tmp_path):
-    found = sample(3)
-    write_nvidia(tmp_path / "a.hdf5", rows_of(found), 32, 5)
+@pytest.mark.parametrize(
+    ("positions", "labels"),
+    [([3, 0, 9, 11, 0], [7, 0, 9, 10, 0]), ([3, 0, 0, 0, 0], [7, 8, 0, 0, 0]), ([0, 3, 9, 11, 12], [5, 6, 7, 8, 9])],
+)
+def test_predictions_behind_a_position_0_are_not_lost_in_silence(tmp_path, positions, labels):
+    """NVIDIA's loader stops at the first position 0, so nothing may stand behind it."""
+    write_nvidia(tmp_path / "a.hdf5", rows_of(sample(3)), 32, 5)
     with h5py.File(tmp_path / "a.hdf5", "r+") as handle:
-        handle["masked_lm_positions"][1] = [3, 0, 9, 11, 0]
-        handle["masked_lm_ids"][1] = [7, 8, 9, 10, 11]
+        handle["masked_lm_positions"][1], handle["masked_lm_ids"][1] = positions, labels
+    with pytest.raises(ShardError, match=rf"example 1 has a position 0 .* after {positions.index(0)} predictions"):
+        list(hdf5.read(tmp_path / "a.hdf5"))
+    with h5py.File(tmp_path / "a.hdf5", "r+") as handle:
+        handle["masked_lm_positions"][1], handle["masked_lm_ids"][1] = [3, 0, 0, 0, 0], [7, 0, 0, 0, 0]
     (read,) = hdf5.read(tmp_path / "a.hdf5")
-    assert rows_of(read)[1]["positions"] == [3]
-    assert rows_of(read)[1]["labels"] == [7]
+    assert (rows_of(read)[1]["positions"], rows_of(read)[1]["labels"]) == ([3], [7])
+
+
+def test_a_file_made_of_holes_is_refused_unread(tmp_path):
+    """Two terabytes of nothing in eight kilobytes: reading them would take hours."""
+    widths = {"input_ids": 128, "input_mask": 128, "segment_ids": 128, "masked_lm_positions": 20, "masked_lm_ids": 20}
+    file = tmp_path / "a.hdf5"
+    with h5py.File(file, "w") as handle:
+        for key, dtype in hdf5.DTYPES.items():
+            settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            shape = (10**6, widths[key]) if key in widths else (10**6,)
+            space = h5py.h5s.create_simple(shape)
+            h5py.h5d.create(handle.id, key.encode(), h5py.h5t.py_create(np.dtype(dtype)), space, settings)
+    if file.stat().st_blocks * 512 > file.stat().st_size // 100:
+        pytest.skip("this file system keeps no holes")
+    with pytest.raises(ShardError, match="it is made of holes: .* bytes are on the disk"):
+        hdf5.facts(file)
 
 
 def test_reading_goes_block_by_block(tmp_path, monkeypatch):

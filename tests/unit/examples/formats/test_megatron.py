@@ -170,3 +170,15 @@ def test_sentences_that_lie_upon_each_other_are_refused_unread(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
+
+
+@pytest.mark.parametrize(("starts", "tokens"), [([0, 0, 0], 100), ([0, 0, 0], 1), ([0, 6, 6], 100), ([0, 6, 6], 1)])
+def test_sentences_lie_one_after_another(tmp_path, starts, tokens):
+    """An index whose pointers are all 0 read as the beginning of the file, time and again."""
+    write_new(tmp_path / "a", [[[5, 6, 7]], [[8]], [[9, 10]]], np.uint16, 8)
+    data = bytearray((tmp_path / "a.idx").read_bytes())
+    at = 34 + 3 * 4
+    data[at : at + 24] = np.array(starts, "<i8").tobytes()
+    (tmp_path / "a.idx").write_bytes(data)
+    with pytest.raises(ShardError, match="its sentences do not lie one after another"):
+        everything(tmp_path / "a.idx", tokens)

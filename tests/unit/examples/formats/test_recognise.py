@@ -5,6 +5,7 @@ from tests.unit.examples.formats.samples import VOCABULARY, sample, token_docume
 
 from bertwright.core.errors import DataError
 from bertwright.examples.formats import datasets, lddl, megatron, tfrecord
+from bertwright.examples.formats.convert import Target, convert
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.recognise import recognise
@@ -111,3 +112,12 @@ def test_text_in_arrow_is_no_example(tmp_path):
         out.write_table(table)
     with pytest.raises(ShardError, match="not tokenised"):
         recognise(tmp_path)
+
+
+def test_files_of_two_lengths_in_one_folder_are_two_sets(tmp_path):
+    tfrecords(tmp_path / "a", ["part-00000-of-00002"])
+    tfrecord.write(tmp_path / "a" / "part-00001-of-00002", iter([sample(4)]), Shape(64, 9, static=True))
+    first, second = recognise(tmp_path)
+    assert [(each.shape.length, len(each.files)) for each in (first, second)] == [(32, 1), (64, 1)]
+    with pytest.raises(DataError, match="several formats or lengths in one folder"):
+        convert(tmp_path, tmp_path / "out", Target("hdf5"))

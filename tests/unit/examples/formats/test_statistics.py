@@ -1,11 +1,12 @@
+import dataclasses
 import random
 
 import numpy as np
 import pytest
 from tests.unit.examples.formats.references import rows_of, write_nvidia
-from tests.unit.examples.formats.samples import MASK, UNK, VOCABULARY, sample
+from tests.unit.examples.formats.samples import CLS, MASK, SEP, UNK, VOCABULARY, sample
 
-from bertwright.examples.formats import datasets, lddl, sketch
+from bertwright.examples.formats import datasets, lddl, sketch, tfrecord
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import Instances
 from bertwright.examples.formats.sketch import Sketch, row_hashes
@@ -148,3 +149,33 @@ def test_a_sketch_keeps_little_and_finds_what_is_equal(monkeypatch):
     assert 400 < sampled <= 1000
     assert several == differing
     assert abs(several / sampled - 2000 / 34_000) < 0.03
+
+
+@pytest.mark.parametrize("vocabulary", [VOCABULARY, None])
+def test_special_ids_of_another_vocabulary_are_seen(tmp_path, vocabulary):
+    """They came to light only when a run was to train on them."""
+    found = sample(60)
+
+    def faults(**ids):
+        tokens = found.token_ids.copy()
+        for name, (places, number) in {
+            "cls": (found.cu_seqlens[:-1], ids.get("cls")),
+            "sep": (found.cu_seqlens[1:] - 1, ids.get("sep")),
+            "mask": (found.predicted[tokens[found.predicted] == MASK], ids.get("mask")),
+        }.items():
+            if name in ids:
+                tokens[places] = number
+        changed = dataclasses.replace(found, token_ids=tokens)
+        tfrecord.write(tmp_path / "part-0", iter([changed]), Shape(32, 5, static=True))
+        return statistics(tmp_path, vocabulary)["sets"][0]["faults"]
+
+    assert not faults()
+    some = np.where(np.arange(60) < 40, CLS, 9)
+    if vocabulary is None:
+        assert faults(cls=some) == ["examples begin with 2 different ids, where all should have [CLS]"]
+        assert not faults(cls=7, mask=8)
+        return
+    assert faults(cls=7) == [f"60 examples begin with id 7, not [CLS] ({CLS})"]
+    assert faults(cls=some) == [f"20 examples begin with id 9, not [CLS] ({CLS})"]
+    assert faults(sep=7) == [f"60 examples end with id 7, not [SEP] ({SEP})"]
+    assert faults(mask=7) == [f"id 7 stands at most predicted positions, not [MASK] ({MASK})"]
