@@ -54,7 +54,7 @@ def count(path: Path, language: str, labels: dict[int, bool]) -> Counts:
     """What the filter does to the articles of a dump; `labels` says of some, by id, whether they are prose."""
     wiki, keep, counts = read_wiki(path, None, language), DocumentFilter(FilterConfig(), language), Counts()
     for page in wiki.articles:
-        sentences = sentences_of(page, wiki.site, language)
+        sentences = sentences_of(page, wiki, language)
         reason = keep.verdict(sentences)[0] or "kept"
         size = len("\n".join(sentences).encode())
         counts.documents[reason] += 1

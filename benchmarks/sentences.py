@@ -135,7 +135,7 @@ def around(text: str, place: int) -> str:
 def print_dump(path: Path, language: str, most: int) -> list[str]:
     """Print the dump's line; where ours differs from sentencex alone, at most `most` places."""
     wiki = read_wiki(path, ARTICLES)
-    paragraphs = [line for page in wiki.articles for line in our_text(page, wiki.site).split("\n") if line]
+    paragraphs = [line for page in wiki.articles for line in our_text(page, wiki).split("\n") if line]
     places: list[str] = []
     ours = alone = joined = cut = 0
     for paragraph in paragraphs:

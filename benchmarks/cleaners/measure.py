@@ -69,7 +69,7 @@ def measure(wiki: Wiki, peers: Peers) -> Measured:
     names = [name for group in wiki.hidden.values() for name in group]
     for page in wiki.articles:
         parsed = markup[page.id]
-        ours = our_text(page, wiki.site)
+        ours = our_text(page, wiki)
         texts = dict(zip(TOOLS, (ours, extracted[page.id], parsed["text"]), strict=True))
         for tool, text in texts.items():
             result.characters[tool] += len(text)
@@ -79,7 +79,7 @@ def measure(wiki: Wiki, peers: Peers) -> Measured:
                 if tool == "ours":
                     around = re.sub(r"\s", " ", text[max(0, position - 40) : position + 50])
                     result.examples[column].append(f"{page.id} {page.title}: …{around}…")
-        sentences = sentences_of(page, wiki.site, wiki.site.language)
+        sentences = sentences_of(page, wiki, wiki.site.language)
         result.size[keep.verdict(sentences)[0] is None] += len("\n".join(sentences).encode())
         _count_words(result, page, ours, parsed)
         _count_holes(result, texts, parsed["lines"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
+from bertwright.corpus.wikitext.definitions import Definitions, plain_definition
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, MEDIA, Site
 
 _TEMPLATE = 10
@@ -26,6 +27,8 @@ class Wiki:
     site: Site
     articles: Sequence[Page]
     """Pages of the article namespace that lead nowhere else, in order."""
+    definitions: Definitions
+    """Of the templates among its pages."""
     xml: bytes
     """An export that holds these articles and all templates."""
 
@@ -48,7 +51,9 @@ def read_wiki(path: Path, limit: int | None, language: str = "") -> Wiki:
     articles = list(islice(((page, raw) for page, raw in pages if _is_article(page, site)), limit))
     kept = [raw for page, raw in pages if page.namespace == _TEMPLATE] + [raw for _, raw in articles]
     xml = b"".join([head, *(b"  " + raw + b"\n" for raw in kept), b"</mediawiki>\n"])
-    return Wiki(path.name.partition(".")[0], site, [page for page, _ in articles], xml)
+    templates = (plain_definition(page.title, page.text, site) for page, _ in pages if page.namespace == _TEMPLATE)
+    definitions = Definitions(dict(filter(None, templates)))
+    return Wiki(path.name.partition(".")[0], site, [page for page, _ in articles], definitions, xml)
 
 
 def has_pages(path: Path) -> bool:
@@ -66,14 +71,17 @@ def _is_article(page: Page, site: Site) -> bool:
     return not page.namespace and page.model == "wikitext" and not redirect
 
 
-def our_text(page: Page, site: Site) -> str:
+def our_text(page: Page, wiki: Wiki) -> str:
     """The page's paragraphs, one a line, before any is split or filtered."""
-    return "\n".join(paragraph.text for paragraph in paragraphs(page.text, site, title=page.title))
+    return "\n".join(_paragraphs(page, wiki))
 
 
-def sentences_of(page: Page, site: Site, language: str) -> list[str]:
+def sentences_of(page: Page, wiki: Wiki, language: str) -> list[str]:
     """The page's sentences as the filter gets them."""
     split = splitter(language)
-    return [
-        sentence for paragraph in paragraphs(page.text, site, title=page.title) for sentence in split(paragraph.text)
-    ]
+    return [sentence for paragraph in _paragraphs(page, wiki) for sentence in split(paragraph)]
+
+
+def _paragraphs(page: Page, wiki: Wiki) -> Iterator[str]:
+    found = paragraphs(page.text, wiki.site, title=page.title, definitions=wiki.definitions)
+    return (paragraph.text for paragraph in found)

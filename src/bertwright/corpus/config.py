@@ -189,8 +189,9 @@ class WikitextConfig(Section):
     """What formulas in <math>, <chem> and <ce> become: nothing, or their TeX on one line."""
     templates: UserPath | None = None
     """A TOML file of patterns of templates, in the form of the built-in `templates.toml`; its lines win over those."""
-    expand_templates: bool = False
-    """Whether templates that the dump itself defines as one line of plain text are written out; reads a dump twice."""
+    expand_templates: bool = True
+    """Whether templates that the dump itself defines as one line of plain text are written out; they are looked for
+    before the articles are read."""
 
 
 class CorpusConfig(Section):

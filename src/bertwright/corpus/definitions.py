@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import zstandard
+
 from bertwright.core.done import is_done, mark_done
+from bertwright.core.files import write_atomic
+from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor
 from bertwright.corpus.sources.dump import PageSplitter, parse_page
 from bertwright.corpus.sources.file import File
@@ -17,6 +22,8 @@ from bertwright.corpus.sources.wiki import BOUNDARY, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition
 from bertwright.corpus.wikitext.site import TEMPLATE, Site
 
+MOST = 24 * 2**20
+"""Bytes of definitions that are kept, at most, the first ones: each worker holds them all."""
 _MARK = b"<ns>%d</ns>" % TEMPLATE
 
 
@@ -27,30 +34,49 @@ class Search:
     file: File
     piece: Piece
     site: Site
+    copy: Path | None
+    """Where the decoded bytes of the piece go, if they are wanted again."""
 
 
-def gather_definitions(files: Sequence[File], language: str, number: int, folder: Path, executor: Executor) -> Path:
-    """The file in `folder` with the definitions of the source of this number: a JSON object, body by template key.
+def gather_definitions(
+    files: Sequence[File], language: str, number: int, folder: Path, executor: Executor, share: Share = WHOLE
+) -> tuple[Path, bool]:
+    """The note in `folder` with the definitions of the source of this number: body by template key.
 
     `language` is that of dumps that name none. Of several pages of the same name the first counts. Every rank looks
     through the whole source, unless another one has done so. A file that can only be decoded from its beginning is one
     task. Dumps older than 2012, which do not say the namespace of a page, define nothing.
+
+    Also whether the pieces of this `share` now have copies, named by `copy_of`: decoding bz2 takes longer than all else
+    here, so what was decoded is kept, weakly compressed, until the piece is extracted. Not where disk is short.
     """
     path = folder / f"{number:04d}.definitions.json"
-    if not is_done(path):
-        bodies: dict[str, str] = {}
-        for found in executor.map(find_definitions, _searches(files, language, number), "corpus"):
-            for key, body in found.items():
+    if is_done(path):
+        return path, False
+    copied = _copies_fit(files, folder)
+    searches = list(_searches(files, language, number, folder if copied else None, share))
+    bodies: dict[str, str] = {}
+    size = 0
+    for found in executor.map(find_definitions, searches, "corpus"):
+        for key, body in found.items():
+            size += len(f'  "{key}": "{body}",\n'.encode())
+            if size <= MOST:
                 bodies.setdefault(key, body)
-        mark_done(path, facts=dict(sorted(bodies.items())))
-    return path
+    mark_done(path, facts=dict(sorted(bodies.items())))
+    return path, copied
+
+
+def copy_of(piece: Piece, folder: Path) -> Path:
+    """Where the copy of a piece is."""
+    return folder / f"{piece.name}.copy.zst"
 
 
 def find_definitions(search: Search) -> dict[str, str]:
     """The plain definitions among the pages of a piece."""
     bodies: dict[str, str] = {}
     splitting = PageSplitter(search.file.path, first=search.piece.start == 0)
-    for data in splitting.pages(read(search.file, search.piece)):
+    blocks = read(search.file, search.piece)
+    for data in splitting.pages(_copying(blocks, search.copy) if search.copy else blocks):
         if _MARK not in data:
             continue
         try:
@@ -62,10 +88,30 @@ def find_definitions(search: Search) -> dict[str, str]:
     return bodies
 
 
-def _searches(files: Sequence[File], language: str, number: int) -> Iterator[Search]:
+def _copying(blocks: Iterator[bytes], copy: Path) -> Iterator[bytes]:
+    """The blocks, which are written to `copy` when all were taken."""
+    packing, packed = zstandard.ZstdCompressor(level=1).compressobj(), bytearray()
+    for block in blocks:
+        packed += packing.compress(block)
+        yield block
+    write_atomic(copy, bytes(packed + packing.flush()), sync=False)
+
+
+def _copies_fit(files: Sequence[File], folder: Path) -> bool:
+    """Whether the source is bz2 that can be cut, and the disk has room for four times its size."""
+    if any(file.compression != "bz2" or not bounds(file, BOUNDARY) for file in files):
+        return False
+    return shutil.disk_usage(folder).free > 4 * sum(file.size for file in files)
+
+
+def _searches(files: Sequence[File], language: str, number: int, copies: Path | None, share: Share) -> Iterator[Search]:
+    index = 0
     for file in files:
         header = read_header(file)
         site = Site(header.language or language, header.namespaces)
         cuts = bounds(file, BOUNDARY) or [0, file.size]
-        for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
-            yield Search(file, Piece(number, i, start, stop, stop - start, last=stop == cuts[-1]), site)
+        for start, stop in itertools.pairwise(cuts):
+            piece = Piece(number, index, start, stop, stop - start, last=stop == cuts[-1])
+            mine = copies is not None and share.owns(number + index)
+            yield Search(file, piece, site, copy_of(piece, copies) if copies and mine else None)
+            index += 1

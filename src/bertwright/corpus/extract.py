@@ -36,8 +36,8 @@ def extract(job: Job) -> tuple[int, int]:
         _extract(job, part, dropped, counts, state)
         files = [*part.finish(), dropped.finish()]
         mark_done(path.with_suffix(".json"), files, {"counts": dict(sorted(counts.items())), **state})
-    if job.piece.spool:
-        job.piece.spool.unlink(missing_ok=True)
+    for packed in filter(None, (job.piece.spool, job.piece.copy)):
+        packed.unlink(missing_ok=True)
     return job.piece.progress, counts["documents"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from bertwright.core.log import Log
 from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.definitions import gather_definitions
+from bertwright.corpus.definitions import copy_of, gather_definitions
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
 from bertwright.corpus.sources.dump import Header
@@ -72,10 +72,12 @@ class Extraction:
         """Run the task list; returns the names of all parts in order."""
         names: list[str] = []
         done = documents = 0
-        definitions = None
+        definitions, copied = None, False
         if self.config.wikitext.expand_templates and self.source.files[0].format == "dump":
             language, files = self.config.language, self.source.files
-            definitions = gather_definitions(files, language, self.number, self.folder, self.executor)
+            definitions, copied = gather_definitions(
+                files, language, self.number, self.folder, self.executor, self.share
+            )
 
         def progress(step: tuple[int, int]) -> None:
             nonlocal done, documents
@@ -83,17 +85,19 @@ class Extraction:
             size = self.source.size / self.share.world / 1e6
             self.log.progress("corpus", done / 1e6, size, "MB", documents=documents)
 
-        self.executor.map(extract, self._jobs(names, definitions), "corpus", progress)
+        self.executor.map(extract, self._jobs(names, definitions, copied), "corpus", progress)
         return names
 
-    def _jobs(self, names: list[str], definitions: Path | None) -> Iterator[Job]:
-        """The jobs of this rank; the parts of all ranks are added to `names` on the way."""
+    def _jobs(self, names: list[str], definitions: Path | None, copied: bool) -> Iterator[Job]:
+        """The jobs of this rank, with copies of pieces if `copied`; the parts of all ranks are added to `names`."""
         config, source = self.config, self.source.config
         for file in self.source.files:
             header = _header(file)
             for piece in pieces(file, source, self.number, len(names), self.folder, self.share):
                 names.append(piece.name)
                 if self.share.owns(self.number + piece.index):
+                    if copied:
+                        piece = replace(piece, copy=copy_of(piece, self.folder))
                     yield Job(piece, file, header, config, source, self.folder, definitions, self.table)
 
 

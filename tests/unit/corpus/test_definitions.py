@@ -1,7 +1,9 @@
 """The first pass over a dump: the same definitions from every packaging, and a corpus that uses them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,9 +11,11 @@ from bertwright.core.done import mark_done, read_done
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
-from bertwright.corpus.definitions import gather_definitions
+from bertwright.corpus.definitions import copy_of, gather_definitions
 from bertwright.corpus.run import run
 from bertwright.corpus.sources.detect import examine
+from bertwright.corpus.sources.formats import pieces as pieces_of
+from bertwright.corpus.sources.pieces import read
 from bertwright.corpus.text import sentences
 
 NewPage = Callable[..., str]
@@ -40,7 +44,7 @@ def test_definitions_are_those_of_the_dump_in_every_packaging(
     for number, (name, data) in enumerate(packagings(pages(new_page)).items()):
         (tmp_path / name).write_bytes(data)
         with Pool(1) as pool:
-            path = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool)
+            path, _ = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool)
         assert read_done(path) == FOUND, name
 
 
@@ -50,8 +54,28 @@ def test_definitions_that_are_there_are_not_gathered_again(
     (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
     kept = tmp_path / "0000.definitions.json"
     mark_done(kept, facts={})
-    assert gather_definitions([examine(tmp_path / "a.xml")], "hu", 0, tmp_path, Pool(1)) == kept
+    assert gather_definitions([examine(tmp_path / "a.xml")], "hu", 0, tmp_path, Pool(1)) == (kept, False)
     assert read_done(kept) == {}
+
+
+def test_what_was_decoded_in_the_search_is_not_decoded_again(
+    multistream: Callable[..., bytes], new_page: NewPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertwright.corpus.sources.pieces.BZ2_BYTES", 1)
+    (tmp_path / "a.xml.bz2").write_bytes(multistream(pages(new_page)))
+    file = examine(tmp_path / "a.xml.bz2")
+    found = list(pieces_of(file, CorpusConfig(source="a", language="hu").source[0], 3, 0, tmp_path))
+    assert len(found) > 1
+    with Pool(1) as pool:
+        path, copied = gather_definitions([file], "hu", 3, tmp_path, pool)
+    assert copied and read_done(path) == FOUND
+    for piece in found:
+        assert b"".join(read(file, replace(piece, copy=copy_of(piece, tmp_path)))) == b"".join(read(file, piece))
+
+    path.unlink()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=file.size))
+    with Pool(1) as pool:
+        assert gather_definitions([file], "hu", 3, tmp_path, pool) == (path, False)
 
 
 def built(path: Path, out: Path, wikitext: WikitextConfig, workers: int = 1) -> list[str]:
@@ -71,11 +95,11 @@ def test_a_corpus_with_and_without_the_templates_of_its_dump(
 ) -> None:
     path = tmp_path / "a.xml.bz2"
     path.write_bytes(multistream(pages(new_page)))
-    without = built(path, tmp_path / "without", WikitextConfig())
-    expanded = built(path, tmp_path / "expanded", WikitextConfig(expand_templates=True))
+    without = built(path, tmp_path / "without", WikitextConfig(expand_templates=False))
+    expanded = built(path, tmp_path / "expanded", WikitextConfig())
     assert "A 7. híd hosszú." in without and "Szerintünk széles, és nagyon építmény." in without
     assert "A 7. híd 70 méter hosszú." in expanded and "Szerintünk 7 méter széles, és nagyon építmény." in expanded
-    assert built(path, tmp_path / "two", WikitextConfig(expand_templates=True), workers=2) == expanded
+    assert built(path, tmp_path / "two", WikitextConfig(), workers=2) == expanded
 
 
 def test_templates_of_the_users_own_file(export: Callable[..., bytes], new_page: NewPage, tmp_path: Path) -> None:

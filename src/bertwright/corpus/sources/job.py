@@ -32,6 +32,9 @@ class Piece:
     spool: Path | None = None
     """The file of decoded bytes, where the file could only be decoded from its beginning."""
 
+    copy: Path | None = None
+    """Its decoded bytes, where the search for templates left them, so that they are not decoded twice."""
+
     @property
     def name(self) -> str:
         """The name of its part, unique within the stage and sorting in source order."""

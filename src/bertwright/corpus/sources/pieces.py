@@ -54,15 +54,16 @@ def text_pieces(
 
 def read(file: File, piece: Piece) -> Iterator[bytes]:
     """The UTF-8 bytes of a piece."""
-    if piece.spool is None:
+    packed = piece.copy or piece.spool
+    if packed is None:
         reader = Reader(file, piece.start, piece.stop)
         yield from reader
         if reader.cut and not piece.last:
             raise SourceError(f"{file.path} is damaged: a stream has no end before byte {piece.stop:,}. Download it.")
         return
     with (
-        naming(piece.spool),
-        piece.spool.open("rb") as handle,
+        naming(packed),
+        packed.open("rb") as handle,
         zstandard.ZstdDecompressor().stream_reader(handle) as stream,
     ):
         while block := stream.read(BLOCK):

@@ -31,13 +31,17 @@ _TAG = re.compile(r"</?([A-Za-z]++)[^<>]*+>")
 _INLINE = re.compile("span|small|big|su[bp]|i|b|u|em|strong|abbr|font|tt|code", re.I)
 # Parser functions, magic words, transclusion of pages, names made at run time, tables and blocks.
 _NOT_PLAIN = re.compile(r"\{\{[^{}|]*[:#]|\{\{\{\{|\{\||\n|^[*#:;=|!-]|^<sup\b.*</sup>$", re.I)
+_NO_WORDS = re.compile(
+    r"<ref\b|\{\{#tag:ref\b|<sup\b[^<>]*+>(?:<[^<>]*+>|'')*+(?:&#91;|\[)|\{\||<(?:table|div)\b", re.I
+)
 _PARAMETER = re.compile(r"\{\{\{([^{}|]*)(?:\|([^{}]*))?\}\}\}")
 
 
 def plain_definition(title: str, wikitext: str, site: Site) -> tuple[str, str] | None:
     """The key and body of the template on page `title` ("Template:X"); None where it is not plain text.
 
-    The body of a redirect is "#" and the key of the template it leads to.
+    The body of a redirect is "#" and the key of the template it leads to, that of a footnote, a note to the wiki's
+    authors or a block "": it has no words for a sentence.
     """
     key = template_key(title.partition(":")[2])
     target = redirect_target(wikitext, site)
@@ -45,6 +49,8 @@ def plain_definition(title: str, wikitext: str, site: Site) -> tuple[str, str] |
         prefix, colon, rest = target.partition(":")
         return (key, "#" + template_key(rest)) if colon and site.namespace(prefix) == TEMPLATE else None
     body = _body(wikitext)
+    if _NO_WORDS.match(body):
+        return key, ""
     return (key, body) if body and _is_plain(body, site) else None
 
 
@@ -79,8 +85,8 @@ class Expander:
         self._bodies = definitions.bodies
         self._left = _MOST
 
-    def text(self, call: str, resolve: Callable[[str], str]) -> str:
-        """The text of a call, given what stands between its braces; "" where it cannot be written out.
+    def text(self, call: str, resolve: Callable[[str], str]) -> str | None:
+        """The text of a call, given what stands between its braces; None where it cannot be written out.
 
         `resolve` makes text of the body's links and calls; within a body (`depth` > 0) it is `NotPlainError` that
         says so of an inner call.
@@ -102,7 +108,7 @@ class Expander:
         except NotPlainError:
             if self.depth:
                 raise
-            return ""
+            return None
 
 
 def _body(wikitext: str) -> str:

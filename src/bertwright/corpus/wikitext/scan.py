@@ -137,16 +137,17 @@ class _Scan:
         """The text of a call, given what stands between its braces; `alone`: nothing else is on its line."""
         name, bar, values = call.partition("|")
         expander = self.page.expander
-        if expander:
-            name = expander.target(name)
         known = self.page.templates.know(name)
+        if expander and not known:
+            name = expander.target(name)
+            known = self.page.templates.know(name)
         if not known and alone and not (expander and expander.depth):
             return ""
         if "[[" in values:  # no braces in there, so one scan more and no deeper
             values = self.scanned(values)
         if known:
             return self.page.templates.text(name + bar + values, self.page.title)
-        if expander and (text := expander.text(name + bar + values, self.scanned)):
+        if expander and (text := expander.text(name + bar + values, self.scanned)) is not None:
             return text
         return marked(name, values.split("|")) if len(call) <= LONGEST else ""
 

@@ -28,12 +28,15 @@ SITE = Site("ltg", {4: ("Vikipedeja",), 6: ("Fails",), 10: ("Taiss",), 14: ("Kat
         ("{{#invoke:a|b}}", None),
         ("{{lc:{{{1}}}}}", None),
         ("{{{{{1}}}}}", None),
-        ("{| a |}", None),
+        ("{| a |}", ""),
         ("two\nlines", None),
         ("* item", None),
-        ("<div>a</div>", None),
+        ("<div>a</div>", ""),
         ("a<ref>b</ref>", None),
-        ("<sup>[''[[a|which?]]'']</sup>", None),
+        ("<ref name=x>{{{1}}}</ref>", ""),
+        ("<includeonly>{{#tag:ref|{{{1}}}}}</includeonly>", ""),
+        ("<sup>{{{1}}}</sup>", None),
+        ("<sup>[''[[a|which?]]'']</sup>", ""),
         ("see [[Vikipedeja:rules|rules]]", None),
         ("[[Kategoreja:a]]", None),
         ("[[Fails:a.png]]", None),
@@ -43,7 +46,7 @@ SITE = Site("ltg", {4: ("Vikipedeja",), 6: ("Fails",), 10: ("Taiss",), 14: ("Kat
     ],
 )
 def test_plain_definitions(wikitext: str, body: str | None) -> None:
-    assert plain_definition("Taiss:My_Name", wikitext, SITE) == (body and ("my name", body))
+    assert plain_definition("Taiss:My_Name", wikitext, SITE) == (None if body is None else ("my name", body))
 
 
 BODIES: Mapping[str, str] = {
@@ -56,6 +59,20 @@ BODIES: Mapping[str, str] = {
     "loop": "x {{loop}}",
     "twice": "{{{1}}}{{{1}}}",
     "title": "''{{PAGENAME}}''",
+    **dict(
+        found
+        for title, wikitext in {
+            "séc": "[[Século {{{link|{{{1}}}}}}|século {{{1|}}}]]<noinclude>{{doc}}\n[[Kategoreja:x]]</noinclude>",
+            "tutto attaccato": '<span class="nowrap">{{{testo|{{{1|}}}}}}</span><noinclude>\n{{man}}</noinclude>',
+            "TA": "#REDIRECT [[Taiss:tutto attaccato]]",
+            "k-de": "<includeonly>[[Saksan kieli|saks.]] {{kieli|de|{{{1}}}}}</includeonly><noinclude>x</noinclude>",
+            "kieli": "Documentation <onlyinclude>''<span lang=\"{{{1}}}\">{{{2|}}}</span>''</onlyinclude> more",
+            "deutsch": "{{kieli|de|{{{1}}}}}",
+            "XIIvet": '<span title="12">XIIvet</span>',
+            "footnote": "<ref>{{{1}}}</ref>",
+        }.items()
+        if (found := plain_definition(f"Taiss:{title}", wikitext, SITE))
+    ),
 }
 
 
@@ -79,6 +96,16 @@ def text(wikitext: str, bodies: Mapping[str, str] = BODIES) -> str:
         ("{{km|5}}\n\na\n{{km|6}}", "a"),
         ("{{km|5}} is far.", "5 km is far."),
         ("{{nowrap|{{km|5}}}}.", "5 km."),
+        ("It is {{footnote|here}} long.", "It is long."),
+        ("It is {{half|here}} long.", "It is here long."),
+        # as wikis write them: default and named arguments, links, markup, templates in templates, redirects
+        ("In the {{séc|XX}} it grew.", "In the século XX it grew."),
+        ("In the {{séc|XX|link=XX d.C.}} it grew.", "In the século XX it grew."),
+        ("It covers {{TA|892 km²}}.", "It covers 892 km²."),
+        ("It covers {{Tutto attaccato|testo=892 km²}}.", "It covers 892 km²."),
+        ("A district ({{k-de|Bezirk}}).", "A district (saks. Bezirk)."),
+        ("Called {{deutsch|Spree}}.", "Called Spree."),
+        ("In {{XIIvet}} kantved.", "In XIIvet kantved."),
     ],
 )
 def test_calls_are_written_out(wikitext: str, expected: str) -> None:
