@@ -85,6 +85,10 @@ class Expander:
         self._bodies = definitions.bodies
         self._left = _MOST
 
+    def defines(self, name: str) -> bool:
+        """Whether there is a body for the template."""
+        return template_key(name) in self._bodies
+
     def text(self, call: str, resolve: Callable[[str], str]) -> str | None:
         """The text of a call, given what stands between its braces; None where it cannot be written out.
 

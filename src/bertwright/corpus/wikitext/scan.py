@@ -12,7 +12,7 @@ from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
-from bertwright.corpus.wikitext.unknown import LONGEST, decided, marked
+from bertwright.corpus.wikitext.unknown import LONGEST, decided, marked, may_print
 from bertwright.corpus.wikitext.variants import variant_text
 
 # Most links show their target or their label; they need no look at what they lead to.
@@ -141,15 +141,17 @@ class _Scan:
         if expander and not known:
             name = expander.target(name)
             known = self.page.templates.know(name)
-        if not known and alone and not (expander and expander.depth):
+        within = expander is not None and expander.depth > 0  # the body of another template
+        defined = expander is not None and (within or expander.defines(name))
+        if not known and ((alone and not within) or not (defined or may_print(call))):
             return ""
         if "[[" in values:  # no braces in there, so one scan more and no deeper
             values = self.scanned(values)
         if known:
             return self.page.templates.text(name + bar + values, self.page.title)
-        if expander and (text := expander.text(name + bar + values, self.scanned)) is not None:
+        if defined and expander and (text := expander.text(name + bar + values, self.scanned)) is not None:
             return text
-        return marked(name, values.split("|")) if len(call) <= LONGEST else ""
+        return marked(name, values.split("|")) if may_print(call) else ""
 
     def scanned(self, text: str) -> str:
         return _Scan(self.page).run(text)

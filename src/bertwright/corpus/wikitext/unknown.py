@@ -41,6 +41,11 @@ _REMARK = re.compile(r"[.!?।。։](?:\s|$)")
 _HAS_DIGIT = re.compile(r"\d")
 
 
+def may_print(call: str) -> bool:
+    """Whether a call, given what stands between its braces, is worth a look; citations and boxes are not."""
+    return len(call) <= LONGEST and "|" in call and "\n" not in call and call.count("=") <= _MOST_NAMED
+
+
 def marked(name: str, values: Sequence[str]) -> str:
     """The words that a call may print, between marks that `decided` reads; "" where it prints none."""
     key = " ".join(name.split())
