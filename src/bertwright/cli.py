@@ -9,6 +9,7 @@ again) · 130 interrupted.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import re
@@ -356,7 +357,7 @@ def main() -> None:
         except BertwrightError as error:
             _leave(str(error), error.exit_code)
         except OSError as error:
-            if error.errno is None:  # of a library, not of the system
+            if error.errno in (None, errno.EBADF, errno.EINVAL):  # of a library, or a fault of ours
                 raise
             told = of_the_system(error)
             _leave(str(told), told.exit_code)

@@ -144,7 +144,8 @@ def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
     monkeypatch.setattr(cli, "run", refuse)
     assert call(monkeypatch, "run", small_recipe, "--out", tmp_path / "run") == 3
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. Free space" in err
+    remedy = "See to the disk" if number == errno.EIO else "Free space"
+    assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. {remedy}" in err
 
 
 def test_any_other_error_of_the_system_is_a_fault_of_ours(

@@ -18,6 +18,7 @@ from bertwright.corpus.language import Identifier
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
 from bertwright.corpus.sources.file import File, Reader
 from bertwright.corpus.sources.wiki import read_header
+from bertwright.corpus.wikis import wikis
 from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
 from bertwright.corpus.wikitext.site import Site
 
@@ -63,7 +64,8 @@ def _names(header: Header) -> set[str]:
 
 
 def _code(header: Header) -> str:
-    return _KINDS.sub("", header.database).replace("_", "-") or header.language
+    named = _KINDS.sub("", header.database).replace("_", "-")
+    return named if named in wikis() else header.language
 
 
 def _read_as(identifier: Identifier, file: File, header: Header) -> str:
