@@ -23,6 +23,7 @@ import typer
 from bertwright import __version__
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.core.errors import BertwrightError, DataError, RecipeError, of_memory, of_the_system
+from bertwright.core.files import read_json
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 from bertwright.lines import fact_lines, json_line, visible
 from bertwright.recipe import Recipe
@@ -300,7 +301,7 @@ def _walk(
     summary = folder / "summary.json"
     result = folder / ("report.html" if "report" in stages else stages[-1])
     if as_json:
-        done = json.loads(summary.read_bytes()) if "report" in stages else {"stages": stages}
+        done = read_json(summary) if "report" in stages else {"stages": stages}
         print(json_line({"folder": str(folder), **done}))
     elif result.exists():  # not yet, where other ranks share the stage
         print(result)

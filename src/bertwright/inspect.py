@@ -47,7 +47,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
     if (path / "model.safetensors").is_file():
-        return {"what": "a model folder", **read_json(path / "config.json"), **checked}
+        return {"what": "a model folder", **_object(path / "config.json"), **checked}
     if path.is_file() and not facts_of(path):
         return _source(path)
     return _foreign(path, examples)
@@ -111,8 +111,9 @@ def _verify(path: Path) -> int:
 def _refuse_missing(path: Path) -> None:
     """Raise `ArtifactError` where something finished in a run or training folder has lost its manifest."""
     summary = path / "summary.json"
-    told = read_json(summary) if summary.is_file() else {}
-    stages = told.get("stages", {}) if isinstance(told, dict) else {}
+    stages = _object(summary).get("stages", {}) if summary.is_file() else {}
+    if not isinstance(stages, dict):
+        raise ArtifactError(f"{summary} is not what it should be: stages. Run the stage report again.")
     made = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
     for folder in [*made, *path.rglob("step-*")]:
         training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
@@ -133,7 +134,7 @@ def _of_recipe(path: Path) -> dict[str, str]:
     if different:
         return {"recipe.toml differs": "\n".join(different)}
     summary = path / "summary.json"
-    expected = read_json(summary).get("recipe_sha256") if summary.is_file() else None
+    expected = _object(summary).get("recipe_sha256") if summary.is_file() else None
     changed = expected is not None and sha256(path / "recipe.toml") != expected
     return {"recipe.toml": "changed since the report was written"} if changed else {}
 
@@ -150,7 +151,7 @@ def _run(path: Path) -> dict[str, Any]:
             facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
     facts |= _of_recipe(path)
     if (path / "summary.json").is_file():
-        facts["summary"] = {k: v for k, v in read_json(path / "summary.json").items() if not isinstance(v, dict | list)}
+        facts["summary"] = {k: v for k, v in _object(path / "summary.json").items() if not isinstance(v, dict | list)}
     return facts
 
 
@@ -178,7 +179,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
         shown = {"some entries": entries[len(entries) // 4 :: max(1, len(entries) // 16)]}
         return {**shown, "scripts": dict(script_lines(artifact.counts.get("scripts", {})))}
     if stage == "checkpoint":
-        return dict(read_json(artifact.file("state.json")))
+        return _object(artifact.file("state.json"))
     return {}
 
 
@@ -199,6 +200,13 @@ def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
     found = statistics(path, entries, examples.limit, examples.world)["sets"]
     return {"what": "training data in a foreign format", "set": found}
+
+
+def _object(path: Path) -> dict[str, Any]:
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise ArtifactError(f"{path} is not what it should be: no JSON object. Restore the file.")
+    return value
 
 
 def _source(path: Path) -> dict[str, Any]:

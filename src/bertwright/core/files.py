@@ -8,12 +8,16 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
+
+Shape = TypeVar("Shape")
 
 MAX_JSON = 32 * 2**20
 """Most bytes of a JSON file; the manifest of a corpus of 100,000 shards has 25 MB."""
@@ -117,24 +121,58 @@ def write_json(path: Path, value: Any, sync: bool = True) -> None:
     write_atomic(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(), sync)
 
 
+class Known(dict[str, Any]):
+    """An object of a JSON file that knows which; a key that it lacks is an `ArtifactError`."""
+
+    path: Path
+
+    def __missing__(self, key: str) -> Any:
+        raise ArtifactError(f"{self.path} lacks {key!r}. Restore the file, or build its stage again.")
+
+
 def read_json(path: Path) -> Any:
     """Read JSON of at most `MAX_JSON` bytes; a file that is none, as `parse_json` says, is an `ArtifactError`.
 
-    What the disk says while it is read is an `OSError` that names the file.
+    Its objects are `Known`. What the disk says while it is read is an `OSError` that names the file.
     """
+
+    def known(values: dict[str, Any]) -> Known:
+        found = Known(values)
+        found.path = path
+        return found
+
     try:
-        return parse_json(read_bytes(path, MAX_JSON))
+        return parse_json(read_bytes(path, MAX_JSON), known)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError) as error:
         raise ArtifactError(f"cannot read {path}: {error}. Restore the file, or build its stage again.") from error
 
 
-def parse_json(data: bytes | str) -> Any:
+def read_typed(path: Path, shape: TypeAdapter[Shape]) -> Shape:
+    """Read JSON of at most `MAX_JSON` bytes as a `shape`; anything else is an `ArtifactError` that names file and
+    place."""
+    try:
+        return shape.validate_json(json.dumps(read_json(path)), strict=True)
+    except ValidationError as error:
+        raise not_what_it_should_be(path, error) from error
+
+
+def not_what_it_should_be(path: Path, error: ValidationError) -> ArtifactError:
+    """The error for a file whose values have other types or sizes than they should."""
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(map(str, fault["loc"]))
+    return ArtifactError(
+        f"{path} is not what it should be: {place + ': ' if place else ''}{fault['msg']}. Restore the file, or build "
+        "its stage again."
+    )
+
+
+def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None = None) -> Any:
     """A JSON value; a `ValueError` when it is none, is nested deeper than `MAX_DEPTH`, or has numbers beyond 64 bits.
 
-    NaN and the infinities that Python writes are read.
+    `known` is given each object. NaN and the infinities that Python writes are read.
     """
     try:
-        value = json.loads(data, parse_int=_integer, parse_float=_number)
+        value = json.loads(data, object_hook=known, parse_int=_integer, parse_float=_number)
     except RecursionError:
         raise _too_deep() from None
     refuse_depth(value)

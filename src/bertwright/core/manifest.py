@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_json, sha256_of
+from bertwright.core.files import not_what_it_should_be, read_json, sha256_of
+from bertwright.core.shapes import COUNTS, Count, Number
 
 MANIFEST = "manifest.json"
 _REBUILD = "Move {folder} away and run the same command again: the stage is built anew from its inputs."
@@ -18,6 +21,48 @@ _REMEDIES = {
 """For the stages whose folders hold what cannot be built anew from the inputs."""
 
 
+def _inside(name: str) -> str:
+    parts = PurePosixPath(name).parts
+    if not name.isprintable() or "/".join(parts) != name or {"/", "..", "."} & {*parts, *parts[:1]} or "\\" in name:
+        raise ValueError(f"{name[:80]!r} is no file inside the folder")
+    return name
+
+
+Hash = Annotated[str, Field(strict=True, pattern="^[0-9a-f]{64}$")]
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=1024), AfterValidator(_inside)]
+Word = Annotated[str, Field(strict=True, max_length=1024)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    size: Count
+    sha256: Hash
+
+
+class _Disk(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    bytes: Count
+    scratch_bytes: Count
+
+
+class Manifest(BaseModel):
+    """What a manifest holds, besides its seal."""
+
+    model_config = ConfigDict(frozen=True)
+    stage: Word
+    version: Count
+    fingerprint: Hash
+    config: dict[Word, Any]
+    """The settings that decide the result."""
+    inputs: dict[Word, Word]
+    """The fingerprint of each input."""
+    counts: dict[Word, Any]
+    """What the stage counted; `core.shapes` has the types."""
+    seconds: Annotated[Number, Field(ge=0)]
+    disk: _Disk
+    files: dict[Name, _Entry]
+
+
 def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     """The manifest of `folder`, which a `stage` (None: any) made; one that does not match its seal is refused."""
     stage = stage or ("checkpoint" if folder.name.startswith("step-") else folder.name)
@@ -26,12 +71,30 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     except ArtifactError as error:
         raise ArtifactError(f"{folder / MANIFEST} is damaged: {error.__cause__}. {remedy(folder, stage)}") from error
     seal = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
-    if seal != sha256_of(manifest):
+    if seal is None or seal != _hash(manifest):
         raise ArtifactError(f"{folder / MANIFEST} is damaged: it does not match its own seal. {remedy(folder, stage)}")
     result: dict[str, Any] = manifest
+    try:
+        checked = Manifest.model_validate(result)
+        if checked.stage in COUNTS:
+            COUNTS[checked.stage].validate_python(result["counts"])
+    except ValidationError as error:
+        raise not_what_it_should_be(folder / MANIFEST, error) from error
+    if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.config, checked.inputs]):
+        raise ArtifactError(
+            f"{folder / MANIFEST} is damaged: its fingerprint is not that of its settings and inputs. "
+            f"{remedy(folder, stage)}"
+        )
     return result
 
 
 def remedy(folder: Path, stage: str) -> str:
     """What to do when something in the artifact `folder` of `stage` is damaged or missing."""
     return _REMEDIES.get(stage, _REBUILD).format(folder=folder)
+
+
+def _hash(value: Any) -> str:
+    try:
+        return sha256_of(value)
+    except UnicodeEncodeError:  # halves of characters
+        return ""

@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.files import read_bytes, refuse_depth
 from bertwright.core.mistakes import WhereIs, mistakes
 
+_MAX_BYTES = 4 * 2**20
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\-\"']+)\s*=")
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -28,13 +30,16 @@ _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": 
 def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The values of a TOML file and the line of each dotted key that stands at the start of a line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows' editors put a byte order mark before it
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
+    except (OSError, ValueError) as error:
         raise RecipeError(f"cannot read the recipe {path}: {error}. Give the path of a TOML file in UTF-8.") from error
     try:
-        return tomllib.loads(text), _lines(text)
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{path}: not valid TOML: {error}. {_remedy(text, str(error))}") from error
+    except (RecursionError, ValueError) as error:
+        raise RecipeError(f"{path}: a value is nested too deeply, or a number is too large. Write less.") from error
+    return values, _lines(text)
 
 
 def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
@@ -68,10 +73,35 @@ def validate(
     where_is: WhereIs | None = None,
 ) -> Any:
     """`model` made of `values`, or one `RecipeError` that lists every mistake; `where_is` helps with unknown keys."""
+    _refuse_monsters(values, file)
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise RecipeError(mistakes(model, error, file, lines, where_is)) from error
+
+
+def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:
+    """Raise `RecipeError` for what TOML can say and no setting means: deep nesting, numbers beyond 64 bits, NUL."""
+    try:
+        refuse_depth(dict(values))
+    except ValueError as error:
+        raise RecipeError(f"{file}: {error}. Write less.") from error
+    for key, value in _leaves(values, ""):
+        if isinstance(value, str) and "\0" in value:
+            raise RecipeError(
+                f"{file}: {key}: a text has the character NUL inside; no path and no name can. Remove it."
+            )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise RecipeError(f"{file}: {key}: a whole number lies beyond 64 bits. Write a smaller one.")
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, each in inner:
+            yield from _leaves(each, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, value
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -111,7 +141,7 @@ def _remedy(text: str, fault: str) -> str:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_typed
 from bertwright.core.rng import fold, key
+from bertwright.core.shapes import Count
 from bertwright.examples.assemble import split
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS, ForeignData, PlanSet
@@ -31,12 +34,21 @@ from bertwright.examples.plans import Epochs
 from bertwright.examples.store import Vocabulary, map_file
 
 
+class _Facts(TypedDict):
+    examples: Count
+    tokens: Count
+    static: bool
+
+
+_FACTS = TypeAdapter(_Facts)
+
+
 @dataclass(frozen=True)
 class Imported:
     """The mapped arrays of a phase's data; `examples.foreign` says what they are."""
 
     arrays: dict[str, NDArray[Any]]
-    facts: dict[str, Any]
+    facts: _Facts
 
     @classmethod
     def open(cls, examples: Artifact, data: ForeignData, vocabulary_size: int) -> Imported:
@@ -48,7 +60,7 @@ class Imported:
             )
         kinds = dtypes(vocabulary_size) | {"cu_seqlens": "<u8", "cu_predictions": "<u8"}
         arrays = {name: map_file(examples.file(f"{data.folder}/{name}"), kind) for name, kind in kinds.items()}
-        return cls(arrays, read_json(examples.file(f"{data.folder}/facts.json")))
+        return cls(arrays, read_typed(examples.file(f"{data.folder}/facts.json"), _FACTS))
 
     def lengths(self, rows: Ids) -> Ids:
         """Tokens of each of the rows."""

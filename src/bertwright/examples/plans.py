@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, DataError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_typed
 from bertwright.core.rng import key
+from bertwright.core.shapes import Count
 from bertwright.examples.config import PlanSet
 from bertwright.examples.order import Permutation
 from bertwright.examples.rows import ROW
@@ -41,9 +45,15 @@ class Plans:
             raise ArtifactError(
                 f"{examples.path} has no {split} plans {plan_set.name!r}, only {made}. Run the stage examples again."
             )
-        shard_rows = np.array(read_json(examples.file(f"{folder}.json"))["rows"], np.int64)
+        shard_rows = np.array(_rows(examples.file(f"{folder}.json")), np.int64)
         files = [examples.file(f"{folder}/{number:02}.rows") for number in range(len(shard_rows))]
-        return cls([map_file(file, ROW) for file in files], shard_rows)
+        rows = [map_file(file, ROW) for file in files]
+        if [len(each) for each in rows] != shard_rows.sum(axis=1).tolist():
+            raise ArtifactError(
+                f"the plans in {examples.path / folder} have other numbers of rows than {folder}.json says. Run the "
+                "stage examples again."
+            )
+        return cls(rows, shard_rows)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -55,6 +65,18 @@ class Plans:
     def shard_ends(self) -> NDArray[np.int64]:
         """The row after each shard's last, for each pass."""
         return np.cumsum(self.shard_rows, axis=1)
+
+
+class _Facts(TypedDict):
+    rows: list[list[Count]]
+
+
+def _rows(path: Path) -> list[list[int]]:
+    """Rows of each shard, for each pass, all of as many shards."""
+    rows = read_typed(path, TypeAdapter(_Facts))["rows"]
+    if len({len(of_pass) for of_pass in rows}) != 1:
+        raise ArtifactError(f"{path} tells of other shards in each pass. Run the stage examples again.")
+    return rows
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,27 @@ otherwise need more open files than a process may have.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_typed
 from bertwright.core.rng import fold, key, uniform
+from bertwright.core.shapes import Count
 
 Split = Literal["train", "heldout"]
 SPLITS: tuple[Split, ...] = ("train", "heldout")
 LONGEST_SENTENCE = 65_535
+Id = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,26 @@ class Vocabulary:
     """What drawing needs to know of the vocabulary (`vocabulary.json` in the examples artifact)."""
 
     hash: str
-    size: int
-    pad: int
-    unk: int
-    cls: int
-    sep: int
-    mask: int
-    unused: tuple[int, ...]
-    continues: tuple[int, ...]
+    size: Id
+    pad: Id
+    unk: Id
+    cls: Id
+    sep: Id
+    mask: Id
+    unused: tuple[Id, ...]
+    continues: tuple[Id, ...]
     """The ids of pieces that continue a word (##)."""
 
     @classmethod
     def open(cls, examples: Artifact, vocab: Artifact | None = None) -> Vocabulary:
         """That of an examples artifact; with `vocab`, refused unless it was made with that vocabulary."""
-        vocabulary = cls(**json.loads(examples.file("vocabulary.json").read_text()))
+        path = examples.file("vocabulary.json")
+        vocabulary = read_typed(path, TypeAdapter(cls))
+        special = vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask
+        if max(*special, *vocabulary.unused, *vocabulary.continues) >= vocabulary.size:
+            raise ArtifactError(
+                f"{path} names ids beyond its {vocabulary.size:,} entries. Run the stage examples again."
+            )
         if vocab is not None and vocab.counts["vocabulary"] != vocabulary.hash:
             raise ArtifactError(
                 f"the tokens in {examples.path} were made with another vocabulary than {vocab.path} "
@@ -71,6 +81,20 @@ class Vocabulary:
         """The ids that are neither special nor [unusedN]."""
         reserved = [self.pad, self.unk, self.cls, self.sep, self.mask, *self.unused]
         return np.setdiff1d(np.arange(self.size), reserved)
+
+
+class _Shard(TypedDict):
+    tokens: Count
+    sentences: Count
+    documents: Count
+
+
+class _Facts(TypedDict):
+    dtype: Literal["<u2", "<u4"]
+    shards: list[_Shard]
+
+
+_FACTS = TypeAdapter(_Facts)
 
 
 @dataclass(frozen=True)
@@ -104,11 +128,20 @@ class Store(Documents):
         `within`: such as `foreign/0/`, for the documents that were brought in for a phase.
         """
         vocabulary = Vocabulary.open(examples, vocab)
-        facts = json.loads(examples.file(f"{within}store/{split}.json").read_text())
+        facts = read_typed(examples.file(f"{within}store/{split}.json"), _FACTS)
         dtypes = {"tokens": facts["dtype"], "sentences": "<u2", "documents": "<u8", "starts": "<u8", "hashes": "<u8"}
         arrays = {
             name: map_file(examples.file(f"{within}store/{split}.{name}"), dtype) for name, dtype in dtypes.items()
         }
+        rooms = {"tokens": "tokens", "sentences": "sentences", "hashes": "documents"}
+        totals = {name: sum(shard[count] for shard in facts["shards"]) for name, count in rooms.items()}  # type: ignore[literal-required]
+        totals |= dict.fromkeys(("documents", "starts"), totals["hashes"] + 1)
+        for name, array in arrays.items():
+            if len(array) != totals[name]:
+                raise ArtifactError(
+                    f"{examples.path / f'{within}store/{split}.{name}'} has {len(array):,} entries, its facts tell of "
+                    f"{totals[name]:,}. Run the stage examples again."
+                )
         shard_tokens = np.cumsum([0, *(shard["tokens"] for shard in facts["shards"])])
         return cls(**arrays, shard_tokens=shard_tokens, vocabulary=vocabulary)
 

@@ -10,8 +10,9 @@ from typing import Any
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.files import make_folder, read_json
+from bertwright.core.files import make_folder, read_typed
 from bertwright.core.log import SILENT, Log
+from bertwright.core.shapes import PREDICTIONS
 from bertwright.export.card import model_card
 from bertwright.export.config import ExportConfig
 from bertwright.export.folder import write_hf_folder
@@ -69,7 +70,7 @@ def _make(
     model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)
     hf = make_folder(draft / "hf")
     size = write_hf_folder(hf, model, vocab)
-    texts = [line["text"] for line in read_json(evaluate.file("predictions.json"))]
+    texts = [line["text"] for line in read_typed(evaluate.file("predictions.json"), PREDICTIONS)]
     compared = compare_tokenizer(hf, tokenizer, texts)
     differences = compare_model(hf, model, tokenizer, texts, config.tolerance)
     log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")

@@ -5,7 +5,6 @@ Knows no torch, so that checking a recipe stays quick.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from bertwright.core.config import Section, UserPath
 from bertwright.core.errors import RecipeError
+from bertwright.core.files import MAX_JSON, parse_json, read_bytes
 from bertwright.model.foreign_keys import SAME_NETWORK
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
@@ -31,15 +31,15 @@ SIZES: dict[SizeName, tuple[int, int, int, int]] = {
 class BertConfig(Section):
     """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
 
-    vocab_size: int = Field(gt=0)
+    vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
-    hidden_size: int = Field(gt=0)
+    hidden_size: int = Field(gt=0, le=2**20)
     """Width of the hidden state."""
-    num_hidden_layers: int = Field(gt=0)
+    num_hidden_layers: int = Field(gt=0, le=1024)
     """Number of encoder layers."""
-    num_attention_heads: int = Field(gt=0)
+    num_attention_heads: int = Field(gt=0, le=2**16)
     """Attention heads per layer; divides hidden_size."""
-    intermediate_size: int = Field(gt=0)
+    intermediate_size: int = Field(gt=0, le=2**22)
     """Width of the feed-forward layer."""
     hidden_act: Literal["gelu"] = "gelu"
     """Activation of the feed-forward layer and the MLM head: GELU with the exact erf."""
@@ -47,9 +47,9 @@ class BertConfig(Section):
     """Probability of dropping an element of the embeddings and of each sub-layer's output."""
     attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
     """Probability of dropping an attention weight; above 0 only the padded attention kernel can train."""
-    max_position_embeddings: int = Field(512, gt=0)
+    max_position_embeddings: int = Field(512, gt=0, le=2**22)
     """Longest sequence, in tokens."""
-    type_vocab_size: int = Field(2, gt=0)
+    type_vocab_size: int = Field(2, gt=0, le=2**16)
     """Number of segments (sentence A, sentence B)."""
     initializer_range: float = Field(0.02, gt=0)
     """Standard deviation of the normal distribution that weights start from."""
@@ -151,7 +151,7 @@ def read_bert_config(path: Path) -> dict[str, Any]:
     An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
     """
     try:
-        values = json.loads(path.read_bytes())
+        values = parse_json(read_bytes(path, MAX_JSON))
     except (OSError, ValueError) as error:
         raise RecipeError(f"cannot read the model configuration {path}: {error}; name a JSON file") from error
     if not isinstance(values, dict):

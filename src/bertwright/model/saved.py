@@ -9,11 +9,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.tensors import check_tensors
 from bertwright.model.attention import Kernel
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig, read_bert_config
@@ -37,12 +38,22 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> BertForPreTraining
     """
     try:
         config = BertConfig.model_validate(read_bert_config(folder / "config.json"))
-        tensors = load((folder / "model.safetensors").read_bytes())
-    except (OSError, SafetensorError, RecipeError) as error:
+    except RecipeError as error:
         raise ArtifactError(
             f"cannot load the model in {folder}: {error}. Restore it, or save the model again"
         ) from error
+    tensors = read_tensors(folder / "model.safetensors")
     return model_from(config, tensors, kernel, source=str(folder))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; one that is absent or damaged is an `ArtifactError` naming it."""
+    try:
+        check_tensors(path)
+        tensors: dict[str, Tensor] = load_file(path)
+    except (FileNotFoundError, SafetensorError) as error:
+        raise ArtifactError(f"cannot load {path}: {error}. Restore it from a copy, or make it again.") from error
+    return tensors
 
 
 def model_from(
@@ -58,6 +69,11 @@ def model_from(
         f"{name} has shape {list(tensors[name].shape)}, the configuration says {list(tensor.shape)}"
         for name, tensor in expected.items()
         if name in tensors and tensors[name].shape != tensor.shape
+    ]
+    faults += [
+        f"{name} is {tensors[name].dtype}, not {tensor.dtype}"
+        for name, tensor in expected.items()
+        if name in tensors and tensors[name].dtype != tensor.dtype
     ]
     if faults:
         shown = "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if len(faults) > 5 else "")

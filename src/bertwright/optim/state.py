@@ -33,7 +33,7 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
     A tensor that is missing, unexpected or of another shape is a `CheckpointError` naming it.
     """
     parameters = _named(optimizer, model)
-    if set(state) == {"step"} and int(state["step"]) == 0:
+    if set(state) == {"step"} and state["step"].numel() == 1 and int(state["step"]) == 0:
         optimizer.state.clear()
         return
     expected = {"step": torch.Size([])}
@@ -45,6 +45,7 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
         for name, shape in expected.items()
         if name in state and state[name].shape != shape
     ]
+    faults += [f"{name} is of {state[name].dtype}" for name in expected if name in state and state[name].is_complex()]
     if faults:
         raise CheckpointError(
             f"this optimizer state is not of this model: {'; '.join(faults[:5])}. Use the model's own"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_bytes
+from bertwright.core.files import parse_json, read_bytes, read_typed
+from bertwright.core.shapes import PREDICTIONS, ROW
 
 METRICS = "metrics.jsonl"
 SCORES = (
@@ -72,12 +72,13 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
     """The facts of the run in `folder`, whose artifacts are `stages`."""
     train, evaluate = stages["train"], stages.get("evaluate")
     rows = train.file(METRICS) if METRICS in train.names() else train.path / METRICS  # under way: not sealed yet
-    metrics = tuple(json.loads(line) for line in read_bytes(rows).splitlines())
+    metrics = tuple(_rows(rows))
+    predictions = read_typed(evaluate.file("predictions.json"), PREDICTIONS) if evaluate else []
     return Facts(
         title=title or folder.resolve().name,
         stages=stages,
         metrics=metrics,
-        predictions=tuple(json.loads(evaluate.file("predictions.json").read_bytes())) if evaluate else (),
+        predictions=tuple(dict(line) for line in predictions),
         recipe=_text(folder / "recipe.toml"),
         scores=evaluate.counts if evaluate else _of_training(metrics, stages),
     )
@@ -89,6 +90,15 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
     scores["unigram_loss"] = stages["examples"].counts["heldout"]["unigram_loss"]
     return scores | {"step": row.get("total_steps")}
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+        try:
+            row = ROW.validate_python(parse_json(line))
+            yield {**row, "phase": row["phase"], "step": row["step"]}
+        except (ValueError, KeyError) as error:
+            raise ArtifactError(f"{path}:{number} is no row of metrics. Restore the file.") from error
 
 
 def _text(path: Path) -> str:

@@ -12,18 +12,20 @@ import contextlib
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
 from bertwright.core.errors import ArtifactError, CheckpointError
-from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
+from bertwright.core.files import cannot_write, make_folder, read_json, read_typed, sync_folder, write_json
 from bertwright.core.log import Log
+from bertwright.model.saved import read_tensors
 
 Tensors = dict[str, torch.Tensor]
 
@@ -78,6 +80,9 @@ class State:
         )
 
 
+_STATE = TypeAdapter(State)
+
+
 def save(folder: Path, identity: Identity, state: State, model: Tensors, optimizer: Tensors) -> Path:
     """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is."""
     name = f"step-{state.total_steps:09d}"
@@ -110,14 +115,8 @@ def _write(tensors: Tensors, path: Path) -> None:
 
 def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
     """State, model tensors and optimizer tensors of a checkpoint whose files are verified first."""
-    values = read_json(checkpoint.file("state.json"))
-    model = load_file(checkpoint.file("model.safetensors"))
-    return _state(values), model, load_file(checkpoint.file("optimizer.safetensors"))
-
-
-def state_of(checkpoint: Artifact) -> State:
-    """The state of a checkpoint, whose tensors are left alone."""
-    return _state(read_json(checkpoint.file("state.json")))
+    model, optimizer = (read_tensors(checkpoint.file(f"{name}.safetensors")) for name in ("model", "optimizer"))
+    return state_of(checkpoint), model, optimizer
 
 
 def sweep(folder: Path) -> None:
@@ -167,17 +166,34 @@ def _states(paths: list[Path]) -> dict[Path, State]:
     """The states of the checkpoints whose record is whole."""
     states = {}
     for path in paths:
-        with contextlib.suppress(ArtifactError):
+        with contextlib.suppress(ArtifactError, OSError):
             states[path] = state_of(open_artifact(path, "checkpoint"))
     return states
 
 
-def _state(values: Mapping[str, Any]) -> State:
-    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-    return State(**fields)
+def state_of(checkpoint: Artifact) -> State:
+    """Where training stood; an `ArtifactError` where that cannot have been."""
+    path = checkpoint.file("state.json")
+    state, told = read_typed(path, _STATE), read_json(path)
+    numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
+    missing = [field.name for field in fields(State) if field.name not in told]
+    if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
+        what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
+        raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")
+    return state
+
+
+def _possible(state: State) -> bool:
+    steps = state.phase_steps
+    return (
+        (not steps or state.phase < len(steps))
+        and all(0 < length < 2**62 for length in steps)
+        and state.optimizer_step <= state.data_step <= min(state.total_steps, *steps[state.phase : state.phase + 1])
+    )
 
 
 def best_of(states: Mapping[Path, State]) -> Path | None:
     """The checkpoint with the lowest held-out loss in the latest phase that has one."""
-    scored = [(-state.phase, state.heldout["mlm_loss"], path) for path, state in states.items() if state.heldout]
+    losses = {path: state.heldout["mlm_loss"] for path, state in states.items() if "mlm_loss" in state.heldout}
+    scored = [(-states[path].phase, loss, path) for path, loss in losses.items()]
     return min(scored)[2] if scored else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import parse_json, read_bytes
+from bertwright.core.shapes import ROW
 
 
 class Metrics:
@@ -64,9 +65,9 @@ def _rows(path: Path) -> list[tuple[dict[str, Any], bytes]]:
 
 def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        row = parse_json(line)
-        return {**row, "total_steps": int(row["total_steps"]), "saved": bool(row["saved"])}
-    except (ValueError, KeyError, TypeError) as error:
+        row = ROW.validate_python(parse_json(line))
+        return {**row, "saved": row["saved"]}
+    except (ValueError, KeyError) as error:
         raise ArtifactError(
             f"{path}:{number} is damaged: it is not a row of metrics. Remove that line and run the same command again; "
             "the weights do not depend on it."

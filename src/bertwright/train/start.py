@@ -44,7 +44,12 @@ def begin(
     ranks.agree(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
         state, weights, moments = checkpoints.load(ours)
-        model.load_state_dict(weights)
+        if state.phase >= len(config.phases):
+            raise CheckpointError(
+                f"{ours.path} is of phase {state.phase}, and the recipe has {len(config.phases)}, counted from 0. "
+                "Restore the checkpoint from a copy, or move it away to go on from an older one."
+            )
+        _load_weights(model, weights, f"the checkpoint {ours.path}")
         load_named_state(optimizer, model, moments)
         log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
         return state
@@ -122,21 +127,21 @@ def _load_init(given: Artifact, model: BertForPreTraining, optimizer: Optimizer,
         )
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
-        _load_weights(model, weights, given.path)
+        _load_weights(model, weights, f"train.init {given.path}")
         load_named_state(optimizer, model, moments)
         reset_steps(optimizer)
     else:
-        _load_weights(model, load_model(given.path / "model").state_dict(), given.path)
+        _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init {given.path}")
 
 
-def _load_weights(model: BertForPreTraining, weights: Mapping[str, torch.Tensor], path: Path) -> None:
+def _load_weights(model: BertForPreTraining, weights: Mapping[str, torch.Tensor], source: str) -> None:
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]
     if differing:
         name = differing[0]
         raise ArtifactError(
-            f"train.init {path} is another network: {name} is {given.get(name, 'absent')} there and "
+            f"{source} is another network: {name} is {given.get(name, 'absent')} there and "
             f"{own.get(name, 'absent')} here ({len(differing)} tensors differ). Give the recipe that network's [model]."
         )
     model.load_state_dict(weights)

@@ -96,4 +96,8 @@ class Tokenizer:
 def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
     """The tokenizer of a vocabulary artifact, or of the folder it lies in."""
     artifact = vocab if isinstance(vocab, Artifact) else open_artifact(vocab, "vocab")
-    return Tokenizer(FastTokenizer.from_file(str(artifact.file("tokenizer.json"))))
+    path = artifact.file("tokenizer.json")
+    try:
+        return Tokenizer(FastTokenizer.from_file(str(path)))
+    except Exception as error:  # the library raises no narrower one
+        raise ArtifactError(f"cannot read {path}: {error}. Restore it, or run the stage vocab again.") from error

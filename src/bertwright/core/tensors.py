@@ -1,0 +1,58 @@
+"""The head of a safetensors file, looked at before the library is given the file.
+
+The format (https://huggingface.co/docs/safetensors): 8 bytes with the size of the head, the head in JSON, the tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import naming, parse_json
+
+MAX_HEAD = 16 * 2**20
+"""Most bytes of a head; one of 1,000 tensors has 100 kB."""
+_SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2}
+_SIZES |= {"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8}
+"""Bytes of an element."""
+Size = Annotated[int, Field(strict=True, ge=0, lt=2**48)]
+_ENTRY = TypeAdapter(dict[str, Any])
+_SHAPE = TypeAdapter(Annotated[list[Size], Field(max_length=8)])
+_PLACE = TypeAdapter(tuple[Size, Size])
+
+
+def check_tensors(path: Path) -> None:
+    """Raise `ArtifactError` when `path` is no safetensors file whose tensors fill it one after another."""
+    try:
+        _check(path)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        malformed = isinstance(error, ValidationError) or not isinstance(error, ValueError)
+        reason = "its head is malformed" if malformed else error
+        raise ArtifactError(
+            f"{path} is no whole safetensors file: {reason}. Restore it from a copy, or make it again."
+        ) from error
+
+
+def _check(path: Path) -> None:
+    size = path.stat().st_size
+    with naming(path), path.open("rb") as handle:
+        length = int.from_bytes(handle.read(8), "little")
+        if size < 8 or length > min(MAX_HEAD, size - 8):
+            raise ValueError(f"its head should have {length:,} bytes, the file has {size:,}")
+        head = parse_json(handle.read(length))
+    entries = [_ENTRY.validate_python(entry) for name, entry in head.items() if name != "__metadata__"]
+    end = 0
+    for first, stop, entry in sorted((*_PLACE.validate_python(e["data_offsets"]), i) for i, e in enumerate(entries)):
+        found = entries[entry]
+        needed = math.prod(_SHAPE.validate_python(found["shape"])) * _SIZES[found["dtype"]]
+        if first != end or stop - first != needed:
+            raise ValueError(
+                f"a tensor stands at bytes {first:,} to {stop:,}, where {needed:,} bytes from {end:,} on fit"
+            )
+        end = stop
+    if 8 + length + end != size:
+        raise ValueError(f"its tensors end at byte {8 + length + end:,} of {size:,}")

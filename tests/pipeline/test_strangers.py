@@ -1,0 +1,176 @@
+"""Files of a run that a stranger made and sealed: each is refused in one sentence that names it, or does no harm."""
+
+import json
+import random
+import shutil
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline.conftest import Call
+
+from bertwright.core import artifact
+from bertwright.core.artifact import MANIFEST
+from bertwright.core.files import sha256, sha256_of
+
+SAMPLED = 60
+"""Hostile files that are tried, of some hundreds."""
+DEEP: Any = []
+for _ in range(300):
+    DEEP = [DEEP]
+HUGE = "@huge@"
+"""Becomes a number that no float holds."""
+VALUES = (None, "x", -1, 2**70, HUGE, [], {}, True, DEEP, "../../x", "/etc/passwd", "a\0b", "\ud800")
+READERS = {
+    "corpus": [("vocab", "vocab.size=390"), ("report", "report.title=b")],
+    "vocab": [("examples", "examples.seed=7"), ("evaluate", "evaluate.samples=2"), ("report", "report.title=b")],
+    "examples": [("train", "train.phases.1.steps=7"), ("evaluate", "evaluate.samples=2")],
+    "train": [("train", "train.phases.1.steps=7"), ("evaluate", "evaluate.samples=2"), ("report", "report.title=b")],
+    "evaluate": [("export", "export.name=b"), ("report", "report.title=b")],
+    "export": [("report", "report.title=b")],
+}
+"""What reads the files of a stage."""
+Case = tuple[str, bytes]
+
+
+def seal(folder: Path) -> None:
+    """Make the manifest fit the files, as anyone can."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest.pop("sha256", None)
+    for name, entry in manifest["files"].items():
+        path = folder / name
+        entry |= {"size": path.stat().st_size, "sha256": sha256(path)}
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "sha256": sha256_of(manifest)}))
+
+
+def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every key, and the first element of every list."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield (*above, key)
+        yield from places(each, (*above, key))
+
+
+def changed(data: bytes, place: tuple[Any, ...], value: Any) -> bytes:
+    """JSON with another value at a place; with `...` the place is gone."""
+    root = json.loads(data)
+    inner = root
+    for key in place[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    return dumped(root)
+
+
+def dumped(value: Any) -> bytes:
+    return json.dumps(value).replace(f'"{HUGE}"', "1e400").encode()
+
+
+def of_json(data: bytes, chance: random.Random) -> Iterator[Case]:
+    for place in places(json.loads(data)):
+        for value in (..., chance.choice(VALUES)):
+            yield f"{place} {str(value)[:20]}", changed(data, place, value)
+    for value in VALUES:
+        yield f"all {str(value)[:20]}", dumped(value)
+    yield "deep", b"[" * 100_000
+    yield "empty", b""
+
+
+def of_tensors(data: bytes, chance: random.Random) -> Iterator[Case]:
+    size = struct.unpack("<Q", data[:8])[0]
+    head, rest = data[8 : 8 + size], data[8 + size :]
+    for length in (2**40, 2**63, 0, len(data), size + 1):
+        yield f"length {length}", struct.pack("<Q", length) + head + rest
+    for name, new in of_json(head, chance):
+        yield name, struct.pack("<Q", len(new)) + new + rest
+    yield "cut", data[:-1]
+    yield "empty", b""
+
+
+def cases(finished: Path, chance: random.Random) -> list[tuple[str, str, bytes]]:
+    """File, what was done to it, and its new content; the same every time."""
+    found = []
+    for path in sorted(finished.rglob("*")):
+        name = path.relative_to(finished).as_posix()
+        mutate = {".json": of_json, ".safetensors": of_tensors}.get(path.suffix)
+        if mutate and name.partition("/")[0] in READERS and "/hf/" not in name and "tokenizer" not in name:
+            some = list(mutate(path.read_bytes(), chance))
+            found += [(name, *each) for each in chance.sample(some, min(len(some), 40))]
+    return chance.sample(found, min(SAMPLED, len(found)))
+
+
+def sealed(run: Path, name: str) -> None:
+    """Seal what holds the file `name`; a manifest itself gets a fitting hash."""
+    path = run / name
+    if path.name != MANIFEST:
+        seal(next(folder for folder in path.parents if (folder / MANIFEST).is_file()))
+        return
+    try:
+        value = json.loads(path.read_bytes())
+        value.pop("sha256", None)
+        path.write_text(json.dumps({**value, "sha256": sha256_of(value)}))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        pass  # nothing that a hash fits
+
+
+def test_a_strangers_files_end_in_one_sentence(
+    finished: Path, tmp_path: Path, call: Call, small_recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, refused = random.Random(1), 0
+    for name, what, data in cases(finished, chance):
+        run = Path(shutil.copytree(finished, tmp_path / "run"))
+        (run / name).write_bytes(data)
+        sealed(run, name)
+        stage, override = chance.choice(READERS[name.partition("/")[0]])
+        monkeypatch.setattr(artifact, "_verified", set())
+        looks = [("inspect", run), ("inspect", (run / name).parent), ("inspect", run, "--verify")]
+        for command in (chance.choice(looks), ("run", small_recipe, override, "--until", stage, "--out", run)):
+            done = call(*command)  # whatever is not caught fails here
+            said = [line for line in done.err.splitlines() if line.startswith("bertwright: ")]
+            assert done.code in (0, 2, 3, 4), (name, what, command, done.err)
+            assert (done.code == 0) == (not said) and "Traceback" not in done.err, (name, what, command, done.err)
+            assert not said or str(run) in " ".join(said), (name, what, command, done.err)
+            refused += bool(said)
+        shutil.rmtree(run)
+    assert refused > SAMPLED / 2
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "a/../b", "./a", "a//b", "a\0b", "a\nb", ".."])
+def test_a_manifest_names_no_file_outside_its_folder(name: str, finished: Path, tmp_path: Path, call: Call) -> None:
+    run = Path(shutil.copytree(finished / "vocab", tmp_path / "vocab"))
+    manifest = json.loads((run / MANIFEST).read_text())
+    manifest["files"][name] = {"size": 1, "sha256": "0" * 64}
+    (run / MANIFEST).write_text(json.dumps(manifest))
+    sealed(run, MANIFEST)
+    done = call("inspect", run, "--verify")
+    assert done.code == 4 and f"{run / MANIFEST} is not what it should be: files" in done.err, done.err
+    assert "is no file inside the folder" in done.err and "\0" not in done.err
+
+
+RECIPES: dict[str, str] = {
+    "deep lists": "x = " + "[" * 5000 + "]" * 5000,
+    "deep tables": "[" + ".".join("a" * 2000) + "]\nb = 1",
+    "NUL": '[corpus]\nsource = "a\\u0000b"',
+    "a huge number": "[train]\nseed = 1" + "0" * 5000,
+    "beyond 64 bits": "[train]\nseed = 1" + "0" * 30,
+}
+
+
+@pytest.mark.parametrize("what", RECIPES)
+def test_a_recipe_that_says_what_no_setting_means(what: str, tmp_path: Path, call: Call) -> None:
+    path = tmp_path / "hostile.toml"
+    path.write_text(RECIPES[what])
+    done = call("check", path)
+    assert done.code == 2 and str(path) in done.err and "Traceback" not in done.err
+    assert len(done.err) < 400
+
+
+def test_names_of_255_bytes(tmp_path: Path, call: Call, small_recipe: Path) -> None:
+    done = call("run", small_recipe, "--until", "corpus", "--out", tmp_path / ("n" * 256))
+    assert done.code == 3 and "File name too long" in done.err
+    done = call("convert", tmp_path, tmp_path / ("ő" * 127), "--to", "hdf5")
+    assert done.code == 3 and "Traceback" not in done.err
