@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Number = Annotated[float, Field(strict=True, ge=-1e15, le=1e15)]
-Score = Annotated[float, Field(strict=True)]
-"""May be NaN."""
+Score = Annotated[float, Field(strict=True)] | None
+"""None where there is none, or where it is no number."""
 Text = Annotated[str, Field(strict=True, max_length=2**16)]
 Flag = Annotated[bool, Field(strict=True)]
 
@@ -170,9 +170,9 @@ class _Train(TypedDict, total=False):
 class _Evaluate(TypedDict, total=False):
     mlm_loss: Score
     mlm_accuracy: Score
-    nsp_loss: Score | None
-    nsp_accuracy: Score | None
-    nsp_majority: Score | None
+    nsp_loss: Score
+    nsp_accuracy: Score
+    nsp_majority: Score
     perplexity: Score
     unigram_loss: Score
     commonest_accuracy: Score
@@ -202,12 +202,12 @@ class _Row(TypedDict, total=False):
     steps: Count
     total_steps: Required[Count]
     saved: Flag
-    mlm_loss: Score | None
+    mlm_loss: Score
     learning_rate: Number
     tokens_per_second: Number
-    heldout_mlm_loss: Score | None
-    heldout_mlm_accuracy: Score | None
-    heldout_nsp_accuracy: Score | None
+    heldout_mlm_loss: Score
+    heldout_mlm_accuracy: Score
+    heldout_nsp_accuracy: Score
 
 
 class _Guess(TypedDict):

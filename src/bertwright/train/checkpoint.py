@@ -188,7 +188,7 @@ def _possible(state: State) -> bool:
     return (
         (not steps or state.phase < len(steps))
         and all(0 < length < 2**62 for length in steps)
-        and state.optimizer_step <= state.data_step <= min(state.total_steps, *steps[state.phase : state.phase + 1])
+        and state.optimizer_step <= state.data_step <= min((state.total_steps, *steps[state.phase : state.phase + 1]))
     )
 
 
