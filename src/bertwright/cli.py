@@ -9,7 +9,6 @@ again) · 130 interrupted.
 
 from __future__ import annotations
 
-import errno
 import itertools
 import json
 import re
@@ -358,9 +357,8 @@ def main() -> None:
         except BertwrightError as error:
             _leave(str(error), error.exit_code)
         except OSError as error:
-            if error.errno in (None, errno.EBADF, errno.EINVAL):  # of a library, or a fault of ours
+            if (told := of_the_system(error)) is None:
                 raise
-            told = of_the_system(error)
             _leave(str(told), told.exit_code)
         except (MemoryError, RuntimeError, ImportError) as error:
             if (full := of_memory(error)) is None:

@@ -130,7 +130,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(exited.value.code or 0)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO, errno.ESTALE])
 def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
     number: int,
     small_recipe: Path,
@@ -144,7 +144,7 @@ def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
     monkeypatch.setattr(cli, "run", refuse)
     assert call(monkeypatch, "run", small_recipe, "--out", tmp_path / "run") == 3
     err = capsys.readouterr().err
-    remedy = "See to the disk" if number == errno.EIO else "Free space"
+    remedy = "See to the disk" if number in (errno.EIO, errno.ESTALE) else "Free space"
     assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. {remedy}" in err
 
 

@@ -19,6 +19,8 @@ import errno
 
 _NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What a disk answers that lets nobody write, or not this user, or no more."""
+_OURS = {None, errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE, errno.ENOTTY, errno.ECHILD}
+"""What no disk answers: a fault of this program, or of a library (None)."""
 
 
 class BertwrightError(Exception):
@@ -77,8 +79,12 @@ _NO_MEMORY = (
 """What libraries say of it in errors that are no `MemoryError`: torch, CUDA, the loader of shared objects, threads."""
 
 
-def of_the_system(error: OSError) -> DataError:
-    """What the system said of a file or a disk, as one sentence: the path, the reason, what to do."""
+def of_the_system(error: OSError) -> DataError | None:
+    """What the system said of a file or a disk, as one sentence: the path, the reason, what to do; None where it is no
+    matter of files and disks.
+    """
+    if error.errno in _OURS:
+        return None
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if error.errno in _NO_PLACE:
         remedy = "Free space or mend the permissions there, or choose another --out DIR"
