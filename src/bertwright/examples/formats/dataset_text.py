@@ -13,17 +13,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bertwright.examples.formats.arrow_checks import open_stream
 from bertwright.examples.formats.arrow_lists import beside, lengths_of, runs, without_padding
 from bertwright.examples.formats.columns import Place
 from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.instances import MAX_LENGTH, Ints, ends, stretches
+from bertwright.examples.formats.row_batches import open_batches
 
 _SHOWN = 1 << 18
 """Tokens at the beginning of a file by which text is told from examples, about."""
@@ -36,8 +37,20 @@ class Rows:
     """The rows of a file as tokenised documents."""
 
     file: Path
-    lengths: Ints
-    """Of the rows, with padding and special tokens."""
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """[D] of the rows, with padding and special tokens; for Parquet the whole column is decoded."""
+        found, at = [np.zeros(0, np.int64)], 0
+        with open_batches(self.file) as batches:
+            for batch in batches:
+                batch.validate()
+                found.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
+                at += len(batch)
+        lengths = np.concatenate(found)
+        if lengths.min(initial=0) < 0:
+            raise ShardError(self.file, "a list in input_ids ends before it begins")
+        return lengths
 
     @property
     def counts(self) -> Ints:
@@ -84,7 +97,7 @@ class Rows:
     def _batches(self, first: int, stop: int) -> Iterator[tuple[Place, Any]]:
         """The rows `first` to `stop`, checked, as they lie in the batches of the file."""
         at = 0
-        with open_stream(self.file) as stream:
+        with open_batches(self.file) as stream:
             for batch in stream:
                 start, end = max(first - at, 0), min(stop - at, len(batch))
                 if start < end:
@@ -97,16 +110,8 @@ class Rows:
 
 
 def open_rows(file: Path) -> Rows:
-    """The rows of a file; a `ShardError` where `input_ids` does not hold lists of integers."""
-    found, at = [np.zeros(0, np.int64)], 0
-    with open_stream(file) as stream:
-        if "input_ids" not in stream.schema.names:
+    """The rows of a file; a `ShardError` where it has no `input_ids`."""
+    with open_batches(file) as batches:
+        if "input_ids" not in batches.schema.names:
             raise ShardError(file, "it has no column input_ids: it is not tokenised")
-        for batch in stream:
-            batch.validate()
-            found.append(lengths_of(Place(file, at, None), batch, "input_ids"))
-            at += len(batch)
-    lengths = np.concatenate(found)
-    if lengths.min(initial=0) < 0:
-        raise ShardError(file, "a list in input_ids ends before it begins")
-    return Rows(file, lengths)
+    return Rows(file)

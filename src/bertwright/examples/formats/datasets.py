@@ -1,4 +1,4 @@
-"""The Arrow stream files of a tokenised data set saved with Hugging Face `datasets` (`save_to_disk`).
+"""The files of a tokenised data set of Hugging Face `datasets`: Arrow streams (`save_to_disk`), or Parquet (its hub).
 
 `input_ids` holds the whole sequence with its special tokens. Optional: `attention_mask` (where it ends),
 `token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.examples.formats.arrow_checks import CONTINUED, open_stream
+from bertwright.examples.formats.arrow_checks import CONTINUED
 from bertwright.examples.formats.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
 from bertwright.examples.formats.columns import Place, instances_of
 from bertwright.examples.formats.dataset_text import open_rows
 from bertwright.examples.formats.errors import package, reading
 from bertwright.examples.formats.format import Facts, Shape
 from bertwright.examples.formats.instances import Instances, ends, stretches
+from bertwright.examples.formats.parquet_checks import is_parquet
+from bertwright.examples.formats.row_batches import open_batches
 from bertwright.examples.formats.whole import whole_file
 
 NOT_PREDICTED = -100
@@ -50,10 +52,10 @@ def _listed(folder: Path) -> frozenset[str]:
 def facts(file: Path) -> Facts | None:
     """As `Format.facts`."""
     with reading(file), open(file, "rb") as handle:
-        if handle.read(len(CONTINUED)) != CONTINUED:
+        if handle.read(len(CONTINUED)) != CONTINUED and not is_parquet(file):
             return None
     rows = open_rows(file)
-    with open_stream(file) as stream:
+    with open_batches(file) as stream:
         names = stream.schema.names
     static = "labels" in names
     documents = False if static or _LABEL in names else rows.are_text()
@@ -63,7 +65,7 @@ def facts(file: Path) -> Facts | None:
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
     """As `Format.read`. A row without `token_type_ids` is one segment, without `next_sentence_label` it has none."""
     first = 0
-    with open_stream(file) as stream:
+    with open_batches(file) as stream:
         for batch in stream:
             batch.validate(full=True)
             for start, stop in stretches(lengths_of(Place(file, first, None), batch, "input_ids"), _AT_ONCE):

@@ -21,11 +21,9 @@ from bertwright.examples.formats.errors import ShardError, package, reading
 from bertwright.examples.formats.format import Facts, Shape
 from bertwright.examples.formats.instances import Instances
 from bertwright.examples.formats.lddl_checks import POSITIONS, TEXTS, pieces
+from bertwright.examples.formats.parquet_checks import check_groups, check_tokens, is_parquet
 from bertwright.examples.formats.whole import whole_file
 
-MAGIC = b"PAR1"
-LARGEST_GROUP = 4 * 2**30
-"""Most uncompressed bytes that a row group may declare."""
 _COLUMNS = ("A", "B", "is_random_next", "num_tokens")
 _MASKS = (POSITIONS, "masked_lm_labels")
 _BLOCK = 4096
@@ -35,9 +33,12 @@ _NPY = re.compile(rb"\{'descr': '<u2', 'fortran_order': False, 'shape': \((\d+),
 
 def facts(file: Path) -> Facts | None:
     """As `Format.facts`."""
-    with reading(file), open(file, "rb") as handle:
-        if handle.read(len(MAGIC)) != MAGIC:
-            return None
+    if not is_parquet(file):
+        return None
+    with reading(file), package("pyarrow.parquet").ParquetFile(file, memory_map=True) as parquet:
+        names = parquet.schema_arrow.names
+    if "input_ids" in names and not set(TEXTS) & set(names):
+        return None  # ids, not pieces
     with _open(file) as parquet:
         return Facts("lddl", Shape(None, None, static=_MASKS[0] in _columns(parquet)), parquet.metadata.num_rows)
 
@@ -48,10 +49,13 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
     longest = max(len(entry.encode()) for entry in ids)
     names = _columns(_open(file))
     with reading(file), _open(file, [name for name in names if name in (*TEXTS, POSITIONS)]) as parquet:
-        first = 0
+        first = tokens = 0
         for batch in parquet.iter_batches(_BLOCK, columns=names):
             batch.validate(full=True)
-            for start, stop in pieces(Place(file, first, vocabulary), batch, longest):
+            found = pieces(Place(file, first, vocabulary), batch, longest)
+            tokens += sum(batch.column("num_tokens").to_pylist())
+            check_tokens(file, tokens)
+            for start, stop in found:
                 yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
             first += len(batch)
         if first != parquet.metadata.num_rows:
@@ -94,10 +98,7 @@ def _open(file: Path, as_indices: Sequence[str] = ()) -> Any:
         )
     if missing := [name for name in _columns(parquet) if name not in parquet.schema_arrow.names]:
         raise ShardError(file, f"it lacks the columns {', '.join(missing)}: it is no LDDL file")
-    groups = [parquet.metadata.row_group(group) for group in range(parquet.metadata.num_row_groups)]
-    for size in (group.total_byte_size for group in groups):
-        if not 0 <= size <= LARGEST_GROUP:
-            raise ShardError(file, f"a row group declares {size:,} bytes; at most {LARGEST_GROUP:,} are read")
+    check_groups(file, parquet)
     return parquet
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.unit.examples.formats.references import rows_of
 from tests.unit.examples.formats.samples import CLS, SEP, VOCABULARY, same, sample
@@ -186,3 +187,45 @@ def test_long_examples_are_read_in_several_blocks(tmp_path):
     blocks = list(datasets.read(tmp_path / "f"))
     assert len(blocks) > 1 and max(len(block.token_ids) for block in blocks) < 2**20 + 8000
     assert same(concatenate(blocks), found)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_examples_in_parquet_are_read_as_those_in_arrow(tmp_path, padded):
+    """As the hub keeps them; one row group and several."""
+    found = sample(300)
+    made = library.Dataset.from_dict(columns(found, padded) | {"text": ["x"] * 300})
+    for size in (40, 1000):
+        made.to_parquet(str(tmp_path / "train-00000-of-00001.parquet"), batch_size=size)
+        (read,) = recognise(tmp_path)
+        assert (read.kind, read.documents, read.shape, read.examples) == (
+            "datasets",
+            False,
+            Shape(None, None, True),
+            300,
+        )
+        assert same(concatenate(list(datasets.read(read.files[0], VOCABULARY))), found)
+
+
+def test_token_ids_in_parquet_are_running_text(tmp_path):
+    """They were taken for LDDL's word pieces that lacked their columns."""
+    rows = [[5 + (7 * row + i) % 90 for i in range(20 + row % 30)] for row in range(200)]
+    library.Dataset.from_dict({"input_ids": rows, "n": [1] * 200}).to_parquet(
+        str(tmp_path / "0000.parquet"), batch_size=60
+    )
+    (found,) = recognise(tmp_path)
+    assert (found.kind, found.documents, found.examples) == ("datasets", True, 200)
+    documents = open_rows(found.files[0])
+    read = [documents.read(*piece) for piece in documents.pieces(500)]
+    assert len(read) > 5 and [len(row) for row in rows] == np.concatenate([block.lengths for block in read]).tolist()
+    assert np.concatenate([block.ids for block in read]).tolist() == [number for row in rows for number in row]
+
+
+def test_a_small_parquet_file_cannot_unfold_to_any_size(tmp_path):
+    """Kilobytes that would take minutes and gigabytes."""
+    rows = pa.array([[7] * 30_000]).take(pa.array(np.zeros(2000, int)))
+    pq.write_table(pa.table({"input_ids": rows}), tmp_path / "a.parquet", compression="zstd")
+    assert (tmp_path / "a.parquet").stat().st_size < 100_000
+    with pytest.raises(
+        ShardError, match="it unfolds to 60,000,000 values of input_ids from .* bytes, which no text does"
+    ):
+        datasets.facts(tmp_path / "a.parquet")

@@ -8,7 +8,7 @@ from tests.unit.examples.formats.references import rows_of
 from tests.unit.examples.formats.samples import VOCABULARY, same, sample
 
 from bertwright.core.errors import DataError
-from bertwright.examples.formats import lddl
+from bertwright.examples.formats import lddl, parquet_checks
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Shape
 from bertwright.examples.formats.instances import Instances, concatenate
@@ -168,3 +168,26 @@ def test_long_examples_are_read_in_several_pieces(tmp_path):
     lddl.write(tmp_path / "f", iter([found]), Shape(None, None, static=True), VOCABULARY)
     blocks = list(lddl.read(tmp_path / "f", VOCABULARY))
     assert len(blocks) > 1 and same(concatenate(blocks), found)
+
+
+def test_a_small_file_cannot_unfold_to_any_number_of_tokens(tmp_path, monkeypatch):
+    """One text a million times takes 15 kB, and took minutes."""
+    count = 1_000_000
+    text = pa.array(["w5 w7 " * 20]).take(pa.array(np.zeros(count, int)))
+    columns = {
+        "A": text,
+        "B": text,
+        "is_random_next": np.zeros(count, bool),
+        "num_tokens": np.full(count, 83, np.uint16),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "f", compression="zstd")
+    assert (tmp_path / "f").stat().st_size < 50_000
+    monkeypatch.setattr(parquet_checks, "_FREE", 2**19)  # a sixteenth, for the test's sake
+    with pytest.raises(
+        ShardError, match=r"f: it unfolds to [\d,]+ (rows|tokens) from [\d,]+ bytes, which no text does"
+    ):
+        list(lddl.read(tmp_path / "f", VOCABULARY))
+    monkeypatch.setattr(parquet_checks, "_FREE", 2**20)
+    blocks = lddl.read(tmp_path / "f", VOCABULARY)
+    with pytest.raises(ShardError, match="unfolds to .* tokens"):
+        assert sum(map(len, blocks)) < 2**20 // 83
