@@ -59,6 +59,13 @@ class Facts:
         """What the examples are: examples.plan."""
         return str(self.stages["examples"].manifest["config"]["examples"]["plan"])
 
+    @property
+    def scored_length(self) -> int:
+        """The longest of the held-out sequences that the scores are of, in tokens."""
+        if "evaluate" in self.stages:
+            return int(self.stages["evaluate"].manifest["config"]["evaluate"]["length"])
+        return int(self.stages["train"].manifest["config"]["train"]["phases"][self.scores["phase"]]["length"])
+
     def label_share(self, split: str, length: int) -> float | None:
         """The share of pairs of this length whose second segment is random (or swapped), over all passes."""
         sequences = self.counts("examples")[split]["sequences"]
@@ -89,7 +96,7 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
     row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
     scores["unigram_loss"] = stages["examples"].counts["heldout"]["unigram_loss"]
-    return scores | {"step": row.get("total_steps")}
+    return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:

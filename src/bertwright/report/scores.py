@@ -94,10 +94,7 @@ def _task(facts: Facts) -> str:
 def _labels(facts: Facts) -> str:
     """The true share of the labels, scored and trained on: an accuracy means nothing without it."""
     label = "swapped" if facts.plan == "sentence-order" else "random"
-    length = facts.stages["train"].manifest["config"]["train"]["phases"][-1]["length"]
-    evaluate = facts.stages.get("evaluate")
-    if evaluate is not None:
-        length = evaluate.manifest["config"]["evaluate"]["length"]
+    length = facts.scored_length
     held, trained = facts.scores.get("nsp_label_share"), facts.label_share("train", length)
     held = held if held is not None else facts.label_share("heldout", length)
     said = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
