@@ -14,7 +14,7 @@ from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import refuse
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.files import make_folder, read_json, write_atomic
+from bertwright.core.files import make_folder, read_json, remove_leftovers, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, OthersToFinish, Share
@@ -173,6 +173,8 @@ def run(
         return RunFolder(look(recipe, Path(out).absolute(), stages, log))
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
     with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
+        if first_rank and world == 1:
+            remove_leftovers(folder.path, ".*.tmp")
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         walk = [name for name in STAGES if name in stages]

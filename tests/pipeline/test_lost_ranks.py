@@ -126,7 +126,7 @@ def full_disk() -> None:
     checkpoint.save_file = save_file  # type: ignore[assignment]
 
 
-NAMESPACES = ("bertwright-a", "bertwright-b")
+NAMESPACES = (f"bertwright-{os.getpid()}-a", f"bertwright-{os.getpid()}-b")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 from bertwright.core.config import differences
 from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import sha256, sha256_of, sync_folder, write_json
+from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy
@@ -155,6 +155,7 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
     A sub-folder `without` is left out: it holds artifacts of its own. `disk` in the manifest says how many bytes the
     files take, and what hidden scratch took beside them (it stays until the artifact is published).
     """
+    remove_leftovers(folder)
     found = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
     names = sorted(p.relative_to(folder).as_posix() for p in found if not _hidden(p, folder))
     if without:
@@ -165,6 +166,8 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
         with open(path, "rb") as handle:
             os.fsync(handle.fileno())
         files[name] = {"size": path.stat().st_size, "sha256": sha256(path)}
+    for parent in {(folder / name).parent for name in names}:
+        sync_folder(parent)
     manifest = {
         "stage": identity.stage,
         "version": identity.version,

@@ -13,7 +13,7 @@ import shutil
 import time
 from pathlib import Path
 
-from bertwright.core.files import cannot_write, make_folder, sync_folder, write_atomic
+from bertwright.core.files import cannot_write, make_folder, remove_leftovers, sync_folder, write_atomic
 
 _SECONDS = ".seconds"
 
@@ -63,6 +63,8 @@ def publish(draft: Path, out: Path, replaced: str | None) -> None:
 
 def remove_scratch(out: Path) -> None:
     """Remove what is hidden in a published artifact; what cannot be removed does no harm and stays."""
+    with contextlib.suppress(OSError):
+        remove_leftovers(out)
     for path in out.glob(".*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

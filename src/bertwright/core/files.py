@@ -48,6 +48,12 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
         raise cannot_write(path, error) from error
 
 
+def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:
+    """Remove what killed writers left in `folder`, where nobody else writes now."""
+    for leftover in folder.glob(pattern):
+        leftover.unlink(missing_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames inside `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)

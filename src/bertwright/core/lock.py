@@ -24,8 +24,10 @@ class FolderLock:
     Lustre mounted with `flock`); one that has none is a `DataError`.
     """
 
-    def __init__(self, folder: Path, shared: bool = False, log: Log = SILENT) -> None:
+    def __init__(self, folder: Path, shared: bool = False, log: Log = SILENT, busy: str = "") -> None:
+        """`busy` is what the error says when the folder is not free, instead of the words for a run folder."""
         self._folder, self._shared, self._log = folder, shared, log
+        self._busy = busy or f"another process is working in {folder}. Wait for it to end, or choose another --out."
 
     def __enter__(self) -> Self:
         path = self._folder / LOCK
@@ -37,9 +39,7 @@ class FolderLock:
             if self._shared:
                 self._await(fcntl.LOCK_SH)
             elif not self._take(fcntl.LOCK_EX | fcntl.LOCK_NB):
-                raise ArtifactError(
-                    f"another process is working in {self._folder}. Wait for it to end, or choose another --out."
-                )
+                raise ArtifactError(self._busy)
         except BaseException:
             os.close(self._descriptor)
             raise

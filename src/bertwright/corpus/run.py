@@ -13,7 +13,7 @@ from typing import Any
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import make_folder
+from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
@@ -129,8 +129,7 @@ def _make(
         for number, source in enumerate(sources)
     ]
     share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
-    for leftover in draft.rglob(".*.tmp"):  # of a killed run
-        leftover.unlink(missing_ok=True)
+    remove_leftovers(draft)
     made = [gather(config, source, paths, log) for source, paths in zip(sources, found, strict=True)]
     parts = _settle(config, made, folder, executor)
     counts = _counts(made)

@@ -157,9 +157,10 @@ def prune(folder: Path, keep: int, newest: Path) -> None:
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
     if best := best_of(states):
         kept.add(best)
-    for path in states.keys() - kept:
-        doomed = path.rename(path.with_name(f".{path.name}.removed"))
-        shutil.rmtree(doomed)
+    doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
+    sync_folder(folder)  # else a power cut may bring a folder back under its name without the files removed from it
+    for path in doomed:
+        shutil.rmtree(path)
 
 
 def _states(paths: list[Path]) -> dict[Path, State]:

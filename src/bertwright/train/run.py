@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, open_artifact, seal
 from bertwright.core.errors import Interrupted
-from bertwright.core.files import make_folder, sha256, sha256_of
+from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.examples.config import PAIRS
@@ -119,6 +119,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
         state = _all_phases(job, model, optimizer, state, ranks, stop_requested, metrics, log)
     if ranks.first:
         save_model(job.out / "model", job.bert, model, job.vocab.file("vocab.txt").read_bytes())
+        remove_leftovers(job.out)
         weights = {p.name: sha256(p) for p in sorted((job.out / "model").iterdir())}
         sealed = extended(job.identity, state.extensions, sha256_of(weights))
         init = {"folder": job.config.init, "fingerprint": job.identity.inputs.get("train.init")}

@@ -197,3 +197,18 @@ def test_what_cannot_be_built_anew_is_never_to_be_moved_away(tmp_path: Path, dam
         with pytest.raises(ArtifactError, match=rf"is damaged.*{advice}") as caught:
             open_artifact(folder).verify()
         assert stage == "vocab" or "Move" not in str(caught.value)
+
+
+def test_nothing_that_a_killed_writer_left_is_published(tmp_path: Path) -> None:
+    def make_after_a_kill(draft: Path) -> dict[str, int]:
+        counts = make(draft)
+        (draft / ".a.txt.1234abcd.tmp").write_text("half")
+        (draft / "sub" / ".b.txt.1234abcd.tmp").write_text("half")
+        return counts
+
+    made = build(tmp_path / "corpus", identity(), SILENT, make_after_a_kill)
+    assert sorted(made.names()) == ["a.txt", "sub/b.txt"]
+    assert not list(tmp_path.rglob("*.tmp"))
+    (made.path / "sub" / ".b.txt.5678abcd.tmp").write_text("left by an earlier version")
+    build(tmp_path / "corpus", identity(), SILENT, never)
+    assert not list(tmp_path.rglob("*.tmp"))

@@ -2,7 +2,9 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -78,3 +80,26 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     read, weights, moments = load(found)
     assert read == written
     assert torch.equal(weights["w"], torch.arange(4.0)) and torch.equal(moments["w"], torch.arange(4.0))
+
+
+def test_a_power_cut_while_pruning_brings_no_half_checkpoint_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new name of a doomed folder is on disk before the first file of it is removed."""
+    made = checkpoints(tmp_path, [state(1), state(2), state(3)])
+    done: list[str] = []
+
+    def noting(name: str) -> Callable[..., object]:
+        real = getattr(os, name)
+
+        def noted(*arguments: Any, **settings: Any) -> object:
+            done.append(name)
+            return real(*arguments, **settings)
+
+        return noted
+
+    for name in ("rename", "fsync", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, noting(name))
+    prune(tmp_path, 1, made[-1])
+    assert kept(tmp_path) == [3]
+    assert done[:3] == ["rename", "rename", "fsync"] and {*done[3:]} == {"unlink", "rmdir"}
