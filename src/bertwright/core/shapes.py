@@ -110,7 +110,14 @@ class _Vocab(_Rates, total=False):
     strip_accents: Flag
 
 
+class _Sequences(TypedDict):
+    lengths: list[Count]
+    mean_length: Number
+    label_share: Score
+
+
 class _Split(TypedDict, total=False):
+    sequences: dict[Text, _Sequences]
     documents: Count
     sentences: Count
     tokens: Count
@@ -144,6 +151,22 @@ class _Network(TypedDict):
     next_sentence: Flag
 
 
+class _Start(TypedDict):
+    from_step: Count
+    ranks: Count
+    threads: Count
+    device: Text
+    machine: Text
+    torch: Text
+
+
+class _Unfinished(TypedDict):
+    checkpoint: Text
+    step: Count
+    steps: Count
+    phase: Count
+
+
 class _Train(TypedDict, total=False):
     parameters: Count
     network: _Network
@@ -157,10 +180,11 @@ class _Train(TypedDict, total=False):
     tokens_per_second: Number
     heldout: dict[Text, Score]
     extensions: list[dict[Text, Count]]
-    lives: list[dict[Text, Any]]
+    lives: list[_Start]
+    unfinished: _Unfinished
     vocabulary: Text
     weights: Text
-    peak_memory_bytes: Count
+    peak_memory_bytes: Count | None
     device: Text
     ranks: Count
     threads: Count
@@ -173,6 +197,9 @@ class _Evaluate(TypedDict, total=False):
     nsp_loss: Score
     nsp_accuracy: Score
     nsp_majority: Score
+    nsp_label_share: Score
+    untrained: Flag
+    unfinished: _Unfinished
     perplexity: Score
     unigram_loss: Score
     commonest_accuracy: Score
@@ -190,6 +217,7 @@ class _Export(TypedDict, total=False):
     nsp_difference: Number
     predictions_compared: Count
     transformers: Text
+    unfinished: _Unfinished
 
 
 class _Row(TypedDict, total=False):
