@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import bz2
 import lzma
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from bertwright.corpus.article import Paragraph
+from bertwright.corpus.references import references_in
 from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
@@ -73,15 +75,15 @@ def _is_article(page: Page, site: Site) -> bool:
 
 def our_text(page: Page, wiki: Wiki) -> str:
     """The page's paragraphs, one a line, before any is split or filtered."""
-    return "\n".join(_paragraphs(page, wiki))
+    return "\n".join(paragraph.text for paragraph in _paragraphs(page, wiki))
 
 
 def sentences_of(page: Page, wiki: Wiki, language: str) -> list[str]:
     """The page's sentences as the filter gets them."""
-    split = splitter(language)
-    return [sentence for paragraph in _paragraphs(page, wiki) for sentence in split(paragraph)]
+    split, found = splitter(language), _paragraphs(page, wiki)
+    kept = (each.text for each, cited in zip(found, references_in(found), strict=True) if not cited)
+    return [sentence for text in kept for sentence in split(text)]
 
 
-def _paragraphs(page: Page, wiki: Wiki) -> Iterator[str]:
-    found = paragraphs(page.text, wiki.site, title=page.title, definitions=wiki.definitions)
-    return (paragraph.text for paragraph in found)
+def _paragraphs(page: Page, wiki: Wiki) -> list[Paragraph]:
+    return list(paragraphs(page.text, wiki.site, title=page.title, definitions=wiki.definitions))

@@ -28,6 +28,9 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
         yield _row(words, f"{count:,}", _share(count, documents), f"{size:,}", _share(size, sizes["documents"]))
     if size := sizes["duplicate_paragraphs"]:
         yield _row("repeated paragraphs of kept ones", "", "", f"{size:,}", _share(size, sizes["documents"]))
+    if count := sum(counts["removed_paragraphs"].values()):
+        size = sizes["removed_paragraphs"]
+        yield _row(f"{count:,} paragraphs removed before", "", "", f"{size:,}", "")
     yield _row("all", f"{documents:,}", "", f"{sizes['documents']:,}", "")
     if (lost := sum(sizes["dropped"].values())) > _MUCH * sizes["documents"]:
         worst = max(sizes["dropped"], key=lambda name: sizes["dropped"][name])

@@ -48,15 +48,15 @@ class SplitConfig(Section):
 TURKUNLP: dict[str, Any] = {
     "min_mean_words": 4.0, "min_sentences": 3, "max_sentences": 1000, "min_tokens": 20, "max_tokens": 10_000,
     "max_wordless": 0.2, "min_running": 0.0, "max_punctuation": 0.075, "max_upper": 0.1, "max_digits": 0.075,
-    "max_foreign": 0.02, "min_words": 30,
+    "max_foreign": 0.02, "min_words": 30, "references": "keep",
 }  # fmt: skip
-"""Thresholds of the TurkuNLP wiki-bert-pipeline (config/filter.sh)."""
+"""Settings of the TurkuNLP wiki-bert-pipeline (config/filter.sh)."""
 
 
 class FilterConfig(Section):
     """The document filter; a document is dropped at the first test it fails.
 
-    The rules about paragraphs (`boilerplate` and after) come first and are off unless asked for.
+    The rules about paragraphs (`references` and after) come first; all but `references` are off unless asked for.
     """
 
     enabled: bool = True
@@ -103,6 +103,9 @@ class FilterConfig(Section):
     """Languages a document may be in (wiki codes); empty: the corpus language."""
     identify: bool = True
     """Whether documents in another language are dropped, where CLD2 or py3langid know all of the languages."""
+    references: Literal["keep", "drop"] = "drop"
+    """What becomes of paragraphs that are references: citations by their shape (book numbers, years, pages, addresses),
+    and the lists of sections of sources (turkunlp: keep)."""
     boilerplate: bool = False
     """Whether paragraphs with a mark of English web boilerplate are removed: "javascript", "lorem ipsum", a curly
     bracket, or a phrase about cookies, terms of use or privacy policies."""

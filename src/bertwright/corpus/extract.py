@@ -10,11 +10,13 @@ from typing import Any
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.corpus.article import Article, Paragraph
+from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
 from bertwright.corpus.program import split_paragraphs
+from bertwright.corpus.references import references_in
 from bertwright.corpus.sources.formats import articles
 from bertwright.corpus.sources.job import Job
 from bertwright.corpus.split import splitter
@@ -43,8 +45,7 @@ def extract(job: Job) -> tuple[int, int]:
 
 def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
-    found, rules = articles(job, counts, state), ParagraphRules(job.config.filter)
-    for article, split in _split(_ruled(found, rules, counts) if rules.active else found, _splitter(job)):
+    for article, split in _split(_ruled(articles(job, counts, state), job.config.filter, counts), _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
         text = "\n".join(sentences)
@@ -62,10 +63,27 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
             dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
 
 
-def _ruled(found: Iterable[Article], rules: ParagraphRules, counts: Counter[str]) -> Iterator[Article]:
+def _ruled(found: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
     """The articles with the paragraphs as the rules leave them: a removed one is empty."""
+    rules, references = ParagraphRules(config), config.enabled and config.references == "drop"
+    if not (rules.active or references):
+        yield from found
+        return
     for article in found:
-        yield replace(article, paragraphs=[replace(p, text=rules.apply(p.text, counts)) for p in article.paragraphs])
+        before, after = article.paragraphs, article.paragraphs
+        if references:
+            after = [_empty(p) if cited else p for p, cited in zip(before, references_in(before), strict=True)]
+            if removed := sum(bool(p.text) for p in before) - sum(bool(p.text) for p in after):
+                counts["removed.reference"] += removed
+        if rules.active:
+            after = [replace(p, text=rules.apply(p.text, counts)) if p.text else p for p in after]
+        for old, new in zip(before, after, strict=True):
+            counts["removed_bytes"] += 0 if new.text else len(old.text.encode()) + 1
+        yield replace(article, paragraphs=after)
+
+
+def _empty(paragraph: Paragraph) -> Paragraph:
+    return replace(paragraph, text="")
 
 
 def _split(

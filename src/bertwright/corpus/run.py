@@ -180,6 +180,7 @@ def _counts(made: list[Parts]) -> dict[str, Any]:
         "bytes": {
             "documents": read["document_bytes"],
             "dropped": {name: read[f"dropped_bytes.{name}"] for name in dropped},
+            "removed_paragraphs": read["removed_bytes"],
             **{name: sizes[name] for name in ("kept", *LEFT_OUT, "duplicate_paragraphs")},
         },
         "source_bytes": read["source_bytes"],

@@ -22,6 +22,8 @@ _IN_FOURS = (
     r"\ua9e0-\ua9ef\uaa60-\uaa7f"
 )
 _UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
+_MAY_BE_UNSPACED = re.compile(r"[\u0e01-\u109d\u1780-\u17d3\u2e80-\uabff\uf900-\U000323af]")
+"""Found six times as fast where there is none."""
 _JOINERS = "'’-"
 """Between two letters these are part of the word."""
 _INSIDE = "ʼ\u200c\u200d"
@@ -49,7 +51,7 @@ _kinds = np.zeros(0x110000, np.uint8)
 def count_tokens(text: str) -> int:
     """Words as spaces part them, marks and numbers included; a run of letters without spaces counts by its length."""
     count = len(text.split())
-    if not text.isascii():
+    if _MAY_BE_UNSPACED.search(text):
         for twos, fours in _UNSPACED.findall(text):  # the spaces around a run have counted one word of it
             count += (len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1
     return count

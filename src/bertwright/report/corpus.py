@@ -16,7 +16,12 @@ _LEFT_OUT = {
     "not_drawn": "not drawn, by the weight of its source",
 }
 """Documents that passed the filter and are not in the corpus, in the order in which that is decided."""
-_RULES = {"boilerplate": "boilerplate", "email": "e-mail addresses", "phone": "telephone numbers"}
+_RULES = {
+    "reference": "references",
+    "boilerplate": "boilerplate",
+    "email": "e-mail addresses",
+    "phone": "telephone numbers",
+}
 
 
 def corpus(facts: Facts) -> str:
@@ -79,6 +84,8 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "repeated paragraphs left out", number(counts["duplicate_paragraphs"])
     for rule, count in counts["removed_paragraphs"].items():
         yield f"paragraphs removed: {_RULES[rule]}", number(count)
+    if removed := counts["bytes"]["removed_paragraphs"]:
+        yield "bytes of removed paragraphs", number(removed)
     for rule, count in counts["masked"].items():
         yield f"masked: {_RULES[rule]}", number(count)
 

@@ -132,7 +132,7 @@ def test_the_table_counts_as_it_was_when_the_work_began(
     def edit(*_: object) -> None:
         table.write_text('[hu]\n"hossz" = "{1} öl"\n', "utf-8")
 
-    monkeypatch.setattr("bertwright.corpus.parts._note_language", edit)
+    monkeypatch.setattr("bertwright.corpus.run._note_identification", edit)
     found = built(tmp_path / "a.xml", tmp_path / "corpus", WikitextConfig(templates=table))
     assert "A 7. híd 70 rőf hosszú." in found
 

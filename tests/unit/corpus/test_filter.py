@@ -222,4 +222,5 @@ def test_settings_that_contradict_each_other_are_refused(settings: dict[str, obj
 def test_what_a_key_says_of_the_preset_is_so() -> None:
     for name, threshold in TURKUNLP.items():
         text = " ".join((FilterConfig.model_fields[name].description or "").split())
-        assert re.search(rf"turkunlp.*[^\d,.]{threshold:,g}\b", text), f"{name}: {text}"
+        shown = threshold if isinstance(threshold, str) else f"{threshold:,g}"
+        assert re.search(rf"turkunlp.*[^\d,.]{shown}\b", text), f"{name}: {text}"

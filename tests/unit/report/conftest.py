@@ -35,6 +35,7 @@ CORPUS = {
     "bytes": {
         "documents": 11_000_000,
         "dropped": {"min_sentences": 400_000, "language": 200_000, "empty": 0},
+        "removed_paragraphs": 12_345,
         "kept": 9_376_543,
         "duplicates": 500_000,
         "near_duplicates": 400_000,

@@ -1,0 +1,65 @@
+"""Which paragraphs of an article are references."""
+
+import pytest
+
+from bertwright.corpus.article import Paragraph
+from bertwright.corpus.references import references_in
+
+PROSE = [
+    "The city was founded in 1237 and had 3,669,491 inhabitants in 2019, more than any other city of the country.",
+    "J. R. R. Tolkien published The Hobbit (1937) in London, and his son edited what he had left unfinished.",
+    "Between 1871 and 1918 it was the capital of the Empire; from 1918 to 1933, of the Republic.",
+    "Die Universität wurde 1810 gegründet; Hegel lehrte dort bis zu seinem Tod im November 1831.",
+    "У 1922 році місто стало столицею, а населення зросло до 513 тис. осіб (1926).",
+    "1949年10月7日に東ドイツが成立し、東ベルリンがその首都となった。",
+]
+
+
+def found(*paragraphs: tuple[str, str | None]) -> list[bool]:
+    return list(references_in([Paragraph(text, heading) for text, heading in paragraphs]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Taylor, Frederick. The Berlin Wall. London: Bloomsbury, 2006. ISBN 978-0-7475-8554-1",
+        "Knuth, D. (1997). The Art of Computer Programming. Vol. 1, pp. 12–19.",
+        "Срібняк І. Нормани в Італії // Історія: К., 1998. — С. 15-24.",
+        "Παπαγεωργίου Γ., Οι συντεχνίες στα Γιάννενα: Αθήνα, 1988.",
+        "富永健一『社会学講義』中央公論社、1995年 ISBN 978-4-12-101242-5",
+        "ISBN 9784778320645（2008年8月）",
+        "http://www.preilusiers.lv/page/index/14",
+        "Weinberg, G., doi:10.1000/182",
+    ],
+)
+def test_a_citation_is_told_by_its_shape(text: str) -> None:
+    assert found((PROSE[0], None), (text, None), (PROSE[1], None)) == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("heading", "texts"), [(None, PROSE), ("History", PROSE), ("Література", PROSE[::5]), ("参考文献", PROSE[::5])]
+)
+def test_prose_is_none_wherever_it_stands(heading: str | None, texts: list[str]) -> None:
+    pairs = [(text, heading if i == 0 else None) for i, text in enumerate(texts)]
+    assert found(*pairs) == [False] * len(texts)
+
+
+@pytest.mark.parametrize("heading", ["Літаратура", "Weiterführende Literatur und Quellen", "মূল্য", "Bøkur"])
+def test_a_section_that_lists_sources_goes_whole(heading: str) -> None:
+    sources = [
+        ("Antony Beevor: Berlin. Valby: Borgen, 2002. - 519 s.", heading),
+        ("R. G. Grant: Berlinmuren. Holte: Flachs, 1998. - 64 s.", None),
+        ("Den store guide", None),
+    ]
+    assert found(("Before it.", "History"), *sources, ("After it.", "Art")) == [False, True, True, True, False]
+
+
+def test_a_section_of_a_list_of_sources_keeps_its_sentences() -> None:
+    note = "The city archives hold many more papers that nobody has looked at so far."
+    sources = ("Beevor, A. Berlin (2002), p. 12.", "References"), (note, None), ("Smith, J. Wall. 1999.", None)
+    assert found(*sources) == [True, False, True]
+
+
+def test_years_of_birth_are_no_references() -> None:
+    births = [("1814 — Тарас Шевченко, український поет", "Народились"), ("1874 — Софія Левицька, художниця", None)]
+    assert found(*births) == [False, False]
