@@ -37,12 +37,15 @@ def rows(manifests: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, 
     megabytes = corpus["source_bytes"] / 1e6
     prepared = seconds["corpus"] + seconds["examples"]
     dropped = ", ".join(f"{name} {n:,}" for name, n in sorted(corpus["dropped"].items(), key=lambda item: -item[1]))
+    size = corpus["bytes"]
+    passed, of_corpus = size["documents"] - sum(size["dropped"].values()), size["kept"] / size["documents"]
     cuts = [source["cut"]["lost_bytes"] for source in corpus["sources"] if source["cut"]]
     return [
         ("XML", f"{megabytes:.1f} MB" + "".join(f", cut mid-page: {lost:,} bytes lost" for lost in cuts)),
         ("pages", f"{corpus['pages']:,} (redirects {corpus['redirects']:,}, other {corpus['other_namespaces']:,})"),
         ("articles read, kept", f"{corpus['documents']:,}, {corpus['kept']:,}"),
         ("dropped", dropped),
+        ("bytes kept by the filter, and in the corpus", f"{passed / size['documents']:.1%}, {of_corpus:.1%}"),
         ("text", f"{corpus['sentences']:,} sentences, {corpus['words']:,} words, {corpus['text_bytes'] / 1e6:.1f} MB"),
         ("vocabulary", f"{vocab['entries']:,} entries, {vocab['fertility']} tokens a word"),
         ("unknown words", f"{vocab['unknown_rate']:.2%}"),
