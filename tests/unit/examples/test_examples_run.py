@@ -11,7 +11,7 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
 from bertwright.core.done import is_done
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.log import Silent
 from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
@@ -191,7 +191,7 @@ def test_one_sentence_is_no_corpus(tmp_path: Path) -> None:
 
 
 def test_something_must_be_held_out() -> None:
-    with pytest.raises(ValueError, match="greater than 0"):
+    with pytest.raises(RecipeError, match="heldout: 0.0 must be above 0"):
         ExamplesConfig(heldout=0.0)
 
 
@@ -215,7 +215,7 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
 
 @pytest.mark.parametrize("documents", [(0.5, 0.5), (0.9, 0.1), (-0.1, 0.5), (0.0, 1.1)])
 def test_a_share_must_be_a_range(documents: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match="must rise within 0 and 1"):
+    with pytest.raises(RecipeError, match="must rise within 0 and 1"):
         PlanSet(length=128, documents=documents)
 
 
