@@ -1,12 +1,18 @@
 """Shared ground: torch on one thread, no network, a small prepared corpus, and where real inputs lie."""
 
 import os
+import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# What started the tests may ignore these, as nohup and background jobs do; every process under test would, too.
+for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(_number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
