@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.conftest import Prepared
 
 from bertwright.examples.config import Cut, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
 from bertwright.examples.formats.export import ExportSet, export
 from bertwright.examples.formats.names import Target
 from bertwright.examples.formats.statistics import statistics
@@ -24,7 +24,8 @@ def shards(prepared: Prepared, folder: Path) -> list[Path]:
     """Three files of the examples of length 32."""
     settings = DrawSettings(32, MaskingConfig(frozen=True), 16, Cut(16), seed=1, phase="0")
     draws = open_draws(prepared.examples, PlanSet(length=32), settings)
-    one = ExportSet("set", "text", draws, lambda: iter(()))
+    held = open_heldout(prepared.examples, 32, max_predictions=5, mask_rate=0.15)
+    one = ExportSet("set", "text", draws, held)
     entries = read_vocabulary(prepared.vocab.file("vocab.txt"))
     export([one], folder, Target("hdf5"), 3, entries)
     return sorted(folder.rglob("*_training_*.hdf5"))

@@ -163,8 +163,9 @@ _starting = threading.Lock()
 
 def _begin(stop: Connection) -> None:
     """In a new worker: watch over the other end of `stop`."""
-    signal.signal(signal.SIGALRM, _leave)
+    signal.signal(signal.SIGALRM, _vanish)
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
+    signal.signal(signal.SIGALRM, _leave)
 
 
 def _end_in_time(stop: Connection) -> None:
@@ -175,6 +176,10 @@ def _end_in_time(stop: Connection) -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
         time.sleep(TO_LEAVE)
     os._exit(1)
+
+
+def _vanish(number: int, frame: FrameType | None) -> None:
+    os._exit(1)  # a worker that has had no task leaves nothing, and the pool would print what is raised in its start
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
