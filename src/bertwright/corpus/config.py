@@ -47,8 +47,8 @@ class SplitConfig(Section):
 
 TURKUNLP: dict[str, Any] = {
     "min_mean_words": 4.0, "min_sentences": 3, "max_sentences": 1000, "min_tokens": 20, "max_tokens": 10_000,
-    "max_wordless": 0.2, "min_running": 0.0, "max_punctuation": 0.075, "max_upper": 0.1, "max_digits": 0.075,
-    "max_foreign": 0.02, "min_words": 30, "references": "keep",
+    "max_wordless": 0.2, "min_running": 0.0, "max_repeated": 1.0, "max_punctuation": 0.075, "max_upper": 0.1,
+    "max_digits": 0.075, "max_foreign": 0.02, "min_words": 30, "references": "keep",
 }  # fmt: skip
 """Settings of the TurkuNLP wiki-bert-pipeline (config/filter.sh)."""
 
@@ -83,6 +83,9 @@ class FilterConfig(Section):
     """Largest share of sentences without a single word (turkunlp: 0.2)."""
     min_running: float = Field(default=0.4, ge=0, le=1)
     """Smallest share of the characters that stand in sentences of six or more words; less is a list (turkunlp: 0)."""
+    max_repeated: float = Field(default=0.3, ge=0, le=1)
+    """Largest share of the characters that stand in sentences of which the document has an equal one before (turkunlp:
+    1, any share)."""
     max_punctuation: float = Field(default=0.25, ge=0, le=1)
     """Largest share of punctuation marks and symbols among the characters (turkunlp: ASCII marks alone, 0.075)."""
     max_upper: float = Field(default=0.25, ge=0, le=1)

@@ -1,9 +1,9 @@
 """Which documents are good enough: tests of what `measures.py` counts, in the order of the TurkuNLP wiki-bert-pipeline.
 
-The preset "general" is for any wiki: it drops stubs, lists, tables of numbers, shouting and other languages, and
-nothing for its length. The preset "turkunlp" has the tests and thresholds of scripts/filterdocs.py; headings are not
-sentences here, and the language is told by CLD2 and py3langid instead of langdetect (equal on whole documents, 50 times
-faster).
+The preset "general" is for any wiki: it drops stubs, lists, tables of numbers, shouting, the same sentences over and
+over and other languages, and nothing for its length. The preset "turkunlp" has the tests and thresholds of
+scripts/filterdocs.py; headings are not sentences here, and the language is told by CLD2 and py3langid instead of
+langdetect (equal on whole documents, 50 times faster).
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ REASONS = {
     "foreign": Reason("too many foreign letters", f"{_LANGUAGE}; see corpus.filter.max_foreign"),
     "min_words": Reason("too few words", "the documents are too short: see corpus.filter.min_words"),
     "running": Reason("too little running text: a list", f"{_NO_TEXT}min_running"),
+    "repeated": Reason("the same sentences over and over", f"{_NO_TEXT}max_repeated"),
     "language": Reason(
         "in another language", "corpus.language (or corpus.filter.languages) must name the language the text is in"
     ),
@@ -92,3 +93,4 @@ class DocumentFilter:
         yield "foreign", found.foreign > config.max_foreign * characters
         yield "min_words", found.words < config.min_words
         yield "running", found.running < config.min_running * characters
+        yield "repeated", found.repeated > config.max_repeated * characters

@@ -36,6 +36,8 @@ class Measures:
     characters: int
     running: int
     """Characters in sentences of `RUNNING` words or more."""
+    repeated: int
+    """Characters in sentences that the document has before."""
     punctuation: int
     upper: int
     digits: int
@@ -65,6 +67,7 @@ class ByScript:
             words=int(words.sum()),
             characters=int(lengths.sum()),
             running=int(lengths[words >= RUNNING].sum()),
+            repeated=_repeated(sentences),
             punctuation=of_kind[Kind.MARK] + of_kind[Kind.JOINER],
             upper=sum(n for c, n in characters.items() if c.isupper()),
             digits=of_kind[Kind.DIGIT],
@@ -111,6 +114,7 @@ class ByAlphabet:
             words=sum(words),
             characters=len(text) - (len(sentences) - 1),
             running=sum(len(sentence) for sentence, n in zip(sentences, words, strict=True) if n >= RUNNING),
+            repeated=_repeated(sentences),
             punctuation=sum(characters.get(c, 0) for c in string.punctuation),
             upper=sum(n for c, n in characters.items() if c.isupper()),
             digits=sum(n for c, n in characters.items() if c.isdigit()),
@@ -129,6 +133,10 @@ def word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:
         return re.compile(f"[{_ranges(letters | capitals)}]{{1,2}}")
     lower, capital = _ranges(letters), f"[{_ranges(capitals)}]?" if capitals else ""
     return re.compile(rf"(?<![\w{lower}]){capital}[{lower}]{{{shortest},}}(?![\w{lower}])")
+
+
+def _repeated(sentences: list[str]) -> int:
+    return sum(map(len, sentences)) - sum(map(len, set(sentences)))
 
 
 def _occurrences(codes: np.typing.NDArray[np.uint32]) -> dict[str, int]:

@@ -68,7 +68,8 @@ class VocabConfig(Section):
 
     alphabet_coverage: float = Field(0.9999, gt=0, le=1)
     """Share of the characters' occurrences whose characters become entries, commonest first; a word with a rarer one
-    becomes [UNK]. Refused where `size` has no room for them; 1 keeps every character."""
+    becomes [UNK]. One character for every 30 entries of `size` is kept in any case: in most alphabets that is all of
+    them. Refused where `size` has no room for them; 1 keeps every character."""
 
     unused: int = Field(0, ge=0)
     """Entries [unused0], [unused1], ... kept free for later use, as in the published BERT vocabularies."""

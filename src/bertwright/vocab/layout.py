@@ -13,6 +13,11 @@ from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.normal import CLS, CONTINUATION, MASK, PAD, SEP, UNK, bert_splitter
 
 
+ENTRIES_A_CHARACTER = 30
+"""In a vocabulary of 30 entries there is room for one character however rare it is: 1,000 of 30,000, the usual alphabet
+of WordPiece trainers. In an alphabet that is every character; it matters where there are thousands."""
+
+
 def special_entries(unused: int) -> list[str]:
     """[PAD], [unused0], ..., [UNK], [CLS], [SEP], [MASK]: the order of the published vocabularies."""
     return [PAD, *(f"[unused{i}]" for i in range(unused)), UNK, CLS, SEP, MASK]
@@ -27,7 +32,8 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
     if not characters:
         raise DataError("there is no text to train a vocabulary on. Raise vocab.sample_bytes, or give more text.")
     covered = np.cumsum(counts)
-    alphabet = characters[: 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1]))]
+    enough = 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1]))
+    alphabet = characters[: max(enough, (config.size or 0) // ENTRIES_A_CHARACTER)]
     inside = [not _stands_alone(character) for character in alphabet]
     special, entries = special_entries(config.unused), np.cumsum(inside) + np.arange(1, len(inside) + 1)
     fitting = int(np.searchsorted(entries, (config.size or 0) - len(special), "right"))

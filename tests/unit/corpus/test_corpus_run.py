@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -292,7 +293,7 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
         ("long.txt", lambda _: "Egy szép kis mondat. ".encode() * 3000, "raise corpus.filter.max_sentences"),
         (
             "english.txt",
-            lambda _: b"The river winds between the hills. " * 40,
+            lambda _: "".join(f"The river winds between the hills of {x}land. " for x in ascii_lowercase).encode(),
             "dropped by the filter: .*Most likely corp",
         ),
     ],
@@ -482,6 +483,7 @@ from bertwright.corpus.sources import pieces
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.run import identity, run
 from pathlib import Path
+from string import ascii_lowercase
 
 pieces.PLAIN_BYTES = 4_000
 writes, replace = 0, os.replace

@@ -60,12 +60,15 @@ def test_nothing_dropped_leaves_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "dropped").exists()
 
 
+RIVERS = ("old river", "little brook", "long canal", "wild stream")
+
+
 @pytest.fixture
 def corpus(
     tmp_path: Path, export: Callable[..., bytes], new_page: Any, bridges: list[str], small_pieces: None
 ) -> Callable[..., Artifact]:
     """`corpus(workers)`: of an export with documents of every fate between good ones."""
-    english = "\n\n".join(["The old river winds slowly between the hills and reaches the sea by evening."] * 4)
+    english = "\n\n".join(f"The {name} winds slowly between the hills and reaches the sea by evening." for name in RIVERS)
     pages = [
         new_page(201, "Csonk", "Rövid lap.\u2028Vége."),
         *bridges[:9],

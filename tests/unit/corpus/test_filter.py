@@ -122,9 +122,9 @@ def test_languages_without_spaces_have_words_too(language: str, sentence: str) -
 
 def test_the_language_is_not_asked_where_it_is_not_wanted() -> None:
     english = ["The old river winds slowly between the hills and reaches the sea by evening."] * 4
-    assert DocumentFilter(FilterConfig(identify=False), "hu").verdict(english) == (None, "")
+    assert DocumentFilter(FilterConfig(identify=False, max_repeated=1), "hu").verdict(english) == (None, "")
     assert DocumentFilter(FilterConfig(enabled=False), "hu").verdict(english) == (None, "")
-    assert DocumentFilter(FilterConfig(), "szl").verdict(english) == (None, "")  # no identifier knows Silesian
+    assert DocumentFilter(FilterConfig(max_repeated=1), "szl").verdict(english) == (None, "")  # no identifier knows Silesian
 
 
 def test_the_alphabet_is_a_setting() -> None:
@@ -153,7 +153,8 @@ BERLIN = "Berlin ist die Hauptstadt der Bundesrepublik Deutschland und hat mehr 
         ("upper", [s.upper() for s in SENTENCES]),
         ("digits", [s + " 1234567890 1234567890" for s in SENTENCES]),
         ("foreign", ["Река медленно вьётся между холмами и к вечеру достигает моря." for _ in SENTENCES]),
-        ("language", [BERLIN] * 4),
+        ("repeated", [*SENTENCES, *SENTENCES[:3]]),
+        ("language", [BERLIN, BERLIN.replace("ist", "war"), BERLIN.replace("ist", "wird")]),
     ],
 )
 def test_the_general_preset_drops_what_is_no_prose_of_the_language(reason: str, sentences: list[str]) -> None:
@@ -161,9 +162,16 @@ def test_the_general_preset_drops_what_is_no_prose_of_the_language(reason: str, 
 
 
 def test_nothing_is_too_long() -> None:
-    assert general(SENTENCES * 3000) is None
-    assert general(SENTENCES * 3000, max_sentences=10_000) == "max_sentences"
-    assert general(SENTENCES * 3000, max_tokens=100_000) == "max_tokens"
+    long = [sentence.replace("a", f"a {i}") for i in range(3000) for sentence in SENTENCES]
+    assert general(long) is None
+    assert general(long, max_sentences=10_000) == "max_sentences"
+    assert general(long, max_tokens=100_000) == "max_tokens"
+
+
+def test_what_stands_twice_is_counted_once_less_than_it_stands() -> None:
+    assert general([*SENTENCES, SENTENCES[0]]) is None
+    assert general([*SENTENCES, SENTENCES[0]], max_repeated=0) == "repeated"
+    assert ByScript(["hu"]).measure(["ab", "cde", "ab", "ab"]).repeated == 4
 
 
 @pytest.mark.parametrize(
@@ -180,13 +188,13 @@ def test_nothing_is_too_long() -> None:
     ],
 )
 def test_names_in_latin_letters_and_years_are_no_fault_in_any_wiki(language: str, sentence: str) -> None:
-    assert general([sentence] * 5, language, identify=False) is None
+    assert general([sentence] * 5, language, identify=False, max_repeated=1) is None
 
 
 def test_a_page_in_latin_letters_is_foreign_in_a_wiki_of_another_script() -> None:
     assert general([BERLIN] * 4, "cv", identify=False) == "foreign"  # no identifier knows Chuvash
-    assert general([BERLIN] * 4, "ltg", identify=False) is None  # written in Latin letters too
-    assert general([BERLIN] * 4, "uz", identify=False) is None
+    assert general([BERLIN] * 4, "ltg", identify=False, max_repeated=1) is None  # written in Latin letters too
+    assert general([BERLIN] * 4, "uz", identify=False, max_repeated=1) is None
 
 
 def test_words_are_counted_in_any_script() -> None:
