@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.corpus.alphabet import letters, script, scripts, shortest_word, spaced
-from bertwright.corpus.words import Kind, code_points, count_tokens, kinds_of, words_by_line
+from bertwright.corpus.words import Kind, code_points, count_tokens, kinds_of, pieces, words_by_line
 
+BATCH = 2**20
+"""Characters that are measured at a time, at most twice as many; each takes about 20 bytes."""
 RUNNING = 6
 """Fewest words of a sentence that counts as running text."""
 _MOST_LATIN = 3
@@ -53,28 +58,20 @@ class ByScript:
 
     def measure(self, sentences: list[str]) -> Measures:
         """The counts of a document of one sentence or more, none of which is empty."""
-        text = "\n".join(sentences)
-        codes = code_points(text)
-        kinds = kinds_of(codes)
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        words = words_by_line(kinds, np.append(0, np.cumsum(lengths + 1)[:-1]))
-        of_kind = np.bincount(kinds, minlength=len(Kind)).tolist()
-        characters = _occurrences(codes)
+        sums, characters = Counter[str](), Counter[str]()
+        for batch in _batches(sentences):
+            text = "\n".join(batch)
+            codes = code_points(text)
+            characters.update(_occurrences(codes))
+            sums.update(_sums(batch, kinds_of(codes)), tokens=count_tokens(text))
         return Measures(
-            sentences=len(sentences),
-            wordless=int((words == 0).sum()),
-            tokens=count_tokens(text),
-            words=int(words.sum()),
-            characters=int(lengths.sum()),
-            running=int(lengths[words >= RUNNING].sum()),
+            **sums,
             repeated=_repeated(sentences),
-            punctuation=of_kind[Kind.MARK] + of_kind[Kind.JOINER],
             upper=sum(n for c, n in characters.items() if c.isupper()),
-            digits=of_kind[Kind.DIGIT],
             foreign=self._foreign(characters),
         )
 
-    def _foreign(self, characters: dict[str, int]) -> int:
+    def _foreign(self, characters: Mapping[str, int]) -> int:
         """Letters of other scripts. Latin names and titles stand in any encyclopaedia, so Latin letters are counted
         only where they outnumber the own ones by far.
         """
@@ -90,6 +87,36 @@ class ByScript:
             elif found:
                 other += count
         return other + (latin if latin > _MOST_LATIN * own else 0)
+
+
+def _batches(sentences: list[str]) -> Iterator[list[str]]:
+    """The sentences in batches of bounded memory: a document may be as long as its file. One that is longer than a batch
+    counts as several.
+    """
+    batch, size = list[str](), 0
+    for piece in chain.from_iterable(map(pieces, sentences)) if sum(map(len, sentences)) > BATCH else sentences:
+        if size > BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(piece)
+        size += len(piece)
+    yield batch
+
+
+def _sums(sentences: list[str], kinds: NDArray[np.uint8]) -> dict[str, int]:
+    """What can be added up; `kinds` are those of the characters of the sentences, joined by one character."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    words = words_by_line(kinds, np.append(0, np.cumsum(lengths + 1)[:-1]))
+    of_kind = np.bincount(kinds, minlength=len(Kind)).tolist()
+    return {
+        "sentences": len(sentences),
+        "wordless": int((words == 0).sum()),
+        "words": int(words.sum()),
+        "characters": int(lengths.sum()),
+        "running": int(lengths[words >= RUNNING].sum()),
+        "punctuation": of_kind[Kind.MARK] + of_kind[Kind.JOINER],
+        "digits": of_kind[Kind.DIGIT],
+    }
 
 
 class ByAlphabet:
@@ -139,7 +166,7 @@ def _repeated(sentences: list[str]) -> int:
     return sum(map(len, sentences)) - sum(map(len, set(sentences)))
 
 
-def _occurrences(codes: np.typing.NDArray[np.uint32]) -> dict[str, int]:
+def _occurrences(codes: NDArray[np.uint32]) -> dict[str, int]:
     """How often each character occurs: `collections.Counter`, eight times as fast."""
     counts = np.bincount(codes)
     found = counts.nonzero()[0]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits
+from bertwright.corpus.words import pieces
 
 Hashes = NDArray[np.uint64]
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -30,6 +31,16 @@ def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
 
 def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]:
     """A hash of each word of the text (of each character where it is not `spaced`), and the line it stands in."""
+    hashes, lines, line = list[Hashes](), list[NDArray[np.int64]](), 0
+    for piece in pieces(text):
+        found, numbers = _words(piece, spaced)
+        hashes.append(found)
+        lines.append(numbers + line)
+        line += piece.count("\n")
+    return np.concatenate(hashes), np.concatenate(lines)
+
+
+def _words(text: str, spaced: bool) -> tuple[Hashes, NDArray[np.int64]]:
     points = np.frombuffer(text.casefold().encode("utf-32-le", "surrogatepass"), "<u4")
     kinds = _kinds()[np.minimum(points, _TABLED)]
     points, kinds = points[kinds != _MARK], kinds[kinds != _MARK]

@@ -124,7 +124,10 @@ def test_the_language_is_not_asked_where_it_is_not_wanted() -> None:
     english = ["The old river winds slowly between the hills and reaches the sea by evening."] * 4
     assert DocumentFilter(FilterConfig(identify=False, max_repeated=1), "hu").verdict(english) == (None, "")
     assert DocumentFilter(FilterConfig(enabled=False), "hu").verdict(english) == (None, "")
-    assert DocumentFilter(FilterConfig(max_repeated=1), "szl").verdict(english) == (None, "")  # no identifier knows Silesian
+    assert DocumentFilter(FilterConfig(max_repeated=1), "szl").verdict(english) == (
+        None,
+        "",
+    )  # no identifier knows Silesian
 
 
 def test_the_alphabet_is_a_setting() -> None:

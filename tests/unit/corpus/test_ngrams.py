@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from tests.reference.near_copies import shingles
 
 from bertwright.core.rng import bits
+from bertwright.corpus.measures import ByScript
 from bertwright.corpus.ngrams import grams, runs, words
+from bertwright.corpus.words import count_tokens, pieces
 
 
 def test_case_marks_and_numbers_make_no_difference() -> None:
@@ -66,3 +68,24 @@ def test_the_hashes_are_the_same_on_every_machine() -> None:
     factor = 0x9E3779B97F4A7C15
     expected = sum(ord(letter) * factor ** (i + 1) for i, letter in enumerate("híd")) % 2**64
     assert words("Híd –")[0].tolist() == [expected]
+
+
+@pytest.mark.parametrize("language", ["hu", "ja"])
+def test_what_is_counted_in_pieces_is_what_is_counted_at_once(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line may be a whole file, and is never held as arrays at once."""
+    sentences = ["Az 1848. évi forradalom\u2028a „híres” ősz-hős.", "東京は日本の首都である。 2 3", "x" * 30, "Ő!"] * 9
+    text = "\n".join(sentences)
+    measure = ByScript([language]).measure
+    at_once = (count_tokens(text), words(text, spaced=language == "hu"), measure(sentences))
+    monkeypatch.setattr("bertwright.corpus.words._PIECE", 44)
+    monkeypatch.setattr("bertwright.corpus.measures.BATCH", 44)
+    assert "".join(pieces(text)) == text and max(map(len, pieces(text))) <= 44
+    assert count_tokens(text) == at_once[0]
+    for found, expected in zip(words(text, spaced=language == "hu"), at_once[1], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert measure(sentences) == at_once[2]
+
+
+def test_a_stretch_without_a_space_is_cut_after_a_million_characters() -> None:
+    assert list(map(len, pieces("a" * (2**21 + 3)))) == [2**20, 2**20, 3]
+    assert list(pieces("")) == [""]
