@@ -90,9 +90,7 @@ class ByScript:
 
 
 def _batches(sentences: list[str]) -> Iterator[list[str]]:
-    """The sentences in batches of bounded memory: a document may be as long as its file. One that is longer than a batch
-    counts as several.
-    """
+    """The sentences in batches, as a document may be as long as its file. One longer than a batch counts as several."""
     batch, size = list[str](), 0
     for piece in chain.from_iterable(map(pieces, sentences)) if sum(map(len, sentences)) > BATCH else sentences:
         if size > BATCH:
