@@ -29,9 +29,9 @@ def vocabulary(facts: Facts) -> str:
     ]
     measured = " there" if counts["trained_on"] else " from the beginning of every shard"
     return (
-        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}.</p>"
-        + definitions(rows)
-        + _scripts(counts["scripts"])
+        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}, as BERT "
+        "parts text before its entries do: at spaces and marks, and around each Chinese character. A run of Thai or "
+        "kana letters is one such word.</p>" + definitions(rows) + _scripts(counts["scripts"])
     )
 
 

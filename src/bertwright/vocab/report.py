@@ -24,6 +24,7 @@ MOST_UNKNOWN = 1e-3
 def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
     """Fertility and unknown words of a text, given how often each word occurs in it (see `split.count_words`).
 
+    Words are BERT's: parted by spaces and marks, each Chinese character its own; a corpus counts otherwise.
     `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK], `single_character_rate` the
     share of tokens that are one character, and `unused_rate` the share of entries that the text never used.
     `unknown_character_rate` is the share of characters that stand in unknown words, `too_long` counts those of these
