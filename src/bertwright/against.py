@@ -93,7 +93,7 @@ def _text(artifact: Artifact | None) -> tuple[list[str], str]:
         corpus = open_artifact(artifact.path.absolute().parent / "corpus", "corpus")
     except ArtifactError:
         return [], f"no finished corpus lies beside {artifact.path}"
-    if corpus.fingerprint != artifact.manifest["inputs"]["corpus"]:
+    if corpus.fingerprint != artifact.manifest["inputs"].get("corpus"):
         return [], f"{artifact.path} was made from another corpus than the one beside it"
     return first_sentences(corpus), ""
 

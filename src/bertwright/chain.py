@@ -25,7 +25,16 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "export": ("train", "vocab", "evaluate", "corpus"),
     "report": ("corpus", "vocab", "examples", "train", "evaluate", "export"),
 }
-"""The artifacts that each stage is made of."""
+"""The artifacts that each stage is made of, where there is a corpus."""
+WITHOUT_CORPUS = {**INPUTS, "export": ("train", "vocab", "evaluate", "examples")}
+"""The same without one: the model card tells of the examples then."""
+
+
+def needed_by(stage: str, recipe: Recipe) -> tuple[str, ...]:
+    """The artifacts that a stage of the recipe is made of."""
+    if recipe.corpus is not None:
+        return INPUTS[stage]
+    return tuple(name for name in WITHOUT_CORPUS[stage] if name != "corpus")
 
 
 def inputs_of(
@@ -37,8 +46,10 @@ def inputs_of(
     which for a corpus means opening its sources. Raises `ArtifactError` when an artifact is missing, or was made with
     other settings than the recipe's: it names the changed keys and the command to run.
     """
-    needed = INPUTS[stage]
+    needed = needed_by(stage, recipe)
     made = {name: finished_artifact(folder, name) for name in needed}
+    if not needed:
+        return made
     last = max(needed, key=list(INPUTS).index)
     for name, expected in identities(recipe, folder, last, made_now).items():
         if _is_finished(folder, name) and (different := _differences(folder, name, expected)):
@@ -107,7 +118,7 @@ def identities(
     found: dict[str, Identity] = {}
     known = dict(made_now or {})
     for name in [*takewhile(last.__ne__, _RECKON), last]:
-        if name in known:
+        if name in known or (name == "corpus" and recipe.corpus is None):
             continue
         try:
             found[name] = _RECKON[name](recipe, known, folder)
@@ -142,6 +153,7 @@ def _standing_corpus(folder: Path) -> str | None:
 def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
     from bertwright.corpus.run import VERSION, identity, settings
 
+    assert recipe.corpus is not None
     try:
         return identity(recipe.corpus)
     except DataError:  # the source is gone or was never copied here, but its settings are known: they are compared
@@ -158,13 +170,14 @@ def _vocab(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
 
 
 def _examples(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
-    from bertwright.examples.foreign_files import content, find
+    from bertwright.examples.foreign_files import find, find_tests, known_by
     from bertwright.examples.run import identity
 
     known, foreign = dict(inputs), recipe.train.foreign_data()
     for data in foreign:
         if data.path.exists():
-            known[data.input] = content(find(data))
+            found = find(data)
+            known |= known_by(data, found, () if recipe.corpus else find_tests(data, found))
         elif _is_finished(folder, "examples"):  # the files are gone, what was made of them is not
             known = {**open_artifact(folder / "examples", "examples").manifest["inputs"], **known}
     foreign = tuple(data for data in foreign if data.input in known)
@@ -198,7 +211,7 @@ def _evaluate(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identi
 def _export(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
     from bertwright.export.run import identity
 
-    return identity(recipe.export, inputs)
+    return identity(recipe.export, inputs, recipe.data)
 
 
 _RECKON: dict[str, Callable[[Recipe, Mapping[str, str], Path], Identity]] = {

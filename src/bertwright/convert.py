@@ -64,6 +64,10 @@ def _check(source: Path, target: Target) -> None:
 def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
     (recipe, different), run = sealed_recipe(source), RunFolder(source)
     examples, vocab = run.artifact("examples"), run.artifact("vocab")
+    if recipe.corpus is None:
+        raise RecipeError(
+            f"{source} has no text of its own: every phase has its own data. Convert those folders instead."
+        )
     name = f"corpus_{recipe.corpus.language}"
     if target.kind == "megatron":
         if heldout is not None:

@@ -141,7 +141,7 @@ def _of_recipe(path: Path) -> dict[str, str]:
 
 def _run(path: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"what": "a run folder"}
-    for stage in STAGES:
+    for stage in _stages(path):
         if (path / stage / MANIFEST).is_file():
             manifest = open_artifact(path / stage).manifest
             facts[stage] = f"finished in {manifest['seconds']:.1f} s, fingerprint {manifest['fingerprint'][:12]}"
@@ -153,6 +153,13 @@ def _run(path: Path) -> dict[str, Any]:
     if (path / "summary.json").is_file():
         facts["summary"] = {k: v for k, v in _object(path / "summary.json").items() if not isinstance(v, dict | list)}
     return facts
+
+
+def _stages(run: Path) -> list[str]:
+    """The stages of a run, without the corpus where its vocabulary was made without one."""
+    made = run / "vocab" / MANIFEST
+    alone = made.is_file() and "corpus" not in open_artifact(made.parent).manifest["inputs"]
+    return [stage for stage in STAGES if not (alone and stage == "corpus")]
 
 
 def _artifact(artifact: Artifact) -> dict[str, Any]:

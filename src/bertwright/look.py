@@ -26,6 +26,10 @@ LOOKS = ("evaluate", "export", "report")
 """The stages that can be had of an unfinished training."""
 
 
+ORDER = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+"""The artifacts that a page tells of, in its order."""
+
+
 def is_unfinished(folder: Path) -> bool:
     """Whether training in the run `folder` has checkpoints and no end."""
     train = folder / "train"
@@ -39,7 +43,7 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     settings than the recipe's.
     """
     refuse_other_training(recipe, folder)
-    made = {"corpus": finished_artifact(folder, "corpus"), **inputs_of("train", recipe, folder)}
+    made = {**_corpus(recipe, folder), **inputs_of("train", recipe, folder)}
     found = _newest(recipe, folder, made, log)
     state = found.counts["unfinished"]
     out = make_folder(folder / "unfinished" / f"after-{found.checkpoint.path.name}")
@@ -57,6 +61,10 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     return out
 
 
+def _corpus(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
+    return {"corpus": finished_artifact(folder, "corpus")} if recipe.corpus else {}
+
+
 def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Callable[[Path], None]:
     """What writes the page of the run into `folder` at each checkpoint, given its path.
 
@@ -67,10 +75,8 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
     def write(checkpoint: Path) -> None:
         try:
             train = _standing(recipe, folder, made, open_artifact(checkpoint, "checkpoint")).artifact()
-            artifacts = {"corpus": finished_artifact(folder, "corpus"), **made, "train": train}
-            write_page(
-                recipe.report, folder, {name: artifacts[name] for name in ("corpus", "vocab", "examples", "train")}
-            )
+            artifacts = {**_corpus(recipe, folder), **made, "train": train}
+            write_page(recipe.report, folder, {name: artifacts[name] for name in ORDER if name in artifacts})
         except (BertwrightError, OSError) as error:
             log.say(f"report: no page at {checkpoint.name}: {error}")
 
@@ -109,8 +115,9 @@ def _evaluate(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) ->
 def _export(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
     from bertwright.export.run import run
 
-    inputs = made["train"], made["vocab"], made["evaluate"], made["corpus"]
-    made["export"] = run(recipe.export, *inputs, out / "export", log)
+    texts = made["corpus" if recipe.corpus else "examples"]
+    inputs = made["train"], made["vocab"], made["evaluate"], texts
+    made["export"] = run(recipe.export, *inputs, out / "export", log, recipe.data)
 
 
 def _report(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
@@ -120,5 +127,4 @@ def _report(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> N
     for name in ("evaluate", "export"):
         if (out / name / MANIFEST).is_file():
             made[name] = open_artifact(out / name, name)
-    order = ("corpus", "vocab", "examples", "train", "evaluate", "export")
-    run(recipe.report, out, {name: made[name] for name in order if name in made}, log)
+    run(recipe.report, out, {name: made[name] for name in ORDER if name in made}, log)

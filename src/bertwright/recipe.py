@@ -19,7 +19,7 @@ from bertwright.core.servers import masked
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet
+from bertwright.examples.config import PAIRS, DataConfig, ExamplesConfig, PlanSet
 from bertwright.export.config import ExportConfig
 from bertwright.model.config import BertConfig, ModelConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
@@ -35,8 +35,10 @@ Mistake = tuple[str, str]
 class Recipe(Section):
     """Everything that decides a run, from the dump to the exported model."""
 
-    corpus: CorpusConfig
-    """Dump to sentence-per-line shards."""
+    corpus: CorpusConfig | None = None
+    """Dump to sentence-per-line shards; left out where every phase has data made elsewhere."""
+    data: DataConfig | None = None
+    """What is to be said of that data where there is no corpus."""
     vocab: VocabConfig = VocabConfig()
     """Shards to vocabulary."""
     examples: ExamplesConfig = ExamplesConfig()
@@ -90,9 +92,27 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, before any work starts."""
         ranks = ranks or int(os.environ.get("WORLD_SIZE", "1"))
-        found = [*self._against_model(), *self._against_ranks(ranks), *(self._against_folders() if given else ())]
+        found = [*self._against_corpus(), *self._against_model(), *self._against_ranks(ranks)]
+        found += self._against_folders() if given else ()
         if found:
             raise RecipeError("\n".join(f"{place(key, file, lines or {})}: {key}: {message}" for key, message in found))
+
+    def _against_corpus(self) -> Iterator[Mistake]:
+        """What only a corpus can give must be given otherwise where there is none."""
+        if self.corpus is not None:
+            if self.data is not None:
+                yield "data", "corpus.language and the licence of each corpus.source say it; leave the section out"
+            return
+        if self.vocab.file is None:
+            text = "there is no [corpus] to learn a vocabulary from"
+            yield "vocab.file", f"{text}; give the vocab.txt that the data was made with, or write a [corpus]"
+        for i, phase in enumerate(self.train.phases):
+            if phase.data is None:
+                text = "there is no [corpus] to make examples of"
+                yield f"train.phases.{i}.data", f"{text}; give files of examples, or write a [corpus]"
+            elif (phase.data / MANIFEST).is_file():
+                text = f"{phase.data} is a folder of ours, and there is no [corpus] with the documents it holds out"
+                yield f"train.phases.{i}.data", f"{text}; write the [corpus], or give files of examples (convert)"
 
     def _against_model(self) -> list[Mistake]:
         try:
@@ -182,7 +202,7 @@ class Recipe(Section):
     def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
-        for source in values["corpus"]["source"]:
+        for source in (values.get("corpus") or {"source": ()})["source"]:
             source["path"] = masked(source["path"])
         return values
 

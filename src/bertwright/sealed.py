@@ -66,6 +66,8 @@ def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, A
         config = artifact.manifest["config"]
         sections = ("train", "model", "optim") if name == "train" else (name,)
         found |= {section: dict(config[section]) for section in sections if section in config}
+    if written["corpus"] is None:
+        found.pop("corpus", None)  # left by an earlier run in this folder
     if "corpus" in found and len(found["corpus"]["source"]) != len(written["corpus"]["source"]):
         del found["corpus"]["source"]  # where the texts lie is not sealed
     if isinstance(found.get("model", {}).get("config"), dict):  # sealed as the network, named as a file

@@ -76,6 +76,8 @@ def corpus(
     """Dump to sentence-per-line shards."""
     from bertwright.corpus.run import run
 
+    if recipe.corpus is None:
+        raise RecipeError("the recipe has no [corpus], so there is none to make. Write one, or start with vocab.")
     return run(recipe.corpus, folder.path / "corpus", log, executor, share)
 
 
@@ -84,7 +86,7 @@ def vocab(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     from bertwright.vocab.run import run
 
     made = folder.inputs("vocab", recipe)
-    return run(recipe.vocab, made["corpus"], folder.path / "vocab", log)
+    return run(recipe.vocab, made.get("corpus"), folder.path / "vocab", log)
 
 
 def examples(
@@ -94,7 +96,7 @@ def examples(
     from bertwright.examples.run import run
 
     made = folder.inputs("examples", recipe)
-    inputs = made["corpus"], made["vocab"]
+    inputs = made.get("corpus"), made["vocab"]
     out, foreign = folder.path / "examples", recipe.train.foreign_data()
     return run(recipe.examples, recipe.plan_sets(), *inputs, out, log, executor, share, foreign)
 
@@ -130,8 +132,9 @@ def export(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     from bertwright.export.run import run
 
     made = folder.inputs("export", recipe)
-    inputs = made["train"], made["vocab"], made["evaluate"], made["corpus"]
-    return run(recipe.export, *inputs, folder.path / "export", log)
+    texts = made["corpus" if recipe.corpus else "examples"]
+    inputs = made["train"], made["vocab"], made["evaluate"], texts
+    return run(recipe.export, *inputs, folder.path / "export", log, recipe.data)
 
 
 def report(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Path:
@@ -167,6 +170,8 @@ def run(
     a folder of someone else's.
     """
     _refuse_impossible(stages, rank, world)
+    if recipe.corpus is None and list(stages) != ["corpus"]:  # asked for by itself it is refused
+        stages = [name for name in stages if name != "corpus"]
     first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):

@@ -9,6 +9,9 @@ import pytest
 from tests.conftest import small_text
 
 from bertwright import Recipe, run
+from bertwright.convert import convert
+from bertwright.examples.formats.format import Kind
+from bertwright.examples.formats.names import Target
 
 SMALL = """
 [corpus]
@@ -96,3 +99,18 @@ def trained(_trained: Path, tmp_path: Path) -> Path:
 def load(small_recipe: Path) -> Callable[..., Recipe]:
     """`load("vocab.size=150")`: the small recipe with overrides."""
     return lambda *overrides: Recipe.load(small_recipe, overrides)
+
+
+@pytest.fixture(scope="session")
+def converted(two_phases: Path) -> Callable[[Kind], list[Path]]:
+    """`converted("lddl")`: the folders of the two phases of the run, written in that format."""
+    made: dict[Kind, list[Path]] = {}
+
+    def write(kind: Kind) -> list[Path]:
+        if kind not in made:
+            folder = two_phases.parent / kind
+            convert(two_phases.parent / "own", folder, Target(kind), files=2)
+            made[kind] = sorted(folder.iterdir())[-2:]
+        return made[kind]
+
+    return write

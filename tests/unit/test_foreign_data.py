@@ -13,7 +13,6 @@ import pytest
 from tests.unit.examples.made import rows_of
 
 from bertwright import Recipe, cli, run
-from bertwright.convert import convert
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
@@ -22,7 +21,6 @@ from bertwright.examples.foreign_draw import ForeignDraws
 from bertwright.examples.formats import datasets
 from bertwright.examples.formats.format import Kind, Shape
 from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target
 from bertwright.examples.formats.recognise import FORMATS, recognise
 from bertwright.inspect import describe_batch
 from bertwright.stages import RunFolder
@@ -46,21 +44,6 @@ class Notes:
     def progress(self, *_: Any, **__: Any) -> None: ...
 
     def record(self, row: dict[str, Any]) -> None: ...
-
-
-@pytest.fixture(scope="session")
-def converted(two_phases: Path) -> Callable[[Kind], list[Path]]:
-    """`converted("lddl")`: the folders of the two phases of the run, written in that format."""
-    made: dict[Kind, list[Path]] = {}
-
-    def write(kind: Kind) -> list[Path]:
-        if kind not in made:
-            folder = two_phases.parent / kind
-            convert(two_phases.parent / "own", folder, Target(kind), files=2)
-            made[kind] = sorted(folder.iterdir())[-2:]
-        return made[kind]
-
-    return write
 
 
 def prepared(recipe: Path, out: Path, *overrides: str, log: Any = None) -> RunFolder:

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from bertwright.check.verdict import Verdict, ok, raised, warning
 from bertwright.core.errors import BertwrightError
-from bertwright.train.config import TrainConfig
+from bertwright.recipe import Recipe
 
 
-def data(train: TrainConfig) -> Iterator[Verdict]:
-    """A verdict for each phase with data in a format of the field."""
-    for each in train.foreign_data():
-        from bertwright.examples.foreign_files import (
-            find,
-        )  # the formats need numpy, which a recipe without them does not
+def data(recipe: Recipe) -> Iterator[Verdict]:
+    """A verdict for each phase with data in a format of the field; without a corpus also on what of it is held out."""
+    for each in recipe.train.foreign_data():
+        # The formats need numpy, which a recipe without them does not.
+        from bertwright.examples.foreign_files import find, find_tests
 
         key = f"{each.key}.data"
         try:
             found = find(each)
+            tests = () if recipe.corpus else find_tests(each, found)
         except BertwrightError as cause:
             yield raised(key, cause)
             continue
@@ -28,3 +28,7 @@ def data(train: TrainConfig) -> Iterator[Verdict]:
         yield ok(key, f"{found.folder}: {what}, {len(found.files):,} files{number}{length}")
         if found.incomplete:
             yield warning(key, f"{found.folder} has {found.incomplete}.", "Fetch the others if they are wanted.")
+        if recipe.corpus is None:
+            files = sum(len(test.files) for test in tests)
+            held = f"{files:,} files for testing" if tests else f"examples.heldout={recipe.examples.heldout:g} of them"
+            yield ok(key, f"held out: {held}")

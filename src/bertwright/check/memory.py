@@ -26,9 +26,9 @@ _TORCH, _WORKER, _STAGE = 0.4e9, 0.25e9, 0.7e9
 def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Verdict]:
     """Whether the stages fit in memory."""
     here = memory_size()
-    for stage, asked in (("corpus", recipe.corpus.workers), ("examples", recipe.examples.workers)):
-        if stage in stages:
-            workers = asked or default_workers()
+    for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
+        if stage in stages and section is not None:
+            workers = section.workers or default_workers()
             remedy = f"Use fewer workers ({stage}.workers=1)."
             yield _verdict(f"{stage}.workers", f"{workers} workers", _STAGE + workers * _WORKER, here, remedy)
     if "train" not in stages:

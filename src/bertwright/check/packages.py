@@ -27,7 +27,7 @@ def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":
         what = "vocab.trainer.kind = sentencepiece trains with sentencepiece"
         yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
-    if "corpus" in stages:
+    if "corpus" in stages and recipe.corpus is not None:
         for source in recipe.corpus.source:
             scheme = source.path.partition("://")[0].lower() if is_url(source.path) else ""
             if scheme in _STORES:

@@ -30,11 +30,11 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from run_folder(out)
     yield from packages(recipe, pending)
     size = None
-    if "corpus" in stages:
+    if "corpus" in stages and recipe.corpus is not None:
         size, found = sources(recipe.corpus)
         yield from found
     if "examples" in stages:
-        yield from data(recipe.train)
+        yield from data(recipe)
     yield from device(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)

@@ -116,6 +116,15 @@ class _Sequences(TypedDict):
     label_share: Score
 
 
+class _HeldOut(TypedDict, total=False):
+    """What a phase holds out in a run without a corpus."""
+
+    examples: Count
+    documents: Count
+    share: Number | None
+    files: list[Text]
+
+
 class _Split(TypedDict, total=False):
     sequences: dict[Text, _Sequences]
     documents: Count
@@ -123,11 +132,13 @@ class _Split(TypedDict, total=False):
     tokens: Count
     rows: dict[Text, list[Count]]
     unigram_loss: Score
+    phases: dict[Text, _HeldOut]
 
 
 class _Foreign(TypedDict, total=False):
     kind: Text
     examples: Count
+    static: Flag
 
 
 class _Examples(TypedDict, total=False):
@@ -138,6 +149,7 @@ class _Examples(TypedDict, total=False):
     heldout: _Split
     heldout_contamination: _Leak
     foreign: dict[Text, _Foreign]
+    text: _Rates
 
 
 class _Network(TypedDict):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
@@ -18,7 +19,7 @@ from bertwright.evaluate.config import EvaluateConfig
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import heldout_batches
-from bertwright.examples.frequencies import token_counts
+from bertwright.examples.frequencies import training_counts
 from bertwright.examples.store import Store
 from bertwright.model.attention import kernel_for
 from bertwright.model.batch import PackedBatch, packed
@@ -72,7 +73,7 @@ def _make(
     positions = model.config.max_position_embeddings
     questions = [cloze_question(line, tokenizer, positions) for line in config.cloze]
     questions += heldout_questions(heldout, tokenizer, config.samples, positions)
-    scores = _scores(model, batches, Store.open(examples, "train", vocab), log)
+    scores = _scores(model, batches, training_counts(examples), log)
     scores["commonest_token"] = tokenizer.vocabulary[scores.pop("commonest_id")]
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
     if note := train.counts.get("unfinished"):
@@ -91,13 +92,15 @@ def _verify(artifact: Artifact, prefix: str) -> None:
         artifact.file(name)
 
 
-def _scores(model: BertForPreTraining, batches: Sequence[MicroBatch], training: Store, log: Log) -> dict[str, Any]:
-    """The model's scores with the baselines of exactly the same masked tokens and pairs."""
+def _scores(
+    model: BertForPreTraining, batches: Sequence[MicroBatch], counts: NDArray[np.int64], log: Log
+) -> dict[str, Any]:
+    """The model's scores with the baselines of exactly the same masked tokens and pairs; `counts` [V] says how often
+    each entry occurs in the training text."""
     scores: dict[str, Any] = score(model, _on_device(batches, model, log)).as_dict()
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
     scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
     scores |= {name: _finite(scores[name]) for name in ("mlm_loss", "nsp_loss") if scores[name] is not None}
-    counts = token_counts(training.tokens, training.vocabulary.size)
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
     if model.nsp is None or not len(pairs):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bertwright.core.rng import bits
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.rows import UNLABELLED
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16
@@ -93,8 +94,8 @@ def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroB
         prediction_positions=chosen,
         labels=labels,
         weights=np.ones(len(labels), np.float32),
-        next_sentence_labels=rows.label,
-        sequence_weights=(rows.b_count > 0).astype(np.float32),
+        next_sentence_labels=np.where(rows.label == UNLABELLED, 0, rows.label),
+        sequence_weights=((rows.b_count > 0) & (rows.label != UNLABELLED)).astype(np.float32),
     )
 
 

@@ -136,9 +136,24 @@ class ForeignData:
         return f"data {self.phase}"
 
     @property
+    def test_input(self) -> str:
+        """The name, among the inputs of the examples artifact, of the files beside it that are not for training."""
+        return f"test data {self.phase}"
+
+    @property
     def folder(self) -> str:
         """Where the examples artifact keeps it."""
         return f"foreign/{self.phase}"
+
+
+class DataConfig(Section):
+    """What is to be said of data made elsewhere in a recipe without `[corpus]`: the files themselves do not say it."""
+
+    language: str = ""
+    """Language of the texts, as in `corpus.language`, for the model card; empty: not said."""
+
+    licence: str = ""
+    """Licence of the texts, for the model card; empty: "unknown"."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +188,8 @@ class ExamplesConfig(Section):
     """Label of a pair whose 10 tries all hit its own document: `nvidia` says not random, `google` says random."""
 
     heldout: float = Field(0.01, gt=0.0, lt=1.0)
-    """Share of the documents kept for evaluation, decided by a hash of each document's text alone."""
+    """Share of the documents kept for evaluation, decided by a hash of each document's text alone. Without `[corpus]`
+    share of the examples of `data`, by their ids, where no files for testing lie with them."""
 
     seed: int = Field(12345, ge=0)
     """Seed of all random decisions of the pair plans."""

@@ -32,6 +32,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign_files import damaged, hash_of
+from bertwright.examples.foreign_heldout import HeldoutPart, HoldOut
 from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind
@@ -44,6 +45,8 @@ TELLING = 16
 """Predictions from which the id that most of them show tells whether it is [MASK]."""
 ENDS = {"cu_seqlens": "lengths", "cu_predictions": "predictions"}
 """The running sums of the artifact, and the column of the parts that each is made of."""
+HASHES = "hashes"
+"""The column of the parts with the hash of each example's ids before masking, where examples are held out."""
 
 
 Chosen = Sequence[tuple[ForeignData, Found]]
@@ -64,6 +67,13 @@ class ImportTask:
     parts: Path
     vocab: Artifact
     vocabulary: Vocabulary
+    hold_out: HoldOut | None = None
+    """What of it is held out; None where a corpus has the held-out text."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is a file to train on, at least in part."""
+        return self.hold_out is None or self.hold_out.share < 1
 
     @property
     def facts(self) -> Path:
@@ -120,14 +130,20 @@ def import_file(task: Import) -> None:
 
 def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     kinds = dtypes(task.vocabulary.size) | dict.fromkeys(ENDS.values(), "<u2")
+    part = HeldoutPart(task.hold_out, task.vocabulary) if task.hold_out else None
+    kinds |= {HASHES: "<u8"} if part else {}
     totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
     # Ids beyond the vocabulary are no damage: `_check` says what they mean. LDDL's pieces cannot be read without it.
     entries = read_vocabulary(task.vocab.file("vocab.txt")) if task.kind == "lddl" else None
+    first, hashes = 0, np.zeros(0, np.uint64)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
         for block in filter(len, FORMATS[task.kind].read(task.file, entries)):
-            _check(task, block, totals["examples"])
-            for name, values in _columns(block).items():
+            _check(task, block, first)
+            first += len(block)
+            if part:
+                block, hashes = part.take(block)
+            for name, values in {**_columns(block), **({HASHES: hashes} if part else {})}.items():
                 out[name].write(values.astype(kinds[name]).tobytes())
             labelled = int((block.next_sentence_labels >= 0).sum())
             totals.update(
@@ -136,7 +152,9 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
         for handle in out.values():
             handle.flush()
             os.fsync(handle.fileno())
-    return {**totals, "sha256": hash_of(task.file)}, [task.part(name) for name in kinds]
+    heldout, files = part.write() if part else (None, list[Path]())
+    facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
+    return facts, [*(task.part(name) for name in kinds), *files]
 
 
 def _columns(block: Instances) -> dict[str, NDArray[Any]]:

@@ -33,6 +33,36 @@ def find(data: ForeignData) -> Found:
             f"{'; '.join(map(_described, sets))}. Give the path of one that has this length, or change the length."
         )
     (found,) = fitting
+    _refuse_faults(data, found)
+    if found.shape.static and data.masking != MaskingConfig():
+        raise RecipeError(
+            f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
+            "nothing. Leave them out, or give examples without masks."
+        )
+    return found
+
+
+def find_tests(data: ForeignData, training: Found) -> tuple[Found, ...]:
+    """The sets beside `training` that are not for training and may be held out: of its length, or of none they say.
+
+    NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Looks at the beginnings
+    of files only. `DataError` where a file is damaged and `quarantine` is not set.
+    """
+    lengths = (None, data.length)
+    sets = [each for each in recognise(data.path) if not each.trains and each.shape.length in lengths]
+    fitting = tuple(each for each in sets if each.documents == training.documents)
+    for found in fitting:
+        _refuse_faults(data, found)
+    return fitting
+
+
+def known_by(data: ForeignData, training: Found, tests: Sequence[Found] = ()) -> dict[str, str]:
+    """What the files of a phase are known by, as inputs of the examples artifact."""
+    known = {data.input: content(training)}
+    return known | ({data.test_input: sha256_of([content(each) for each in tests])} if tests else {})
+
+
+def _refuse_faults(data: ForeignData, found: Found) -> None:
     if found.damaged and not data.quarantine:
         raise damaged(data, found.damaged[0])
     if found.documents and found.mixed:
@@ -40,12 +70,6 @@ def find(data: ForeignData) -> Found:
             f"{data.key}.data: {found.mixed[0]} holds examples (rows begin and end alike), others running text. Keep "
             "them in folders of their own."
         )
-    if found.shape.static and data.masking != MaskingConfig():
-        raise RecipeError(
-            f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
-            "nothing. Leave them out, or give examples without masks."
-        )
-    return found
 
 
 def content(found: Found) -> str:

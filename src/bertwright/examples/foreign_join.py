@@ -14,6 +14,7 @@ from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign import ENDS, Chosen, Import, ImportTask, dtypes
+from bertwright.examples.foreign_repeats import leave_out, repeated
 from bertwright.examples.foreign_tokens import TokensTask
 from bertwright.examples.foreign_tokens_join import join_tokens, told_of_tokens
 from bertwright.examples.formats.instances import ends
@@ -32,7 +33,7 @@ def join_foreign(
     """
     counts = {}
     for data, found in chosen:
-        mine = [task for task in tasks if task.data == data]
+        mine = [task for task in tasks if task.data == data and task.trains]
         if found.documents:
             documents = [task for task in mine if isinstance(task, TokensTask)]
             summary = join_tokens(draft, data, found, documents, entries)
@@ -50,7 +51,7 @@ def join_foreign(
             "another document), and are trained on as sentence order (1: swapped); unless a run of this plan wrote "
             "them, set examples.plan=next-sentence"
         )
-    if any(not found.documents for _, found in chosen):
+    if any(not found.documents for _, found in chosen) and not any(task.hold_out for task in tasks):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
     return {"foreign": counts} if counts else {}
 
@@ -63,19 +64,23 @@ def _join_set(draft: Path, data: ForeignData, found: Found, tasks: list[ImportTa
     left_out += [each for each in facts if "fault" in each]
     kept = [each for each in facts if "fault" not in each]
     counts = {name: sum(each[name] for each in kept) for name in COUNTS}
-    if not counts["examples"]:
-        faults = "; ".join(f"{each['file']}: {each['fault']}" for each in left_out) or "its files are empty"
-        raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({faults}).")
+    faults = "; ".join(f"{each['file']}: {each['fault']}" for each in left_out) or "its files are empty"
+    _refuse_empty(data, found, counts, faults)
     folder = make_folder(draft / data.folder)
     for name in dtypes(tasks[0].vocabulary.size):
         concatenate(folder / name, [task.part(name) for task in whole])
     for name, column in ENDS.items():
         _join_ends(folder / name, [task.part(column) for task in whole])
+    copies: dict[str, int] = {}
+    if tasks[0].hold_out and len(rows := repeated(whole, draft / "store")):
+        counts, copies = leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
+        _refuse_empty(data, found, counts, "all of them are held out")
     summary = {
         "kind": found.kind,
         "static": found.shape.static,
         "length": data.length,
         **counts,
+        **copies,
         "fill": counts["tokens"] / (counts["examples"] * data.length),
         "mask_rate": counts["predictions"] / counts["tokens"] if found.shape.static else None,
         "incomplete": found.incomplete,
@@ -85,6 +90,11 @@ def _join_set(draft: Path, data: ForeignData, found: Found, tasks: list[ImportTa
     return summary
 
 
+def _refuse_empty(data: ForeignData, found: Found, counts: dict[str, int], why: str) -> None:
+    if not counts["examples"]:
+        raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({why}).")
+
+
 def _sentences(data: ForeignData, summary: dict[str, Any], pairs: bool) -> list[str]:
     """What the user should know of a phase's data."""
     masks = "with their masks" if summary["static"] else "to be masked"
@@ -92,6 +102,8 @@ def _sentences(data: ForeignData, summary: dict[str, Any], pairs: bool) -> list[
     if summary["incomplete"]:
         said.append(f"{data.key}.data is incomplete: {summary['incomplete']} are there")
     said += [f"{data.key}.data: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    if copies := summary.get("repeated"):
+        said.append(f"{data.key}.data: left out {copies:,} examples that are held out, id for id")
     without = summary["examples"] - summary["labelled"]
     if pairs and without:
         said.append(f"{without:,} of them have no next-sentence label and count for masked words alone")

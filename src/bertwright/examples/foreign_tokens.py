@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
 from bertwright.examples.foreign_files import files_of, hash_of
+from bertwright.examples.foreign_heldout import HoldOut
 from bertwright.examples.formats.documents import TokenDocuments
 from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.instances import ends
 from bertwright.examples.formats.recognise import Found, open_documents
 from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, documents_of, subset, token_dtype
+from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
 
 STRETCH = 1 << 20
 """Tokens of a task, about."""
@@ -54,6 +55,13 @@ class TokensTask:
     end_of_document: int
     """The id that may end a document, beside [SEP]."""
     config: ExamplesConfig
+    hold_out: HoldOut | None = None
+    """What of it is held out; None where a corpus has the held-out text."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is there to be trained on, at least in part."""
+        return self.hold_out is None or self.hold_out.share < 1
 
     @property
     def folder(self) -> Path:
@@ -106,11 +114,19 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
     ids = block.ids.astype(token_dtype(task.vocabulary.size))
     documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
     special = _with_special(task.vocabulary, documents)
+    facts: dict[str, Any] = {"ended": ended, "special": int(special.sum())}
+    documents, written = subset(documents, ~special), list[Path]()
+    if out := task.hold_out:
+        held = is_heldout(documents.hashes, out.share)
+        facts["heldout"], written = write_split(
+            out.parts, out.number, "heldout", subset(documents, held), (), task.config
+        )
+        documents = subset(documents, ~held)
     sets = [PlanSet(length=task.data.length)]
-    counts, written = write_split(task.folder, task.number, "train", subset(documents, ~special), sets, task.config)
-    files = files_of([task.file], task.kind) if task.first == 0 else []
-    hashes = [{"file": file.name, "sha256": hash_of(file)} for file in files]
-    return {"train": counts, "ended": ended, "special": int(special.sum()), "files": hashes}, written
+    facts["train"], files = write_split(task.folder, task.number, "train", documents, sets, task.config)
+    sources = files_of([task.file], task.kind) if task.first == 0 else []
+    facts["files"] = [{"file": file.name, "sha256": hash_of(file)} for file in sources]
+    return facts, [*files, *written]
 
 
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:

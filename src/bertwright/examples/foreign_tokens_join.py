@@ -14,7 +14,7 @@ from bertwright.examples.foreign_leak import find_leaked
 from bertwright.examples.foreign_tokens import TokensTask
 from bertwright.examples.formats.recognise import Found
 from bertwright.examples.join import join_split
-from bertwright.examples.leak import heldout_contamination
+from bertwright.examples.leak import heldout_contamination, training_text
 
 FEW = 0.01
 """Share of documents with special ids above which they are no accident of the text."""
@@ -54,7 +54,7 @@ def join_tokens(
         "ended": sum(each["ended"] for each in facts.values()),
         "special": special,
         "heldout": len(leaked),
-        "heldout_contamination": heldout_contamination(draft / "store", entries, folder / "store"),
+        "heldout_contamination": heldout_contamination(draft / "store", entries, training_text(folder / "store")),
         "quarantined": [{"file": file, "fault": fault} for file, fault in left_out.items()],
     }
     files = [file for each in facts.values() for file in each["files"]]

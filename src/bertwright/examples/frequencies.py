@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.examples.store import map_file
+from bertwright.core.artifact import Artifact
+from bertwright.examples.store import Store, map_file
 
 AT_ONCE = 1 << 22
+COUNTS = "token_counts"
+"""The file of an examples artifact without a training store that says how often each entry occurs: uint64."""
 
 
 def token_counts(tokens: NDArray[Any], vocabulary_size: int) -> NDArray[np.int64]:
@@ -28,12 +31,26 @@ def log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return logs
 
 
+def training_counts(examples: Artifact) -> NDArray[np.int64]:
+    """How often each entry occurs in the training text of an examples artifact, its own or that of data made elsewhere:
+    [vocabulary_size]."""
+    if COUNTS in examples.names():
+        return map_file(examples.file(COUNTS), "<u8").astype(np.int64)
+    store = Store.open(examples)
+    return token_counts(store.tokens, store.vocabulary.size)
+
+
 def unigram_loss(store: Path, vocabulary_size: int) -> float:
     """Mean of -log p of all held-out tokens in nats, p by their frequency in the training text; 0.0 without any.
 
     What a model without use for the context scores, give or take the choice of the masked tokens.
     """
-    train, heldout = (token_counts(_tokens(store, split), vocabulary_size) for split in ("train", "heldout"))
+    return unigram_loss_of(token_counts(_tokens(store, "train"), vocabulary_size), store)
+
+
+def unigram_loss_of(train: NDArray[np.int64], store: Path) -> float:
+    """The same, given how often each entry occurs in the training text: [vocabulary_size]."""
+    heldout = token_counts(_tokens(store, "heldout"), len(train))
     return round(-float(log_probabilities(train) @ heldout) / max(1, int(heldout.sum())), 4)
 
 

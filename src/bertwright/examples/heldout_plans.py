@@ -7,14 +7,16 @@ held-out documents, of whatever shards. One pass over one document in a hundred 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.rows import ROW
 from bertwright.examples.store import Documents, map_file
 from bertwright.examples.tally import Tally
 from bertwright.examples.walk import plan_passes
@@ -23,19 +25,31 @@ TOGETHER = 1 << 26
 """Tokens from which on a group of shards is large enough: it bounds memory, and starts fit the 32 bits of a row."""
 
 
+Group = dict[str, int]
+"""The counts of neighbouring shards of the held-out store that are planned together: one shard of what is made."""
+
+
 def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) -> dict[str, Any]:
     """Write a plan of one pass for each of `lengths` over `store/heldout.*` in `draft`; `rows` and `sequences` by set.
 
     What the store calls its shards become the groups of corpus shards that are planned together.
     """
-    store, facts = draft / "store", read_json(draft / "store" / "heldout.json")
-    groups = _groups(facts["shards"], config)
+    groups = neighbours(read_json(draft / "store" / "heldout.json")["shards"], config)
+    documents = documents_of_groups(draft / "store", groups)
+    made = ({length: plan_once(each, length, config) for length in lengths} for each in documents)
+    return write_heldout_plans(draft, lengths, groups, made)
+
+
+def write_heldout_plans(
+    draft: Path, lengths: Sequence[int], groups: Sequence[Group], made: Iterable[Mapping[int, NDArray[np.void]]]
+) -> dict[str, Any]:
+    """Write the rows `made` of each group as the held-out plans of `lengths` in `draft`, and the groups as the shards
+    of its store; `rows` and `sequences` by set. A length that a group lacks has no rows there."""
     names = {PlanSet(length=length).name: Tally(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
-    for documents in _documents(store, groups):
-        everything = np.ones(len(documents.hashes), np.bool_)
+    for plans in made:
         for (name, tally), length in zip(names.items(), lengths, strict=True):
-            (plan,) = plan_passes(documents, everything, length, config, 1)
+            plan = plans.get(length, np.zeros(0, ROW))
             with (make_folder(draft / "plans" / "heldout" / name) / "00.rows").open(
                 "ab" if rows[name] else "wb"
             ) as out:
@@ -44,14 +58,21 @@ def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) ->
             tally.add(plan)
     for name, counts in rows.items():
         write_json(draft / "plans" / "heldout" / f"{name}.json", {"rows": [counts]})
-    write_json(store / "heldout.json", {**facts, "shards": groups})
+    facts = draft / "store" / "heldout.json"
+    write_json(facts, {**read_json(facts), "shards": groups})
     return {
         "rows": {name: [sum(counts)] for name, counts in rows.items()},
         "sequences": {name: tally.counts() for name, tally in names.items()},
     }
 
 
-def _groups(shards: Sequence[dict[str, int]], config: ExamplesConfig) -> list[dict[str, int]]:
+def plan_once(documents: Documents, length: int, config: ExamplesConfig) -> NDArray[np.void]:
+    """The rows of one pass over all `documents`."""
+    (plan,) = plan_passes(documents, np.ones(len(documents.hashes), np.bool_), length, config, 1)
+    return plan
+
+
+def neighbours(shards: Sequence[Group], config: ExamplesConfig) -> list[Group]:
     """Neighbouring shards whose documents are partners of each other, as the sums of their counts.
 
     Only random segments ask for partners; where none are drawn, shards stay alone, as in training. What is left over
@@ -59,7 +80,7 @@ def _groups(shards: Sequence[dict[str, int]], config: ExamplesConfig) -> list[di
     """
     if config.plan != "next-sentence":
         return list(shards)
-    groups: list[dict[str, int]] = [{}]
+    groups: list[Group] = [{}]
     for shard in shards:
         if groups[-1].get("tokens", 0) >= TOGETHER:
             groups.append({})
@@ -69,11 +90,11 @@ def _groups(shards: Sequence[dict[str, int]], config: ExamplesConfig) -> list[di
     return groups
 
 
-def _sum(group: dict[str, int], shard: dict[str, int]) -> dict[str, int]:
+def _sum(group: Group, shard: Group) -> Group:
     return {name: group.get(name, 0) + count for name, count in shard.items()}
 
 
-def _documents(store: Path, groups: Sequence[dict[str, int]]) -> Iterator[Documents]:
+def documents_of_groups(store: Path, groups: Sequence[Group]) -> Iterator[Documents]:
     """The documents of each group, without their text."""
     sentences, hashes = map_file(store / "heldout.sentences", "<u2"), map_file(store / "heldout.hashes", "<u8")
     bounds = map_file(store / "heldout.documents", "<u8")

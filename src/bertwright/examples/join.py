@@ -37,9 +37,9 @@ def join(
     of_split = {split: {number: shard[split] for number, shard in enumerate(facts)} for split in SPLITS}
     lengths = {plan_set.name: plan_set.length for plan_set in sets}
     counts["train"] = join_split(draft, parts, "train", of_split["train"], lengths)
-    _join_store(draft / "store", parts / "heldout", "heldout", of_split["heldout"])
+    join_store(draft / "store", parts / "heldout", "heldout", of_split["heldout"])
     counts["heldout"] = {
-        **_totals(of_split["heldout"]),
+        **totals(of_split["heldout"]),
         **plan_heldout(draft, sorted(set(lengths.values())), config),
         "unigram_loss": unigram_loss(draft / "store", vocabulary_size),
     }
@@ -56,18 +56,20 @@ def join_split(
 ) -> dict[str, Any]:
     """Write store and plans of a split into `folder` from its parts; `shards` are the counts of those to take, and
     `lengths` the longest example of each set by its name."""
-    _join_store(make_folder(folder / "store"), parts / split, split, shards)
+    join_store(make_folder(folder / "store"), parts / split, split, shards)
     plans = folder / "plans" / split
     tallies = {name: Tally(length) for name, length in lengths.items()}
     rows = {name: _join_plans(plans, parts / split, name, shards, kept, tally) for name, tally in tallies.items()}
-    return {**_totals(shards), "rows": rows, "sequences": {name: tally.counts() for name, tally in tallies.items()}}
+    return {**totals(shards), "rows": rows, "sequences": {name: tally.counts() for name, tally in tallies.items()}}
 
 
-def _totals(shards: Facts) -> dict[str, int]:
+def totals(shards: Facts) -> dict[str, int]:
+    """Documents, sentences and tokens of all parts together."""
     return {name: sum(shard[name] for shard in shards.values()) for name in ("documents", "sentences", "tokens")}
 
 
-def _join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
+def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
+    """Write the files of a split into the folder `store` from its parts in the folder `parts`."""
     for name in ("tokens", "sentences", "hashes"):
         concatenate(store / f"{split}.{name}", [parts / f"{number:05}.{name}" for number in shards])
     for name, unit in (("documents", "sentences"), ("starts", "tokens")):

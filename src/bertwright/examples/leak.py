@@ -9,7 +9,7 @@ and numbers must be the same, and case where the vocabulary has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ _OVERLAP = 16 * RUN
 """Tokens that two blocks of training text share, so that no run is cut: 16 pieces a word."""
 
 
-def heldout_contamination(store: Path, vocabulary: Sequence[str], train: Path | None = None) -> dict[str, Any]:
+def heldout_contamination(
+    store: Path, vocabulary: Sequence[str], text: Iterable[NDArray[Any]] | None = None
+) -> dict[str, Any]:
     """Of a sample of held-out sentences of 13 words or more: how many `sentences`, how many `found`, their `share`.
 
-    `store` is the folder of the token store, `vocabulary` the entries by id. `train` is the folder of another store
-    whose training text is searched instead.
+    `store` is the folder of the token store, `vocabulary` the entries by id. `text` is what is searched in place of the
+    store's own training text: arrays of ids.
     """
     pieces = bits(key("pieces"), np.arange(len(vocabulary)))
     pieces[[not any(map(str.isalnum, entry)) for entry in vocabulary]] = 0  # marks alone are no words
@@ -45,12 +47,18 @@ def heldout_contamination(store: Path, vocabulary: Sequence[str], train: Path | 
     ]  # fmt: skip
     sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
     found = set[int]()
-    tokens = _tokens(train or store, "train")
-    for at in range(0, len(tokens) if sentences else 0, _BLOCK):
-        block = _words(tokens[at : at + _BLOCK + _OVERLAP], pieces, begins)
-        found.update(sought.found(runs(block, RUN)).tolist())
+    if sentences:
+        for ids in training_text(store) if text is None else text:
+            found.update(sought.found(runs(_words(ids, pieces, begins), RUN)).tolist())
     hits = sum(not found.isdisjoint(sentence.tolist()) for sentence in sentences)
     return {"sentences": len(sentences), "found": hits, "share": hits / max(1, len(sentences))}
+
+
+def training_text(store: Path) -> Iterator[NDArray[Any]]:
+    """The ids of a store's training text, in blocks that overlap so that no run is cut."""
+    tokens = _tokens(store, "train")
+    for at in range(0, len(tokens), _BLOCK):
+        yield tokens[at : at + _BLOCK + _OVERLAP]
 
 
 def _heldout_sentences(store: Path) -> Iterator[NDArray[Any]]:

@@ -12,6 +12,8 @@ ROW = np.dtype([
 ])  # fmt: skip
 """One example: where its segments start in the shard's tokens, how many tokens they have before truncation (at most
 65,535; without a second segment `b_count` is 0), how many documents begin inside A, and the label of a pair."""
+UNLABELLED = 2
+"""The label of a held-out pair that has none: others made it, or the plan is not about pairs."""
 SLOTS = 16
 """Counters of a chunk's random numbers; the document's own are those of chunk 0."""
 SHORT, TARGET = 0, 1

@@ -1,5 +1,7 @@
 """The stage `examples`: corpus and vocabulary in, token store and plans out, and data made elsewhere brought in.
 
+Without a corpus data made elsewhere is all there is (`foreign_run`).
+
 A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
 arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
 are there they are joined into the files of the artifact; `.parts` goes once the artifact is published.
@@ -10,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
@@ -24,14 +24,16 @@ from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
-from bertwright.examples.foreign import Chosen, Import, import_file, import_tasks
-from bertwright.examples.foreign_files import content, find
+from bertwright.examples.foreign import Chosen, import_tasks
+from bertwright.examples.foreign_files import find, find_tests, known_by
 from bertwright.examples.foreign_join import join_foreign
+from bertwright.examples.foreign_run import Stage, make_without_corpus
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.join import join
 from bertwright.examples.leak import heldout_contamination
-from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
+from bertwright.examples.shard import ShardTask, of_one_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
+from bertwright.examples.work import vocabulary_facts, work_through
 
 VERSION = 5
 FEW_HELDOUT = 20
@@ -41,7 +43,7 @@ FEW_HELDOUT = 20
 def run(
     config: ExamplesConfig,
     sets: tuple[PlanSet, ...],
-    corpus: Artifact,
+    corpus: Artifact | None,
     vocab: Artifact,
     out: Path,
     log: Log = SILENT,
@@ -49,31 +51,40 @@ def run(
     share: Share = WHOLE,
     foreign: Sequence[ForeignData] = (),
 ) -> Artifact:
-    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `foreign`.
+    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `foreign`; without
+    `corpus` the examples of `foreign` alone, of which some are held out.
 
     Shards are prepared by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
     the whole and another process completes the stage.
     """
     sets = _distinct(sets)
     chosen = [(data, find(data)) for data in foreign]
-    inputs = {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint}
-    inputs |= {data.input: content(found) for data, found in chosen}
+    tests = {} if corpus else {data.phase: find_tests(data, found) for data, found in chosen}
+    inputs = {"vocab": vocab.fingerprint} | ({"corpus": corpus.fingerprint} if corpus else {})
+    for data, found in chosen:
+        inputs |= known_by(data, found, tests.get(data.phase, ()))
     ours = identity(config, sets, inputs, foreign)
+
+    def make(draft: Path, pool: Executor) -> dict[str, Any]:
+        if corpus:
+            return _make(config, sets, corpus, vocab, draft, log, pool, share, chosen)
+        return make_without_corpus(Stage(config, vocab, chosen, tests, inputs), draft, log, pool, share)
+
     with executor or Pool(config.workers) as pool:
-        return build(out, ours, log, lambda draft: _make(config, sets, corpus, vocab, draft, log, pool, share, chosen))
+        return build(out, ours, log, lambda draft: make(draft, pool))
 
 
 def identity(
     config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str], foreign: Sequence[ForeignData] = ()
 ) -> Identity:
-    """What the examples are a function of; `inputs` has the fingerprints of "corpus" and "vocab", and the `content` of
-    each of `foreign`.
+    """What the examples are a function of; `inputs` has the fingerprints of "corpus" (where there is one) and "vocab",
+    and what the files of each of `foreign` are `known_by`.
     """
     settings = {"examples": what(config), "train": {"phases": [what(plan_set) for plan_set in _distinct(sets)]}}
     settings |= {data.key: {"length": data.length, "quarantine": data.quarantine} for data in foreign}
-    return Identity(
-        "examples", VERSION, settings, {name: inputs[name] for name in ("corpus", "vocab", *(d.input for d in foreign))}
-    )
+    needed = [*(("corpus",) if "corpus" in inputs else ()), "vocab", *(data.input for data in foreign)]
+    needed += [data.test_input for data in foreign if data.test_input in inputs]
+    return Identity("examples", VERSION, settings, {name: inputs[name] for name in needed})
 
 
 def _distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
@@ -94,12 +105,12 @@ def _make(
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log)
     parts = make_folder(draft / ".parts")
-    vocabulary = _vocabulary(vocab)
+    vocabulary = vocabulary_facts(vocab)
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
     imports = import_tasks(foreign, parts, vocab, Vocabulary(**vocabulary), config)
-    _work_through(tasks, imports, executor, share, log)
+    work_through(tasks, imports, executor, share, log)
     outputs = [*(task.facts for task in imports), *(task.facts for task in tasks)]
     share.complete("examples", draft, outputs)
     if taken := hold_one_out(tasks):
@@ -121,30 +132,6 @@ def _make(
         "heldout_contamination": leaked,
         "libraries": used,
     }
-
-
-def _work_through(tasks: list[ShardTask], imports: list[Import], executor: Executor, share: Share, log: Log) -> None:
-    """This process's share of the tasks; files made elsewhere first, because they may be refused."""
-    files = [task for number, task in enumerate(imports) if share.owns(number)]
-    shards = [task for task in tasks if share.owns(task.number)]
-    done = 0
-
-    def report(_: None) -> None:
-        nonlocal done
-        done += 1
-        log.progress("examples", done, len(files) + len(shards), "shards")
-
-    executor.map(import_file, files, "examples", report)
-    executor.map(prepare_shard, shards, "examples", report)
-
-
-def _vocabulary(vocab: Artifact) -> dict[str, Any]:
-    tokenizer = tokenizer_of(vocab)
-    entries = tokenizer.vocabulary
-    ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
-    unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]
-    continues = np.flatnonzero(tokenizer.continuation).tolist()
-    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused, "continues": continues}
 
 
 def _check(counts: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.examples.rows import UNLABELLED
+
 BINS = 20
 """Ranges of length that sequences are counted in, equally wide, from 1 to the longest."""
 
@@ -25,8 +27,9 @@ class Tally:
         paired = rows["b_count"] > 0
         lengths = rows["a_count"].astype(np.int64) + rows["b_count"] + rows["breaks"] + 2 + paired
         self._lengths += np.bincount(np.minimum(lengths, self._length), minlength=self._length + 1)
-        self._pairs += int(paired.sum())
-        self._labelled += int(rows["label"][paired].sum())
+        labels = rows["label"][paired & (rows["label"] != UNLABELLED)]
+        self._pairs += len(labels)
+        self._labelled += int(labels.sum())
 
     def counts(self) -> dict[str, Any]:
         """`lengths`: sequences of each of `BINS` ranges; `mean_length` in tokens; `label_share`: the share of pairs

@@ -13,9 +13,11 @@ from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
 from bertwright.core.log import SILENT, Log
 from bertwright.core.shapes import PREDICTIONS
+from bertwright.examples.config import DataConfig
 from bertwright.export.card import model_card
 from bertwright.export.config import ExportConfig
 from bertwright.export.folder import write_hf_folder
+from bertwright.export.origin import origin_of
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
 from bertwright.vocab.agree import refuse_other_vocabulary
@@ -29,26 +31,33 @@ def run(
     train: Artifact,
     vocab: Artifact,
     evaluate: Artifact,
-    corpus: Artifact,
+    texts: Artifact,
     out: Path,
     log: Log = SILENT,
+    data: DataConfig | None = None,
 ) -> Artifact:
     """The exported model at `out`; its counts say how far the reloaded folder is from the trained model.
 
-    The model card takes the language and licence of the texts from `corpus`.
+    The model card takes the language and licence of the texts from the corpus, which `texts` is. Where there is none,
+    `texts` are the examples, and `data` says what their files do not.
 
     Raises `ArtifactError` when the folder does not load or gives other token ids or logits than the trained model,
     and `MissingExtraError`, before anything is written, when `transformers` is not installed.
     """
-    artifacts = {"train": train, "vocab": vocab, "evaluate": evaluate, "corpus": corpus}
-    found = identity(config, {name: artifact.fingerprint for name, artifact in artifacts.items()})
-    return build(out, found, log, lambda draft: _make(config, train, vocab, evaluate, corpus, draft, log))
+    artifacts = {"train": train, "vocab": vocab, "evaluate": evaluate, str(texts.manifest["stage"]): texts}
+    found = identity(config, {name: artifact.fingerprint for name, artifact in artifacts.items()}, data)
+    said = data or DataConfig()
+    return build(out, found, log, lambda draft: _make(config, train, vocab, evaluate, texts, said, draft, log))
 
 
-def identity(config: ExportConfig, inputs: Mapping[str, str]) -> Identity:
-    """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", "corpus"."""
-    needed = {name: inputs[name] for name in ("train", "vocab", "evaluate", "corpus")}
-    return Identity("export", VERSION, {"export": what(config)}, needed)
+def identity(config: ExportConfig, inputs: Mapping[str, str], data: DataConfig | None = None) -> Identity:
+    """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", and of "corpus"
+    or, where there is none, of "examples"."""
+    settings = {"export": what(config)}
+    if "corpus" not in inputs:
+        settings["data"] = what(data or DataConfig())
+    names = ("train", "vocab", "evaluate", "corpus" if "corpus" in inputs else "examples")
+    return Identity("export", VERSION, settings, {name: inputs[name] for name in names})
 
 
 def _make(
@@ -56,7 +65,8 @@ def _make(
     train: Artifact,
     vocab: Artifact,
     evaluate: Artifact,
-    corpus: Artifact,
+    texts: Artifact,
+    data: DataConfig,
     draft: Path,
     log: Log,
 ) -> dict[str, Any]:
@@ -70,12 +80,12 @@ def _make(
     model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)
     hf = make_folder(draft / "hf")
     size = write_hf_folder(hf, model, vocab)
-    texts = [line["text"] for line in read_typed(evaluate.file("predictions.json"), PREDICTIONS)]
-    compared = compare_tokenizer(hf, tokenizer, texts)
-    differences = compare_model(hf, model, tokenizer, texts, config.tolerance)
+    lines = [line["text"] for line in read_typed(evaluate.file("predictions.json"), PREDICTIONS)]
+    compared = compare_tokenizer(hf, tokenizer, lines)
+    differences = compare_model(hf, model, tokenizer, lines, config.tolerance)
     log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
-    model_card(hf / "README.md", config.name, corpus, vocab, train, evaluate, counts)
+    model_card(hf / "README.md", config.name, origin_of(texts, vocab, data), vocab, train, evaluate, counts)
     return counts

@@ -10,12 +10,15 @@ from bertwright.report.chart import histogram
 from bertwright.report.facts import Facts
 from bertwright.report.words import definitions, large, number, percent, table
 
+COLUMNS = ("documents", "sentences", "tokens")
+
 
 def vocabulary(facts: Facts) -> str:
     """How well the vocabulary fits the text."""
     counts = facts.counts("vocab")
-    case = "kept" if not counts["lower_case"] else "lower-cased"
-    accents = "kept" if not counts["strip_accents"] else "removed"
+    if "corpus" not in facts.stages:
+        return _given(counts, facts.counts("examples")["text"])
+    case, accents = _letters(counts)
     rows = [
         ("entries", number(counts["entries"])),
         ("tokens per word", number(counts["fertility"])),
@@ -33,6 +36,26 @@ def vocabulary(facts: Facts) -> str:
         "parts text before its entries do: at spaces and marks, and around each Chinese character. A run of Thai or "
         "kana letters is one such word.</p>" + definitions(rows) + _scripts(counts["scripts"])
     )
+
+
+def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> str:
+    """A given vocabulary, measured on the examples that were made with it."""
+    case, accents = _letters(counts)
+    rows = [
+        ("entries", number(counts["entries"])),
+        ("tokens per word", number(text["fertility"])),
+        ("unknown words", f"{text['unknown_rate'] * 100:.3f}\u00a0%"),
+        ("case", case),
+        ("accents", accents),
+    ]
+    words = f"The figures are of the {text['words']:,} words and marks of the training examples."
+    return f"<p>{_origin({})} {words}</p>" + definitions(rows)
+
+
+def _letters(counts: Mapping[str, Any]) -> tuple[str, str]:
+    """What becomes of case and of accents."""
+    case = "kept" if not counts["lower_case"] else "lower-cased"
+    return case, "kept" if not counts["strip_accents"] else "removed"
 
 
 def _alphabet(alphabet: Mapping[str, Any]) -> str:
@@ -75,15 +98,21 @@ def _lengths(facts: Facts) -> Iterator[str]:
         yield histogram(f"Lengths of set {name}", told["lengths"], int(name.partition("-")[0]), said)
 
 
+def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What each phase holds out, where there is no corpus to hold documents out of."""
+    for key, told in heldout.get("phases", {}).items():
+        unit = "documents" if "documents" in told else "examples"
+        where = f"a share of {told['share']:g}" if told["share"] else f"{len(told['files']):,} files for testing"
+        yield f"{key}.data, held out", f"{large(told[unit])} {unit}, {where}"
+
+
 def examples(facts: Facts) -> str:
     """How much text is trained on, how much is held out, and the sequences made of it."""
     counts = facts.counts("examples")
     rows = [
         (
             {"train": "training", "heldout": "held out"}[split],
-            number(counts[split]["documents"]),
-            number(counts[split]["sentences"]),
-            number(counts[split]["tokens"]),
+            *(number(counts[split][name]) if name in counts[split] else "–" for name in COLUMNS),
         )
         for split in ("train", "heldout")
     ]
@@ -97,8 +126,8 @@ def examples(facts: Facts) -> str:
     ]
     leak = counts["heldout_contamination"]
     return (
-        table(("part", "documents", "sentences", "tokens"), rows)
-        + definitions(plans + foreign)
+        table(("part", *COLUMNS), rows)
+        + definitions([*plans, *foreign, *_held_out(counts["heldout"])])
         + f'<div class="charts">{"".join(_lengths(facts))}</div>'
         + f"<p>Of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} "
         f"({percent(leak['share'])}) have 13 words in a row that stand in the training text too.</p>"

@@ -60,6 +60,20 @@ class Facts:
         return str(self.stages["examples"].manifest["config"]["examples"]["plan"])
 
     @property
+    def language(self) -> str:
+        """Of the texts, by the corpus or the export; "" where neither says it."""
+        if "corpus" in self.stages:
+            return str(self.stages["corpus"].manifest["config"]["corpus"]["language"])
+        export = self.stages.get("export")
+        return str(export.manifest["config"]["data"]["language"]) if export else ""
+
+    @property
+    def heldout_unit(self) -> str:
+        """What is held out: documents, or examples that were made elsewhere."""
+        told = self.counts("examples")["heldout"].get("phases", {}).values()
+        return "documents" if all("documents" in each for each in told) else "examples"
+
+    @property
     def scored_length(self) -> int:
         """The longest of the held-out sequences that the scores are of, in tokens."""
         if "evaluate" in self.stages:

@@ -22,7 +22,7 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("results", "Results", headline(numbers, facts)),
         ("training", "Training", f'<div class="charts">{"".join(map(figure, curves(facts)))}</div>'),
         ("predictions", "What the model guesses", predictions(facts)),
-        ("corpus", "Corpus", corpus(facts)),
+        *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
         ("examples", "Examples", examples(facts)),
         ("model", "Model and phases", model(facts)),
@@ -32,17 +32,24 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
     ]
     links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
     body = "".join(f'<section id="{name}"><h2>{title}</h2>{content}</section>' for name, title, content in sections)
-    language = escape(facts.stages["corpus"].manifest["config"]["corpus"]["language"])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(facts.title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
         f"<header><h1>{escape(facts.title)}</h1>"
-        f"<p>A BERT trained by bertwright on text in the language <b>{language}</b>. Written "
+        f"<p>A BERT trained by bertwright on {_texts(facts)}. Written "
         f'<time datetime="{escape(written)}">{_time(written)}</time>.</p><nav>{links}</nav></header>\n'
         f"<main>{warnings(facts)}{body}</main>\n</body>\n</html>\n"
     )
+
+
+def _texts(facts: Facts) -> str:
+    """What was trained on, and its language where that is known."""
+    language = facts.language
+    if "corpus" not in facts.stages:
+        return "examples made elsewhere" + (f", in the language <b>{escape(language)}</b>" if language else "")
+    return f"text in the language <b>{escape(language)}</b>"
 
 
 def _scrolling(text: str) -> str:

@@ -58,12 +58,12 @@ def _scored(facts: Facts) -> str:
     if "evaluate" in facts.stages:
         said = (
             f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from held-out "
-            "documents, which training never saw."
+            f"{facts.heldout_unit}, which training never saw."
         )
     elif scores["step"] is None:
         said = "The model has not been scored yet."
     else:
-        said = f"Scores are those that training took on held-out documents at step {scores['step']:,}."
+        said = f"Scores are those that training took on held-out {facts.heldout_unit} at step {scores['step']:,}."
     if "export" in facts.stages:
         said += ' The model for <code>transformers</code> lies in <a href="export/hf/">export/hf</a>.'
     return said

@@ -40,19 +40,29 @@ def read_vocabulary(path: Path) -> list[str]:
 
 def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> None:
     """Raise `RecipeError` when the settings make entries unreachable or the text mostly unknown."""
-    settings = f"vocab.lower_case={_toml(config.lower_case)}, vocab.strip_accents={_toml(config.strip_accents)}"
-    lost = unreachable(entries, config.lower_case, config.strip_accents)
-    if len(lost) > MOST_UNREACHABLE * len(entries):
-        raise RecipeError(
-            f"vocab.file={config.file} does not belong to {settings}: {len(lost):,} of its {len(entries):,} entries "
-            f"could never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
-        )
+    check_reachable(entries, config)
+    settings = _settings(config)
     rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences)
     if rate > MOST_UNKNOWN:
         raise RecipeError(
             f"vocab.file={config.file} does not belong to this corpus with {settings}: {rate:.1%} of the words "
             f"are unknown (at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, rate)}"
         )
+
+
+def check_reachable(entries: list[str], config: VocabConfig) -> None:
+    """Raise `RecipeError` when the settings make entries unreachable."""
+    settings = _settings(config)
+    lost = unreachable(entries, config.lower_case, config.strip_accents)
+    if len(lost) > MOST_UNREACHABLE * len(entries):
+        raise RecipeError(
+            f"vocab.file={config.file} does not belong to {settings}: {len(lost):,} of its {len(entries):,} entries "
+            f"could never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
+        )
+
+
+def _settings(config: VocabConfig) -> str:
+    return f"vocab.lower_case={_toml(config.lower_case)}, vocab.strip_accents={_toml(config.strip_accents)}"
 
 
 def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""The stage `vocab`: corpus shards in, vocab.txt, tokenizer.json and report.json out."""
+"""The stage `vocab`: corpus shards in, vocab.txt, tokenizer.json and report.json out; or a given vocabulary alone."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.config import what
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.vocab.config import TrainerConfig, VocabConfig
-from bertwright.vocab.given import check_fit, read_vocabulary
+from bertwright.vocab.given import check_fit, check_reachable, read_vocabulary
 from bertwright.vocab.normal import bert_splitter, build_tokenizer
 from bertwright.vocab.report import measure, shortcomings
 from bertwright.vocab.sample import Sample, first_sentences
@@ -26,18 +26,20 @@ _TOLD_EVERY = 5000
 VERSION = 4
 
 
-def run(config: VocabConfig, corpus: Artifact, out: Path, log: Log = SILENT) -> Artifact:
+def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILENT) -> Artifact:
     """The vocabulary artifact at `out`: trained on `corpus`, or the given file checked against it.
 
+    Without a corpus the file must be given, and is checked against the settings alone.
     Its count `vocabulary` is the hash that token stores carry: SHA-256 over vocab.txt and both text settings.
     """
-    found = identity(config, {"corpus": corpus.fingerprint})
+    found = identity(config, {"corpus": corpus.fingerprint} if corpus else {})
     return build(out, found, log, lambda draft: _make(config, corpus, draft, log))
 
 
 def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
-    """What the vocabulary is a function of; `inputs` has the fingerprint of "corpus". Reads a given `vocab.file`."""
-    settings, needed = what(config), {"corpus": inputs["corpus"]}
+    """What the vocabulary is a function of; `inputs` has the fingerprint of "corpus", where there is one. Reads a given
+    `vocab.file`."""
+    settings, needed = what(config), {name: inputs[name] for name in ("corpus",) if name in inputs}
     if config.file is not None:  # the content decides, not where it lies
         settings["file"] = "given"
         needed["file"] = _content(config.file)
@@ -49,7 +51,9 @@ def _content(file: Path) -> str:
     return sha256(file)
 
 
-def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[str, Any]:
+def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -> dict[str, Any]:
+    if corpus is None:
+        return _given(config, draft, log)
     if not corpus.counts["sentences"]:
         raise DataError(f"{corpus.path} has no sentences. Look at its drop reasons, or give another corpus.source.")
     trained: dict[str, Any] = {}
@@ -64,18 +68,36 @@ def _make(config: VocabConfig, corpus: Artifact, draft: Path, log: Log) -> dict[
         entries, words = train_entries(config, _read(sample, config, log))
         log.progress("vocab", 1, 1, "vocabulary")
         trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
-    text = "".join(f"{entry}\n" for entry in entries).encode()
-    write_atomic(draft / "vocab.txt", text)
-    tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
-    write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
     report = {**measure(entries, words), "trained_on": trained}
-    write_json(draft / "report.json", report)
-    vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
+    facts = _write(config, entries, report, draft)
     fit = f"{report['fertility']} tokens a word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
     if trained and (warning := shortcomings(report)):
         log.say(f"vocab: {warning}")
-    return {**report, "vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
+    return {**report, **facts}
+
+
+def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:
+    """The given vocabulary, with no text to measure it on."""
+    if config.file is None:
+        raise RecipeError("vocab.file is missing: without a corpus there is nothing to learn from. Give a vocab.txt.")
+    entries = read_vocabulary(config.file)
+    check_reachable(entries, config)
+    report = {"entries": len(entries), "trained_on": {}}
+    facts = _write(config, entries, report, draft)
+    log.say(f"vocab: {len(entries):,} given entries")
+    return {**report, **facts}
+
+
+def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], draft: Path) -> dict[str, Any]:
+    """Write the files of the vocabulary; its hash and its settings."""
+    text = "".join(f"{entry}\n" for entry in entries).encode()
+    write_atomic(draft / "vocab.txt", text)
+    tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
+    write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+    write_json(draft / "report.json", report)
+    vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
+    return {"vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
 
 
 def _most_sentences(trainer: TrainerConfig) -> int:

@@ -9,7 +9,7 @@ from bertwright.core.files import write_json
 from bertwright.corpus.contamination import contamination
 from bertwright.examples import leak
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.leak import SAMPLE, heldout_contamination
+from bertwright.examples.leak import SAMPLE, heldout_contamination, training_text
 from bertwright.examples.run import run
 from bertwright.examples.store import is_heldout, text_hash
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
@@ -51,7 +51,7 @@ def test_sentences_with_thirteen_words_of_the_training_text_are_found(
     assert heldout_contamination(store, tokenizer.vocabulary) == {"sentences": 4, "found": 2, "share": 0.5}
     (tmp_path / "other").mkdir()
     elsewhere = write_store(tmp_path / "other", tokenizer, [" ".join(other[15:45])], [])
-    found = heldout_contamination(store, tokenizer.vocabulary, elsewhere)
+    found = heldout_contamination(store, tokenizer.vocabulary, training_text(elsewhere))
     assert found == {"sentences": 4, "found": 1, "share": 0.25}
 
 

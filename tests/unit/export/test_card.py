@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.files import write_json
+from bertwright.core.log import SILENT
+from bertwright.examples.config import DataConfig
 from bertwright.export.card import model_card
+from bertwright.export.origin import MOST_FILES, origin_of
 
 COUNTS = {
     "vocab": {"fertility": 1.5, "lower_case": False, "strip_accents": False},
@@ -47,7 +51,8 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
         )
         for name, counts in {**COUNTS, "corpus": corpus}.items()
     }
-    model_card(tmp_path / "README.md", "x", made["corpus"], made["vocab"], made["train"], made["evaluate"], EXPORTED)
+    origin = origin_of(made["corpus"], made["vocab"], DataConfig())
+    model_card(tmp_path / "README.md", "x", origin, made["vocab"], made["train"], made["evaluate"], EXPORTED)
     return (tmp_path / "README.md").read_text()
 
 
@@ -72,3 +77,26 @@ def test_what_is_unfinished_or_untrained_is_called_so_before_anything_else(tmp_p
     before = told.partition("## How to load it")[0]
     assert "> **Unfinished.** This is the checkpoint `step-000001200`" in before and "step 1,200 of 6,000" in before
     assert "> **Untrained.** The held-out loss is that of word frequencies" in before
+
+
+def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> None:
+    files = [{"file": f"part-{number}`*.hdf5", "sha256": f"{number:064}"} for number in range(MOST_FILES + 3)]
+    counts = {
+        "text": {"fertility": 1.2},
+        "foreign": {"train.phases.0": {"kind": "hdf5", "examples": 12_345}},
+        "heldout": {"phases": {"train.phases.0": {"examples": 67, "share": None, "files": ["x_test_0.hdf5"]}}},
+        "heldout_contamination": {"sentences": 9, "found": 2},
+    }
+
+    def make(draft: Path) -> dict[str, object]:
+        (draft / "foreign" / "0").mkdir(parents=True)
+        write_json(draft / "foreign/0/facts.json", {"files": files})
+        return counts
+
+    examples = build(tmp_path / "examples", Identity("examples", 1, {}, {}), SILENT, make)
+    origin = origin_of(examples, examples, DataConfig(language="hu", licence="CC0 <b>"))
+    assert (origin.language, origin.unit, origin.fertility) == ("hu", "examples", 1.2)
+    assert "Phase 0: 12,345 examples (hdf5); 67 examples are held out (x\\_test\\_0.hdf5)." in origin.text
+    assert f"| part-1\\`\\*.hdf5 | `{1:064}` |" in origin.text and "and 3 files more." in origin.text
+    assert "Licence of the texts: CC0 &lt;b&gt;." in origin.text and "9 held-out sentences" in origin.text
+    assert "Licence of the texts: unknown." in origin_of(examples, examples, DataConfig()).text

@@ -1,0 +1,116 @@
+"""Where the text of a model comes from, as its card says it: the sources of a corpus, or files made elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.files import read_json
+from bertwright.examples.config import DataConfig
+
+MOST_FILES = 20
+"""Files of a phase that the card names; the examples name all."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the card says of the text."""
+
+    artifact: Artifact
+    """The corpus, or the examples where there is none."""
+    language: str
+    """"": not known."""
+    fertility: float
+    """Tokens a word."""
+    unit: str
+    """What is held out: documents or examples."""
+    text: str
+    """The section about the text, Markdown."""
+
+
+def origin_of(texts: Artifact, vocab: Artifact, data: DataConfig) -> Origin:
+    """The origin of the text that `texts` is, a corpus or examples made elsewhere; `data` says what files do not."""
+    if texts.manifest["stage"] == "corpus":
+        language = texts.manifest["config"]["corpus"]["language"]
+        return Origin(texts, language, vocab.counts["fertility"], "documents", _sources(texts))
+    told = texts.counts["heldout"]["phases"].values()
+    unit = "documents" if all("documents" in each for each in told) else "examples"
+    return Origin(texts, plain(data.language), texts.counts["text"]["fertility"], unit, _files(texts, data))
+
+
+def _sources(corpus: Artifact) -> str:
+    lines = []
+    for source in corpus.counts["sources"]:
+        where = f" ({_address(source['base'])})" if source["base"] else ""
+        size = f"{source['kept']:,} documents, {source['words']:,} words"
+        lines.append(f"- {plain(source['name'])}{where}: {size}, licence {plain(source['licence'])}")
+    counts = corpus.counts
+    return (
+        f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:\n\n"
+        + "\n".join(lines)
+        + _evaluation_texts(counts["contamination"])
+        + "\n\nThe texts were written by the contributors of these sources, who are to be credited as the licence asks."
+        " This card grants no licence for the model; whoever publishes it chooses one that respects the above."
+    )
+
+
+def plain(text: str) -> str:
+    """Words that a dump or a recipe gives, as text of one line: neither HTML nor Markdown, nor what no one sees."""
+    seen = "".join(character if character.isprintable() else " " for character in text)
+    return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", " ".join(seen.split())), quote=False)
+
+
+def _address(text: str) -> str:
+    """An address of the web as it stands, which Markdown makes a link of; anything else as plain words."""
+    return text if re.fullmatch(r"https?://[\w.:/%~+,;=&@-]+", text) else plain(text)
+
+
+def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
+    """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
+    return "".join(
+        f"\n\nOf the evaluation text {plain(Path(name).name)}, {found['found']:,} of {found['sentences']:,} sentences "
+        f"of 13 words or more stand in part in the training text, and {found['short_found']:,} of {found['short']:,} "
+        "shorter ones."
+        for name, found in texts.items()
+    )
+
+
+def _files(examples: Artifact, data: DataConfig) -> str:
+    """The files that each phase was trained on, with their hashes, and what of them was held out."""
+    parts = [_phase(key, told, examples) for key, told in examples.counts["foreign"].items()]
+    leak, licence = examples.counts["heldout_contamination"], plain(data.licence) or "unknown"
+    return "\n\n".join(
+        [
+            "Examples and tokenised documents that were made elsewhere:",
+            *parts,
+            f"Licence of the texts: {licence}.",
+            f"Of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} stand in part in the "
+            "training text.",
+            "This card grants no licence for the model; whoever publishes it chooses one that respects that of the "
+            "texts.",
+        ]
+    )
+
+
+def _phase(key: str, told: Mapping[str, Any], examples: Artifact) -> str:
+    files = read_json(examples.file(f"foreign/{key.rpartition('.')[2]}/facts.json"))["files"]
+    held = examples.counts["heldout"]["phases"][key]
+    unit = "documents" if "documents" in held else "examples"
+    where = f"a share of {held['share']:g}" if held["share"] else ", ".join(map(plain, held["files"][:MOST_FILES]))
+    rows = [(plain(file["file"]), f"`{file['sha256']}`") for file in files[:MOST_FILES]]
+    more = f"\n\nand {len(files) - MOST_FILES:,} files more." if len(files) > MOST_FILES else ""
+    return (
+        f"Phase {key.rpartition('.')[2]}: {told['examples']:,} examples ({told['kind']}); {held[unit]:,} {unit} are "
+        f"held out ({where}).\n\n" + table(rows, ("file", "SHA-256")) + more
+    )
+
+
+def table(rows: Sequence[Sequence[str]], head: Sequence[str] = ("", "")) -> str:
+    """A Markdown table."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
