@@ -20,9 +20,11 @@ from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
+from bertwright.convert import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of
+from bertwright.examples.formats.names import Target
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import shipped
 from bertwright.stages import STAGES
@@ -115,7 +117,9 @@ def options_of_dask(what: str) -> set[str]:
 def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """The same command on the small sample, without the network: of a run the first stage, of training a check."""
     verb, *rest = arguments
-    if verb == "inspect":
+    if rest and rest[0] == "wiki.toml":
+        yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
+    elif verb == "inspect":
         for before, word in zip(["", *rest], rest, strict=False):
             if before in ("", "--against"):
                 provide(Path(word), request)
@@ -142,6 +146,19 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *with_sources(rest)]
     else:
         yield arguments
+
+
+def without_corpus(words: list[str], finished: Path) -> list[str]:
+    """The words of a command about the guide's recipe without a corpus, with its data in their places, made small."""
+    (recipe,) = (block for _, block in every("toml") if "[data]" in block)
+    Path(words[0]).write_text(recipe, encoding="utf-8")
+    convert(finished, Path("made"), Target("hdf5"))
+    Path("wiki").mkdir()
+    next(path for path in Path("made").iterdir() if "seq_len_16" in path.name).rename("wiki/hdf5")
+    shutil.copy(finished / "vocab" / "vocab.txt", "wiki")
+    few = ("length=16", "batch=8", "steps=4")
+    case = ("vocab.lower_case=false", "vocab.strip_accents=false", "examples.workers=1")
+    return [*words, *case, *(f"train.phases.0.{word}" for word in few)]
 
 
 def with_sources(words: list[str]) -> list[str]:
@@ -208,6 +225,10 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
     vocabulary.parent.mkdir(exist_ok=True)
     vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
     whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    if "data" in piece:
+        whole = piece  # a recipe without a corpus, as it stands
+        for phase in piece["train"]["phases"]:
+            Path(phase["data"]).mkdir(parents=True)
     (workplace / "recipe.toml").write_text(tomli_w.dumps(whole), encoding="utf-8")
     Recipe.load(workplace / "recipe.toml")
 

@@ -104,13 +104,15 @@ def _tell(heldout: Mapping[str, Any], leaked: Mapping[str, Any], log: Log) -> No
     """What the user should know of the scores to come."""
     for key, told in heldout["phases"].items():
         unit = "documents" if "documents" in told else "examples"
-        where = f"the share examples.heldout={told['share']:g}" if told["share"] else f"{len(told['files']):,} files"
-        log.say(f"examples: {key}.data: {told[unit]:,} {unit} are held out, {where}")
+        where = f"a share of {told['share']:g}" if told["share"] else f"those of {', '.join(told['files'][:3])}"
+        more = f" and {len(told['files']) - 3:,} files more" if len(told["files"]) > 3 else ""
+        log.say(f"examples: {key}.data: {told[unit]:,} {unit} are held out, {where}{more}")
     for name, (rows,) in heldout["rows"].items():
         if rows < FEW:
             log.say(f"examples: scores on {rows} held-out examples of length {name} will be rough")
     if leaked["share"] > MUCH:
         log.say(
-            f"examples: warning: {leaked['share']:.0%} of the held-out sentences stand in the training text too, as "
-            "where data was made in several passes: scores tell of memory then. Files for testing, of other texts, help"
+            f"examples: warning: of {leaked['sentences']:,} held-out segments of 13 words or more, {leaked['found']:,} "
+            "stand in part in the training text, as where data was made in several passes: scores tell of memory too "
+            "then. Files for testing, made of other texts, help"
         )

@@ -89,7 +89,7 @@ def _files(examples: Artifact, data: DataConfig) -> str:
             "Examples and tokenised documents that were made elsewhere:",
             *parts,
             f"Licence of the texts: {licence}.",
-            f"Of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} stand in part in the "
+            f"Of {leak['sentences']:,} held-out segments of 13 words or more, {leak['found']:,} stand in part in the "
             "training text.",
             "This card grants no licence for the model; whoever publishes it chooses one that respects that of the "
             "texts.",

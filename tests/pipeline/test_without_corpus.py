@@ -1,0 +1,134 @@
+"""The whole road on examples made elsewhere: what a run has written as NVIDIA's files, in a recipe without a corpus."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.pipeline.conftest import Call
+
+from bertwright import Recipe
+from bertwright.convert import convert
+from bertwright.core.artifact import open_artifact
+from bertwright.core.files import read_json, sha256
+from bertwright.examples.formats.names import Target
+from bertwright.stages import RunFolder
+from bertwright.train.phases import resolve_phases
+
+RECIPE = """
+[vocab]
+file = {vocab}
+
+[data]
+language = "hu"
+licence = "Apache-2.0"
+
+[model]
+config = {model}
+
+[optim]
+kind = "lamb"
+
+[[train.phases]]
+length = 16
+batch = 8
+learning_rate = 4e-3
+steps = 12
+data = {first}
+
+[[train.phases]]
+length = 32
+batch = 4
+micro_batch = 2
+learning_rate = 2e-3
+steps = 6
+data = {second}
+
+[train]
+heldout_sequences = 16
+checkpoint_every = 4
+log_every = 1
+device = "cpu"
+"""
+
+
+@pytest.fixture(scope="module")
+def recipe(finished: Path, small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe whose data are the examples of the finished run as NVIDIA's files."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    convert(finished, folder / "hdf5", Target("hdf5"), files=2)
+    first, second = sorted(path for path in (folder / "hdf5").iterdir() if path.is_dir())
+    shutil.copy(finished / "vocab" / "vocab.txt", folder)
+    paths = {
+        "vocab": folder / "vocab.txt",
+        "model": small_recipe.parent / "bert.json",
+        "first": first,
+        "second": second,
+    }
+    text = RECIPE.format(**{name: json.dumps(str(path)) for name, path in paths.items()})
+    (folder / "data.toml").write_text(text)
+    return folder / "data.toml"
+
+
+def test_the_road_without_a_corpus(recipe: Path, finished: Path, tmp_path: Path, call: Call) -> None:
+    out = tmp_path / "run"
+    checked = call("check", recipe)
+    assert checked.code == 0 and "held out: 1 files for testing" in " ".join(checked.out.split())
+    done = call("run", recipe, "--out", out)
+    assert done.code == 0, done.err
+    assert not (out / "corpus").exists()
+    summary = read_json(out / "summary.json")
+    assert list(summary["stages"]) == ["vocab", "examples", "train", "evaluate", "export", "report"]
+    assert summary["mlm_loss"] > 0 and summary["nsp_accuracy"] is not None and summary["steps"] == 18
+    own = open_artifact(finished / "examples").counts["heldout"]["rows"]
+    assert open_artifact(out / "examples").counts["heldout"]["rows"] == own, "what the run held out is held out here"
+    page = (out / "report.html").read_text()
+    assert 'id="corpus"' not in page and "examples made elsewhere, in the language <b>hu</b>" in page
+    assert "sequences from held-out examples, which training never saw" in page
+    card = (out / "export" / "hf" / "README.md").read_text()
+    file = next(recipe.parent.rglob("*_training_1.hdf5"))
+    assert "language: hu\n" in card and "Licence of the texts: Apache-2.0." in card and sha256(file) in card
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
+    again = call("run", recipe, "--out", out)
+    assert again.code == 0, again.err
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "the same command again does nothing"
+    for look in (["inspect", out], ["inspect", out, "--verify"], ["inspect", out, "--batch", "3"]):
+        assert call(*look).code == 0
+    assert "corpus" not in call("inspect", out).out
+
+
+def test_each_stage_is_a_verb_and_another_licence_makes_another_card_alone(
+    recipe: Path, tmp_path: Path, call: Call
+) -> None:
+    out = tmp_path / "run"
+    refused = call("corpus", recipe, "--out", out)
+    assert refused.code and "the recipe has no [corpus]" in refused.err
+    for stage in ("vocab", "examples", "train", "evaluate", "export", "report"):
+        done = call(stage, recipe, "--out", out)
+        assert done.code == 0, done.err
+    other = call("run", recipe, "data.licence=CC0", "--out", out)
+    assert other.code == 0 and "data.licence: 'Apache-2.0' -> 'CC0'" in " ".join(other.err.split())
+    assert "Licence of the texts: CC0." in (out / "export" / "hf" / "README.md").read_text()
+    assert other.err.count("built anew") == 1
+
+
+def test_any_ranks_see_the_same_and_an_unfinished_run_can_be_looked_at(
+    recipe: Path, tmp_path: Path, call: Call
+) -> None:
+    out = tmp_path / "run"
+    assert call("run", recipe, "--out", out, "--until", "examples").code == 0
+    loaded = Recipe.load(recipe)
+    folder = RunFolder(out)
+    phases = resolve_phases(loaded.train, folder.artifact("examples"), folder.artifact("vocab"))
+    for phase in phases:
+        for step in (0, 3):
+            whole = sum(batch.counts.tokens for batch in phase.draws.step(step))
+            parts = [phase.draws.step(step, rank, 2) for rank in (0, 1)]
+            assert sum(batch.counts.tokens for part in parts for batch in part) == whole
+    done = call("train", recipe, "train.phases.1.end_after=2", "--out", out)
+    assert done.code == 0, done.err
+    newest = max((out / "train" / "checkpoints").glob("step-*"))
+    (out / "train" / "manifest.json").unlink()
+    shown = call("report", recipe, "train.phases.1.end_after=4", "--out", out)
+    assert shown.code == 0, shown.err
+    assert "examples made elsewhere" in (out / "unfinished" / f"after-{newest.name}" / "report.html").read_text()
