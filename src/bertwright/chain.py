@@ -211,7 +211,7 @@ def _evaluate(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identi
 def _export(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
     from bertwright.export.run import identity
 
-    return identity(recipe.export, inputs, recipe.data)
+    return identity(recipe.export, inputs, recipe.texts)
 
 
 _RECKON: dict[str, Callable[[Recipe, Mapping[str, str], Path], Identity]] = {

@@ -115,9 +115,9 @@ def _evaluate(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) ->
 def _export(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
     from bertwright.export.run import run
 
-    texts = made["corpus" if recipe.corpus else "examples"]
-    inputs = made["train"], made["vocab"], made["evaluate"], texts
-    made["export"] = run(recipe.export, *inputs, out / "export", log, recipe.data)
+    source = made["corpus" if recipe.corpus else "examples"]
+    inputs = made["train"], made["vocab"], made["evaluate"], source
+    made["export"] = run(recipe.export, *inputs, out / "export", log, recipe.texts)
 
 
 def _report(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:

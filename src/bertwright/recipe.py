@@ -19,7 +19,7 @@ from bertwright.core.servers import masked
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import PAIRS, DataConfig, ExamplesConfig, PlanSet
+from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
 from bertwright.model.config import BertConfig, ModelConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
@@ -37,8 +37,8 @@ class Recipe(Section):
 
     corpus: CorpusConfig | None = None
     """Dump to sentence-per-line shards; left out where every phase has data made elsewhere."""
-    data: DataConfig | None = None
-    """What is to be said of that data where there is no corpus."""
+    texts: TextsConfig | None = None
+    """What is to be said of the texts of that data where there is no corpus."""
     vocab: VocabConfig = VocabConfig()
     """Shards to vocabulary."""
     examples: ExamplesConfig = ExamplesConfig()
@@ -100,8 +100,8 @@ class Recipe(Section):
     def _against_corpus(self) -> Iterator[Mistake]:
         """What only a corpus can give must be given otherwise where there is none."""
         if self.corpus is not None:
-            if self.data is not None:
-                yield "data", "corpus.language and the licence of each corpus.source say it; leave the section out"
+            if self.texts is not None:
+                yield "texts", "corpus.language and the licence of each corpus.source say it; leave the section out"
             return
         if self.vocab.file is None:
             text = "there is no [corpus] to learn a vocabulary from"

@@ -132,9 +132,9 @@ def export(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Artifact:
     from bertwright.export.run import run
 
     made = folder.inputs("export", recipe)
-    texts = made["corpus" if recipe.corpus else "examples"]
-    inputs = made["train"], made["vocab"], made["evaluate"], texts
-    return run(recipe.export, *inputs, folder.path / "export", log, recipe.data)
+    source = made["corpus" if recipe.corpus else "examples"]
+    inputs = made["train"], made["vocab"], made["evaluate"], source
+    return run(recipe.export, *inputs, folder.path / "export", log, recipe.texts)
 
 
 def report(recipe: Recipe, folder: RunFolder, log: Log = SILENT) -> Path:
@@ -170,8 +170,7 @@ def run(
     a folder of someone else's.
     """
     _refuse_impossible(stages, rank, world)
-    if recipe.corpus is None and list(stages) != ["corpus"]:  # asked for by itself it is refused
-        stages = [name for name in stages if name != "corpus"]
+    stages = _without_missing_corpus(recipe, stages)
     first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
@@ -210,6 +209,13 @@ def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
             "several ranks can only train. Prepare with one process (--until examples), then start "
             "`bertwright train RECIPE` on all ranks."
         )
+
+
+def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[str]:
+    """The stages that the recipe has; the corpus asked for by itself is refused by its stage."""
+    if recipe.corpus is not None or list(stages) == ["corpus"]:
+        return stages
+    return [name for name in stages if name != "corpus"]
 
 
 def _several() -> bool:

@@ -150,7 +150,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
 
 def without_corpus(words: list[str], finished: Path) -> list[str]:
     """The words of a command about the guide's recipe without a corpus, with its data in their places, made small."""
-    (recipe,) = (block for _, block in every("toml") if "[data]" in block)
+    (recipe,) = (block for _, block in every("toml") if "[texts]" in block)
     Path(words[0]).write_text(recipe, encoding="utf-8")
     convert(finished, Path("made"), Target("hdf5"))
     Path("wiki").mkdir()
@@ -225,7 +225,7 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
     vocabulary.parent.mkdir(exist_ok=True)
     vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
     whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
-    if "data" in piece:
+    if "texts" in piece:
         whole = piece  # a recipe without a corpus, as it stands
         for phase in piece["train"]["phases"]:
             Path(phase["data"]).mkdir(parents=True)

@@ -19,7 +19,7 @@ RECIPE = """
 [vocab]
 file = {vocab}
 
-[data]
+[texts]
 language = "hu"
 licence = "Apache-2.0"
 
@@ -106,8 +106,8 @@ def test_each_stage_is_a_verb_and_another_licence_makes_another_card_alone(
     for stage in ("vocab", "examples", "train", "evaluate", "export", "report"):
         done = call(stage, recipe, "--out", out)
         assert done.code == 0, done.err
-    other = call("run", recipe, "data.licence=CC0", "--out", out)
-    assert other.code == 0 and "data.licence: 'Apache-2.0' -> 'CC0'" in " ".join(other.err.split())
+    other = call("run", recipe, "texts.licence=CC0", "--out", out)
+    assert other.code == 0 and "texts.licence: 'Apache-2.0' -> 'CC0'" in " ".join(other.err.split())
     assert "Licence of the texts: CC0." in (out / "export" / "hf" / "README.md").read_text()
     assert other.err.count("built anew") == 1
 

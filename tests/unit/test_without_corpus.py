@@ -268,6 +268,23 @@ def test_documents_for_testing_lie_in_a_folder_of_that_name(two_phases: Path, re
     assert any("left out 1 documents that are held out here, token for token" in each for each in notes.said)
 
 
+def test_a_phase_of_examples_may_go_with_one_of_documents(
+    converted: Callable[[Kind], list[Path]], two_phases: Path, recipe: Write, tmp_path: Path
+) -> None:
+    source = saved_documents(tmp_path / "megatron", documents(two_phases))
+    folder = prepared(recipe(converted("hdf5")[0], source), tmp_path / "run")
+    tests = for_testing(converted("hdf5")[0], "hdf5", entries_of(folder))
+    assert originals(held(folder, 16)) == as_rows(tests)
+    store, alone = (
+        Store.open(made.artifact("examples"), "heldout")
+        for made in (folder, prepared(recipe(source, source), tmp_path / "alone"))
+    )
+    texts = {tuple(map(tuple, document)) for document in nested(alone)}
+    ours = [tuple(map(tuple, document)) for document in nested(store)]
+    assert texts == set(ours[-len(texts) :]), "the same documents are held out, whatever else is"
+    assert sum(held(folder, 32)[0].sequence_weights) > 0 and training_counts(folder.artifact("examples")).sum() > 0
+
+
 def test_what_is_counted_is_the_training_text(
     converted: Callable[[Kind], list[Path]], recipe: Write, tmp_path: Path
 ) -> None:
@@ -369,8 +386,8 @@ def test_what_a_corpus_would_have_given_must_be_given(
         with pytest.raises(RecipeError) as caught:
             Recipe.load(path, [override])
         assert sentence.split(": ", 1)[1] in str(caught.value)
-    with pytest.raises(RecipeError, match=r"data: corpus.language and the licence .* say it; leave the section out"):
-        Recipe.load(two_phases, ["data.licence=CC0"])
+    with pytest.raises(RecipeError, match=r"texts: corpus.language and the licence .* say it; leave the section out"):
+        Recipe.load(two_phases, ["texts.licence=CC0"])
     with pytest.raises(RecipeError, match=r"the recipe has no \[corpus\], so there is none to make. Write one"):
         run(Recipe.load(path), path.parent / "run", ["corpus"])
 

@@ -146,8 +146,8 @@ class ForeignData:
         return f"foreign/{self.phase}"
 
 
-class DataConfig(Section):
-    """What is to be said of data made elsewhere in a recipe without `[corpus]`: the files themselves do not say it."""
+class TextsConfig(Section):
+    """What is to be said of the texts where there is no `[corpus]`: files that were made elsewhere do not say it."""
 
     language: str = ""
     """Language of the texts, as in `corpus.language`, for the model card; empty: not said."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import read_json
-from bertwright.examples.config import DataConfig
+from bertwright.examples.config import TextsConfig
 
 MOST_FILES = 20
 """Files of a phase that the card names; the examples name all."""
@@ -33,14 +33,14 @@ class Origin:
     """The section about the text, Markdown."""
 
 
-def origin_of(texts: Artifact, vocab: Artifact, data: DataConfig) -> Origin:
-    """The origin of the text that `texts` is, a corpus or examples made elsewhere; `data` says what files do not."""
-    if texts.manifest["stage"] == "corpus":
-        language = texts.manifest["config"]["corpus"]["language"]
-        return Origin(texts, language, vocab.counts["fertility"], "documents", _sources(texts))
-    told = texts.counts["heldout"]["phases"].values()
+def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
+    """The origin of the text that `source` is, a corpus or examples made elsewhere; `texts` says what files do not."""
+    if source.manifest["stage"] == "corpus":
+        language = source.manifest["config"]["corpus"]["language"]
+        return Origin(source, language, vocab.counts["fertility"], "documents", _sources(source))
+    told = source.counts["heldout"]["phases"].values()
     unit = "documents" if all("documents" in each for each in told) else "examples"
-    return Origin(texts, plain(data.language), texts.counts["text"]["fertility"], unit, _files(texts, data))
+    return Origin(source, plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
 
 
 def _sources(corpus: Artifact) -> str:
@@ -80,10 +80,10 @@ def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _files(examples: Artifact, data: DataConfig) -> str:
+def _files(examples: Artifact, texts: TextsConfig) -> str:
     """The files that each phase was trained on, with their hashes, and what of them was held out."""
     parts = [_phase(key, told, examples) for key, told in examples.counts["foreign"].items()]
-    leak, licence = examples.counts["heldout_contamination"], plain(data.licence) or "unknown"
+    leak, licence = examples.counts["heldout_contamination"], plain(texts.licence) or "unknown"
     return "\n\n".join(
         [
             "Examples and tokenised documents that were made elsewhere:",

@@ -13,7 +13,7 @@ from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
 from bertwright.core.log import SILENT, Log
 from bertwright.core.shapes import PREDICTIONS
-from bertwright.examples.config import DataConfig
+from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
 from bertwright.export.config import ExportConfig
 from bertwright.export.folder import write_hf_folder
@@ -31,31 +31,31 @@ def run(
     train: Artifact,
     vocab: Artifact,
     evaluate: Artifact,
-    texts: Artifact,
+    source: Artifact,
     out: Path,
     log: Log = SILENT,
-    data: DataConfig | None = None,
+    texts: TextsConfig | None = None,
 ) -> Artifact:
     """The exported model at `out`; its counts say how far the reloaded folder is from the trained model.
 
-    The model card takes the language and licence of the texts from the corpus, which `texts` is. Where there is none,
-    `texts` are the examples, and `data` says what their files do not.
+    The model card takes the language and licence of the texts from the corpus, which `source` is. Where there is none,
+    `source` are the examples, and `texts` says what their files do not.
 
     Raises `ArtifactError` when the folder does not load or gives other token ids or logits than the trained model,
     and `MissingExtraError`, before anything is written, when `transformers` is not installed.
     """
-    artifacts = {"train": train, "vocab": vocab, "evaluate": evaluate, str(texts.manifest["stage"]): texts}
-    found = identity(config, {name: artifact.fingerprint for name, artifact in artifacts.items()}, data)
-    said = data or DataConfig()
-    return build(out, found, log, lambda draft: _make(config, train, vocab, evaluate, texts, said, draft, log))
+    artifacts = {"train": train, "vocab": vocab, "evaluate": evaluate, str(source.manifest["stage"]): source}
+    found = identity(config, {name: artifact.fingerprint for name, artifact in artifacts.items()}, texts)
+    said = texts or TextsConfig()
+    return build(out, found, log, lambda draft: _make(config, train, vocab, evaluate, source, said, draft, log))
 
 
-def identity(config: ExportConfig, inputs: Mapping[str, str], data: DataConfig | None = None) -> Identity:
+def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig | None = None) -> Identity:
     """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", and of "corpus"
     or, where there is none, of "examples"."""
     settings = {"export": what(config)}
     if "corpus" not in inputs:
-        settings["data"] = what(data or DataConfig())
+        settings["texts"] = what(texts or TextsConfig())
     names = ("train", "vocab", "evaluate", "corpus" if "corpus" in inputs else "examples")
     return Identity("export", VERSION, settings, {name: inputs[name] for name in names})
 
@@ -65,8 +65,8 @@ def _make(
     train: Artifact,
     vocab: Artifact,
     evaluate: Artifact,
-    texts: Artifact,
-    data: DataConfig,
+    source: Artifact,
+    texts: TextsConfig,
     draft: Path,
     log: Log,
 ) -> dict[str, Any]:
@@ -87,5 +87,5 @@ def _make(
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
-    model_card(hf / "README.md", config.name, origin_of(texts, vocab, data), vocab, train, evaluate, counts)
+    model_card(hf / "README.md", config.name, origin_of(source, vocab, texts), vocab, train, evaluate, counts)
     return counts

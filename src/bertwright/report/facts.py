@@ -65,7 +65,7 @@ class Facts:
         if "corpus" in self.stages:
             return str(self.stages["corpus"].manifest["config"]["corpus"]["language"])
         export = self.stages.get("export")
-        return str(export.manifest["config"]["data"]["language"]) if export else ""
+        return str(export.manifest["config"]["texts"]["language"]) if export else ""
 
     @property
     def heldout_unit(self) -> str:

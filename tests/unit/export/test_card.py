@@ -9,7 +9,7 @@ import pytest
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT
-from bertwright.examples.config import DataConfig
+from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
 from bertwright.export.origin import MOST_FILES, origin_of
 
@@ -51,7 +51,7 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
         )
         for name, counts in {**COUNTS, "corpus": corpus}.items()
     }
-    origin = origin_of(made["corpus"], made["vocab"], DataConfig())
+    origin = origin_of(made["corpus"], made["vocab"], TextsConfig())
     model_card(tmp_path / "README.md", "x", origin, made["vocab"], made["train"], made["evaluate"], EXPORTED)
     return (tmp_path / "README.md").read_text()
 
@@ -94,9 +94,9 @@ def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> Non
         return counts
 
     examples = build(tmp_path / "examples", Identity("examples", 1, {}, {}), SILENT, make)
-    origin = origin_of(examples, examples, DataConfig(language="hu", licence="CC0 <b>"))
+    origin = origin_of(examples, examples, TextsConfig(language="hu", licence="CC0 <b>"))
     assert (origin.language, origin.unit, origin.fertility) == ("hu", "examples", 1.2)
     assert "Phase 0: 12,345 examples (hdf5); 67 examples are held out (x\\_test\\_0.hdf5)." in origin.text
     assert f"| part-1\\`\\*.hdf5 | `{1:064}` |" in origin.text and "and 3 files more." in origin.text
     assert "Licence of the texts: CC0 &lt;b&gt;." in origin.text and "9 held-out segments" in origin.text
-    assert "Licence of the texts: unknown." in origin_of(examples, examples, DataConfig()).text
+    assert "Licence of the texts: unknown." in origin_of(examples, examples, TextsConfig()).text
