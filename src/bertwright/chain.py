@@ -151,7 +151,7 @@ def _standing_corpus(folder: Path) -> str | None:
 
 
 def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
-    from bertwright.corpus.run import VERSION, identity, settings
+    from bertwright.corpus.run import VERSION, identity
 
     assert recipe.corpus is not None
     try:
@@ -160,7 +160,7 @@ def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity
         if not _is_finished(folder, "corpus"):
             raise
         made = open_artifact(folder / "corpus", "corpus").manifest["inputs"]
-        return Identity("corpus", VERSION, settings(recipe.corpus), made)
+        return Identity("corpus", VERSION, {"corpus": recipe.corpus}, made)
 
 
 def _vocab(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:

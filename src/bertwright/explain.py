@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members
 
@@ -106,12 +107,11 @@ def _facts(model: type[BaseModel], dotted: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"key": dotted, "meaning": " ".join((field.description or "").split())}
     if models:
         return {**facts, "keys": _keys_by_kind(models)}
-    extra = field.json_schema_extra
     types = dict.fromkeys(str(field.annotation) for field in fields)
     facts["type"] = " | ".join(types).replace("typing.", "").replace("<class '", "").replace("'>", "")
     defaults = dict.fromkeys("required" if field.is_required() else str(field.default) for field in fields)
     facts["default"] = " | ".join(defaults) if len(defaults) > 1 or field.is_required() else field.default
-    facts["role"] = extra.get("role", "what") if isinstance(extra, dict) else "what"
+    facts["role"] = role(field)
     return facts
 
 

@@ -13,13 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.config import differences
+from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
 from bertwright.recipe import Recipe
 from bertwright.train.claim import CHECKPOINTS
-
-_GIVEN = "given"
-"""What stands for a file that is known by its content."""
 
 
 def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
@@ -70,8 +67,6 @@ def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, A
         found.pop("corpus", None)  # left by an earlier run in this folder
     if "corpus" in found and len(found["corpus"]["source"]) != len(written["corpus"]["source"]):
         del found["corpus"]["source"]  # where the texts lie is not sealed
-    if isinstance(found.get("model", {}).get("config"), dict):  # sealed as the network, named as a file
-        del found["model"]["config"]
     return found
 
 
@@ -84,7 +79,7 @@ def _settle_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artif
         own = not inputs.isdisjoint((f"train.phases.{index}.data", f"data {index}"))
         if not own:
             phase |= {"data": None, "quarantine": False}
-        elif phase.get("data") is None:
+        elif phase.get("data") in (None, GIVEN):
             raise ArtifactError(
                 f"phase {index} of the run in {folder} was trained on data of its own, of which "
                 f"{folder / 'recipe.toml'} does not know any more. Write train.phases.{index}.data there again."
@@ -97,4 +92,4 @@ def _overlaid(old: Any, new: Any) -> Any:
         return {**old, **{key: _overlaid(old.get(key), value) for key, value in new.items()}}
     if isinstance(old, list) and isinstance(new, list):
         return [_overlaid(a, b) for a, b in zip_longest(old[: len(new)], new)]
-    return old if new == _GIVEN and old is not None else new
+    return old if new == GIVEN and old is not None else new

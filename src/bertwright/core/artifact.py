@@ -1,8 +1,9 @@
 """An artifact: a folder with a manifest, finished or absent.
 
 A stage builds into a draft beside its final place and `publish`es it: `manifest.json` is written last, fsynced,
-and the draft is renamed. The manifest holds the stage's identity (name, version, settings that decide the
-result, fingerprints of its inputs), counts, and size and SHA-256 of each file; it is sealed by its own SHA-256.
+and the draft is renamed. The manifest holds the stage's identity (name, version, the settings that decide the result,
+those of them that differ from their defaults, fingerprints of its inputs), counts, and size and SHA-256 of each file;
+it is sealed by its own SHA-256.
 The same identity is never built twice. A changed identity moves the old folder aside under its fingerprint.
 Nothing finished is deleted.
 """
@@ -13,10 +14,11 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.config import differences
+from bertwright.core.config import differences, fingerprinted
 from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
@@ -34,15 +36,27 @@ class Identity:
     stage: str
     version: int
     """Raised when the stage's code changes its result."""
-    config: Mapping[str, Any]
-    """The *what* settings as plain JSON."""
+    sections: Mapping[str, Any]
+    """The sections of the recipe that the stage reads, by their names."""
     inputs: Mapping[str, str]
     """Fingerprint of each input, by name."""
+    extendable: bool = True
+    """Whether the fields that may grow are part of it."""
 
     @property
+    def config(self) -> dict[str, Any]:
+        """Every setting that decides the result, as JSON."""
+        return dict(fingerprinted(self.sections, extendable=self.extendable))
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Those settings that have not their default: all that the fingerprint knows of them."""
+        return dict(fingerprinted(self.sections, extendable=self.extendable, defaults=False))
+
+    @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the identity."""
-        return sha256_of([self.stage, self.version, self.config, self.inputs])
+        return sha256_of([self.stage, self.version, self.changed, self.inputs])
 
 
 @dataclass(frozen=True)
@@ -172,7 +186,8 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
         "stage": identity.stage,
         "version": identity.version,
         "fingerprint": identity.fingerprint,
-        "config": dict(identity.config),
+        "config": identity.config,
+        "changed": identity.changed,
         "inputs": dict(identity.inputs),
         "counts": dict(counts),
         "seconds": round(seconds, 3),
@@ -192,12 +207,20 @@ def changes(existing: Artifact, identity: Identity) -> list[str]:
     found = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
         old["version"] != identity.version
     )
-    found += differences(old["config"], dict(identity.config))
+    values = differences(old["config"], identity.config)
+    for told in differences(old["changed"], identity.changed):
+        found += [value for value in values if _of_one_key(value, told)] or [told]
     for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:
         was, becomes = old["inputs"].get(name), identity.inputs.get(name)
         if was != becomes:
             found.append(f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}")
-    return found
+    return list(dict.fromkeys(found))
+
+
+def _of_one_key(difference: str, other: str) -> bool:
+    """Whether one of two differences is of the other's key, or of a key inside it."""
+    keys = sorted((each.partition(":")[0] + "." for each in (difference, other)), key=len)
+    return keys[1].startswith(keys[0])
 
 
 def _hidden(path: Path, folder: Path) -> bool:

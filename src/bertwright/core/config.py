@@ -1,22 +1,30 @@
 """The base of every recipe section: frozen, strict about unknown keys, each field documented and marked.
 
-A field is *what* (part of the result, hashed into fingerprints) or *how* (workers, device, memory, logging:
-changes nothing in the result and is not hashed). A *what* field may be *extendable*: raising it continues
-finished work instead of contradicting it.
+A field is *fingerprinted* (it decides the result, and is hashed where it differs from its default) or *runtime only*
+(workers, device, memory, logging: changes nothing in the result and is not hashed). A fingerprinted field may be
+*extendable*: raising it continues finished work instead of contradicting it. One that names a file is *known by
+content*: the hash of the file counts in its place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import mistakes
 
 UserPath = Annotated[Path, AfterValidator(Path.expanduser)]
 """A path; `~` is the user's home folder also where no shell has seen it."""
+
+GIVEN = "given"
+"""What stands in a manifest for a file that is known by its content."""
+Role = Literal["fingerprinted", "extendable", "runtime_only", "known_by_content"]
 
 
 class Section(BaseModel):
@@ -34,9 +42,9 @@ class Section(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # sections inside others report to those
 
 
-def how(default: Any, **constraints: Any) -> Any:
+def runtime_only(default: Any, **constraints: Any) -> Any:
     """A field that changes how the work is done, never the result."""
-    return Field(default, json_schema_extra={"role": "how"}, **constraints)
+    return Field(default, json_schema_extra={"role": "runtime_only"}, **constraints)
 
 
 def extendable(default: Any, **constraints: Any) -> Any:
@@ -44,26 +52,53 @@ def extendable(default: Any, **constraints: Any) -> Any:
     return Field(default, json_schema_extra={"role": "extendable"}, **constraints)
 
 
-def what(section: BaseModel, *, extendable: bool = True) -> dict[str, Any]:
-    """The JSON form of the fields that decide the result; with `extendable=False` also without those that may grow."""
-    values: dict[str, Any] = {}
-    for name, field in type(section).model_fields.items():
-        extra = field.json_schema_extra
-        role = extra.get("role") if isinstance(extra, dict) else None
-        if role == "how" or (role == "extendable" and not extendable):
-            continue
-        values[name] = _plain(getattr(section, name), extendable)
-    return values
+def known_by_content(default: Any, **constraints: Any) -> Any:
+    """A field that names files: what they hold decides the result, not where they lie, so the stage that reads them
+    makes their hash one of its inputs.
+    """
+    return Field(default, json_schema_extra={"role": "known_by_content"}, **constraints)
 
 
-def _plain(value: Any, extendable: bool) -> Any:
+def role(field: FieldInfo) -> Role:
+    """What a field means to the fingerprint of an artifact."""
+    extra = field.json_schema_extra
+    return cast(Role, extra["role"]) if isinstance(extra, dict) and "role" in extra else "fingerprinted"
+
+
+def fingerprinted(value: Any, *, extendable: bool = True, defaults: bool = True) -> Any:
+    """The JSON form of a section, or of tables and lists of sections, with the fields that decide the result.
+
+    Files known by their content are "given". `extendable=False` leaves out the fields that may grow. `defaults=False`
+    leaves out those that have their default, and files: this is what is hashed, so a new key that is off makes nothing
+    stale. A changed default is no difference there; the version of the stage has to be raised with it.
+    """
+    plain = partial(fingerprinted, extendable=extendable, defaults=defaults)
     if isinstance(value, BaseModel):
-        return what(value, extendable=extendable)
+        return {name: plain(member) for name, member in _members(value, extendable, defaults)}
     if isinstance(value, tuple | list):
-        return [_plain(item, extendable) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(item, extendable) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     return str(value) if hasattr(value, "__fspath__") else value
+
+
+def _members(section: BaseModel, extendable: bool, defaults: bool) -> Iterator[tuple[str, Any]]:
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        match role(field):
+            case "fingerprinted" | "extendable" as found if found == "fingerprinted" or extendable:
+                if defaults or _differs(field, value, extendable):
+                    yield name, value
+            case "known_by_content" if defaults:
+                yield name, GIVEN if value else value
+
+
+def _differs(field: FieldInfo, value: Any, extendable: bool) -> bool:
+    """Whether a value is not the default; the name of a union's member always counts."""
+    if field.is_required() or (get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1):
+        return True
+    default = field.get_default(call_default_factory=True)
+    return bool(fingerprinted(value, extendable=extendable) != fingerprinted(default, extendable=extendable))
 
 
 def differences(old: Any, new: Any, prefix: str = "") -> list[str]:

@@ -54,6 +54,8 @@ class Manifest(BaseModel):
     fingerprint: Hash
     config: dict[Word, Any]
     """The settings that decide the result."""
+    changed: dict[Word, Any]
+    """Those of them that had not their default."""
     inputs: dict[Word, Word]
     """The fingerprint of each input."""
     counts: dict[Word, Any]
@@ -73,14 +75,15 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     seal = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
     if seal is None or seal != _hash(manifest):
         raise ArtifactError(f"{folder / MANIFEST} is damaged: it does not match its own seal. {remedy(folder, stage)}")
-    result: dict[str, Any] = manifest
+    # Once every setting was hashed: such an artifact is whole, and of other settings than any recipe's.
+    result: dict[str, Any] = {"changed": manifest.get("config"), **manifest}
     try:
         checked = Manifest.model_validate(result)
         if checked.stage in COUNTS:
             COUNTS[checked.stage].validate_python(result["counts"])
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
-    if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.config, checked.inputs]):
+    if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
         raise ArtifactError(
             f"{folder / MANIFEST} is damaged: its fingerprint is not that of its settings and inputs. "
             f"{remedy(folder, stage)}"

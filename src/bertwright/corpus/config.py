@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from bertwright.core.config import Section, UserPath, how
+from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.corpus.wikis import wiki_code
 
 
 class SourceConfig(Section):
     """One source of text. What it is made of is known by its content, so its path may change."""
 
-    path: Annotated[str, AfterValidator(os.path.expanduser)] = how(..., min_length=1)
+    path: Annotated[str, AfterValidator(os.path.expanduser)] = runtime_only(..., min_length=1)
     """A file, a folder, a pattern such as "novels/*.txt", or an address (s3://, az://, https://); "sample" and
     "sample-small" are built in. Credentials come from the environment. Files are taken in the order of their names."""
     name: str = ""
@@ -41,7 +41,7 @@ class SplitConfig(Section):
     """A program and its arguments that splits them, e.g. ["quntoken", "-f", "spl"]; empty: the built-in rules. It reads
     paragraphs on its standard input and writes one sentence a line; `corpus.program` says more. It is known by this
     command alone: a new version of it under the same command is not noticed."""
-    timeout: float = how(600.0, gt=0)
+    timeout: float = runtime_only(600.0, gt=0)
     """Time in which the program must have split a million characters, in seconds."""
 
 
@@ -193,7 +193,7 @@ class WikitextConfig(Section):
 
     maths: Literal["drop", "tex"] = "drop"
     """What formulas in <math>, <chem> and <ce> become: nothing, or their TeX on one line."""
-    templates: UserPath | None = None
+    templates: UserPath | None = known_by_content(None)
     """A TOML file of patterns of templates, in the form of the built-in `templates.toml`; its lines win over those."""
     expand_templates: bool = True
     """Whether templates that the dump itself defines as one line of plain text are written out; they are looked for
@@ -224,12 +224,12 @@ class CorpusConfig(Section):
     """Number of shards, whatever their size in bytes; none: as many as `shard_bytes` asks for."""
     seed: int = Field(default=12345, ge=0)
     """Seed of what is drawn: which documents of a source whose weight is no whole number stand once more."""
-    contamination: tuple[UserPath, ...] = ()
+    contamination: tuple[UserPath, ...] = known_by_content(())
     """Evaluation texts whose share in the finished corpus is counted: one sentence or example a line, or JSON lines
     (`.jsonl`). Nothing is left out for them."""
-    workers: int = how(0, ge=0)
+    workers: int = runtime_only(0, ge=0)
     """Processes that work at the same time; 0: one per processor."""
-    downloads: UserPath = how(Path("downloads"))
+    downloads: UserPath = runtime_only(Path("downloads"))
     """Folder of the local copies of sources that lie on other machines; a file in it is never fetched again."""
 
     @model_validator(mode="after")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.config import what
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
@@ -80,14 +79,6 @@ def identity(config: CorpusConfig) -> Identity:
     return _identity(config, _opened(config, SILENT, copying=False), _table(config))
 
 
-def settings(config: CorpusConfig) -> dict[str, Any]:
-    """The settings that decide the result. Files that they name are known by their content."""
-    found = {key: value for key, value in what(config).items() if key != "contamination"}
-    if config.wikitext.templates:
-        found["wikitext"] = {**found["wikitext"], "templates": "given"}
-    return {"corpus": found}
-
-
 def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
     sources = [open_source(source, config.downloads, log, copying=copying) for source in config.source]
     for key in ("wikitext", "keep_disambiguation"):
@@ -107,7 +98,7 @@ def _identity(config: CorpusConfig, sources: list[Source], table: Table | None) 
     if table:
         templates_of(config.language, table)  # a table with a fault is refused before anything is made
         inputs["templates"] = hashlib.sha256(table.text.encode()).hexdigest()
-    return Identity("corpus", VERSION, settings(config), inputs)
+    return Identity("corpus", VERSION, {"corpus": config}, inputs)
 
 
 def _make(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from bertwright.core.config import Section, how
+from bertwright.core.config import Section, runtime_only
 
 GAP = re.compile(r"\[MASK(?:=([^\]]+))?\]")
 """A gap in a cloze line: [MASK], or [MASK=word] where the word is known."""
@@ -26,9 +26,9 @@ class EvaluateConfig(Section):
     """Lines of text with one [MASK] or [MASK=expected word] each, shown with the model's five best words."""
     samples: int = Field(8, ge=0)
     """Held-out sentences shown with one masked word and the model's five best words."""
-    batch: int = how(64, ge=1)
+    batch: int = runtime_only(64, ge=1)
     """Sequences per forward pass."""
-    device: Literal["auto", "cpu", "cuda"] = how("auto")
+    device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
 
     @field_validator("cloze")

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.config import what
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.evaluate.baselines import baselines, majority, untrained
@@ -53,7 +52,7 @@ def run(
 
 def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
     """What the scores are a function of; `inputs` has the fingerprints of "train", "examples" and "vocab"."""
-    settings = {"evaluate": {**what(config), "length": length}}
+    settings = {"evaluate": config.model_copy(update={"length": length})}
     return Identity("evaluate", VERSION, settings, {name: inputs[name] for name in ("train", "examples", "vocab")})
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from bertwright.core.config import Section, how
+from bertwright.core.config import Section, runtime_only
 
 
 def _rising(share: tuple[float, float]) -> tuple[float, float]:
@@ -194,7 +194,7 @@ class ExamplesConfig(Section):
     seed: int = Field(12345, ge=0)
     """Seed of all random decisions of the pair plans."""
 
-    workers: int = how(0, ge=0)
+    workers: int = runtime_only(0, ge=0)
     """Processes (0: one per processor)."""
 
     @model_validator(mode="after")

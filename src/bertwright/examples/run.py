@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.config import what
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
@@ -80,7 +79,7 @@ def identity(
     """What the examples are a function of; `inputs` has the fingerprints of "corpus" (where there is one) and "vocab",
     and what the files of each of `foreign` are `known_by`.
     """
-    settings = {"examples": what(config), "train": {"phases": [what(plan_set) for plan_set in _distinct(sets)]}}
+    settings: dict[str, Any] = {"examples": config, "train": {"phases": _distinct(sets)}}
     settings |= {data.key: {"length": data.length, "quarantine": data.quarantine} for data in foreign}
     needed = [*(("corpus",) if "corpus" in inputs else ()), "vocab", *(data.input for data in foreign)]
     needed += [data.test_input for data in foreign if data.test_input in inputs]

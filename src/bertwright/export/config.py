@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bertwright.core.config import Section, how
+from bertwright.core.config import Section, runtime_only
 
 
 class ExportConfig(Section):
@@ -12,5 +12,5 @@ class ExportConfig(Section):
 
     name: str = Field("bertwright", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """Name of the model in its card."""
-    tolerance: float = how(1e-4, gt=0)
+    tolerance: float = runtime_only(1e-4, gt=0)
     """Largest difference allowed between our logits and those of the reloaded folder; more is an error."""

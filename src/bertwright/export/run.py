@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.config import what
+from bertwright.core.config import Section
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
 from bertwright.core.log import SILENT, Log
@@ -53,9 +53,9 @@ def run(
 def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig | None = None) -> Identity:
     """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", and of "corpus"
     or, where there is none, of "examples"."""
-    settings = {"export": what(config)}
+    settings: dict[str, Section] = {"export": config}
     if "corpus" not in inputs:
-        settings["texts"] = what(texts or TextsConfig())
+        settings["texts"] = texts or TextsConfig()
     names = ("train", "vocab", "evaluate", "corpus" if "corpus" in inputs else "examples")
     return Identity("export", VERSION, settings, {name: inputs[name] for name in names})
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from bertwright.core.config import Section, UserPath
+from bertwright.core.config import Section, UserPath, known_by_content
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import MAX_JSON, parse_json, read_bytes
 from bertwright.model.foreign_keys import SAME_NETWORK
@@ -82,7 +82,7 @@ class ModelConfig(Section):
 
     size: SizeName | None = None
     """A named size; give this or `config`."""
-    config: UserPath | None = None
+    config: UserPath | None = known_by_content(None)
     """A bert_config.json or config.json of Google, NVIDIA or Hugging Face; give this or `size`."""
     dropout: float | None = Field(None, ge=0, lt=1)
     """Dropout of embeddings and sub-layer outputs (a probability); unset: the file's value, 0.1 for a named size."""

@@ -6,7 +6,6 @@ import hashlib
 from typing import Any
 
 from bertwright.core.artifact import Identity
-from bertwright.core.config import what
 from bertwright.report.config import ReportConfig
 from bertwright.report.facts import SCORES, Facts
 
@@ -30,7 +29,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         for name, artifact in facts.stages.items()
     }
     inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
-    report = Identity("report", VERSION, {"report": what(config)}, inputs)
+    report = Identity("report", VERSION, {"report": config}, inputs)
     return {
         "title": facts.title,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
-from bertwright.core.config import what
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
@@ -40,7 +39,7 @@ def identity(
     training began counts by what the checkpoints in `out` say of it. Data in a foreign format counts with `examples`,
     which holds it.
     """
-    sections = _sections(config, model, optim, next_sentence, extendable=True)
+    sections = _sections(config, model, optim, next_sentence)
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
         "train.init": config.init
     }
@@ -59,8 +58,8 @@ def checkpoint_identity(
     config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool, run: Identity
 ) -> Identity:
     """The settings that a checkpoint belongs to: all of the run's but the lengths of its phases."""
-    sections = _sections(config, model, optim, next_sentence, extendable=False)
-    return Identity("checkpoint", VERSION, sections, run.inputs)
+    sections = _sections(config, model, optim, next_sentence)
+    return Identity("checkpoint", VERSION, sections, run.inputs, extendable=False)
 
 
 def refuse_other_settings(out: Path, ours: Identity) -> None:
@@ -110,13 +109,6 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     return None
 
 
-def _sections(
-    config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool, extendable: bool
-) -> dict[str, Any]:
-    train, network = what(config, extendable=extendable), what(model)
-    del train["init"]
-    for phase in train["phases"]:
-        del phase["data"], phase["quarantine"]
-    if model.config is not None:
-        network["config"] = model.resolve(1, next_sentence).model_dump(mode="json")
-    return {"train": train, "model": network, "optim": what(optim)}
+def _sections(config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool) -> dict[str, Any]:
+    network = {"network": model.resolve(1, next_sentence)} if model.config is not None else {}
+    return {"train": config, "model": model, "optim": optim, **network}

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
-from bertwright.core.config import Section, UserPath, extendable, how
+from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
 from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
 from bertwright.optim.config import Schedule
 
@@ -21,12 +21,12 @@ class PhaseConfig(Section):
     """Longest sequence with [CLS] and [SEP], in tokens."""
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
-    micro_batch: int = how(0, ge=0)
+    micro_batch: int = runtime_only(0, ge=0)
     """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share. Changes the order of
     summation, and which elements dropout drops, as the two keys below do."""
-    micro_tokens: int = how(0, ge=0)
+    micro_tokens: int = runtime_only(0, ge=0)
     """Tokens per forward pass on a rank, in place of `micro_batch`: as many sequences as fit; 0: that counts."""
-    packing: bool = how(False)
+    packing: bool = runtime_only(False)
     """Whether sequences are packed into rows of `length` tokens, each seeing itself alone; otherwise sequences of
     similar length meet."""
     learning_rate: float = Field(gt=0)
@@ -50,10 +50,10 @@ class PhaseConfig(Section):
     """Which tokens are predicted."""
     documents: Share = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
-    data: UserPath | None = None
+    data: UserPath | None = known_by_content(None)
     """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
     datasets or Megatron. They must be made with the same vocabulary."""
-    quarantine: bool = False
+    quarantine: bool = known_by_content(False)
     """Whether damaged files of `data` are left out and listed instead of being an error."""
 
     @model_validator(mode="after")
@@ -84,26 +84,26 @@ class TrainConfig(Section):
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
     """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
-    init: UserPath | None = None
+    init: UserPath | None = known_by_content(None)
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
     seed: int = 42
     """Seed of the initial weights, the order of the examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
     """Most held-out sequences scored during training, spread evenly over the held-out split."""
-    evaluate_every: int = how(0, ge=0)
+    evaluate_every: int = runtime_only(0, ge=0)
     """Optimizer steps between held-out scores; 0 scores ten times in a phase. The end of a phase is always scored."""
-    checkpoint_every: int = how(0, ge=0)
+    checkpoint_every: int = runtime_only(0, ge=0)
     """Optimizer steps between checkpoints; 0 saves ten times in a phase. The end of a phase is always saved."""
-    keep: int = how(3, ge=1)
+    keep: int = runtime_only(3, ge=1)
     """Newest checkpoints kept, beside the best one and the last one of each phase."""
-    log_every: int = how(10, ge=1)
+    log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per line of metrics."""
-    device: Literal["auto", "cpu", "cuda"] = how("auto")
+    device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
-    timeout: float = how(600.0, ge=1)
+    timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
-    threads: int = how(0, ge=0)
+    threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 
     def foreign_data(self) -> tuple[ForeignData, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from bertwright.core.config import Section, UserPath
+from bertwright.core.config import Section, UserPath, known_by_content
 
 DEFAULT_SIZE = 30_000
 _SPECIAL = 5
@@ -53,7 +53,7 @@ class VocabConfig(Section):
     """Entries of the trained vocabulary, special and unused ones included; left out when `file` is given. With
     SentencePiece it asks for size - unused - 1 pieces: 32,101 with 100 unused is the 32,000 of sent2wordpiece."""
 
-    file: UserPath | None = None
+    file: UserPath | None = known_by_content(None)
     """A finished vocab.txt (UTF-8, one entry a line) to use instead of training one. Beside it the settings that say
     how one is trained are refused."""
 

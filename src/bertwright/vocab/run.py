@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.config import what
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
@@ -39,11 +38,10 @@ def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILE
 def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
     """What the vocabulary is a function of; `inputs` has the fingerprint of "corpus", where there is one. Reads a given
     `vocab.file`."""
-    settings, needed = what(config), {name: inputs[name] for name in ("corpus",) if name in inputs}
+    needed = {name: inputs[name] for name in ("corpus",) if name in inputs}
     if config.file is not None:  # the content decides, not where it lies
-        settings["file"] = "given"
         needed["file"] = _content(config.file)
-    return Identity("vocab", VERSION, {"vocab": settings}, needed)
+    return Identity("vocab", VERSION, {"vocab": config}, needed)
 
 
 def _content(file: Path) -> str:

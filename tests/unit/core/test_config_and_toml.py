@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from bertwright.core.config import Section, differences, extendable, how, what
+from bertwright.core.config import Section, differences, extendable, fingerprinted, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import place
 from bertwright.core.toml import apply_overrides, read_toml, validate
@@ -25,14 +25,14 @@ class AdamW(Section):
 class Phase(Section):
     length: int = Field(ge=8)
     steps: int = extendable(1)
-    micro: int = how(0)
+    micro: int = runtime_only(0)
 
 
 class Whole(Section):
     seed: int = 1
     optim: Annotated[Lamb | AdamW, Field(discriminator="kind")] = AdamW()
     phases: tuple[Phase, ...] = Field((), min_length=1)
-    workers: int = how(2)
+    workers: int = runtime_only(2)
 
 
 def load(tmp_path: Path, text: str, overrides: tuple[str, ...] = ()) -> Whole:
@@ -120,10 +120,10 @@ def test_place_goes_up_to_the_nearest_line() -> None:
     assert place("a", "f", {"a": 3, "ab": 0}) == "f:3"
 
 
-def test_what_leaves_out_how_and_extendable() -> None:
+def test_what_changes_no_result_and_what_may_grow_can_be_left_out() -> None:
     whole = Whole(phases=(Phase(length=8, steps=5, micro=3),), workers=9)
-    assert what(whole)["phases"] == [{"length": 8, "steps": 5}] and "workers" not in what(whole)
-    assert what(whole, extendable=False)["phases"] == [{"length": 8}]
+    assert fingerprinted(whole)["phases"] == [{"length": 8, "steps": 5}] and "workers" not in fingerprinted(whole)
+    assert fingerprinted(whole, extendable=False)["phases"] == [{"length": 8}]
 
 
 def test_differences_name_dotted_keys() -> None:

@@ -58,5 +58,5 @@ def test_a_store_a_score_and_an_export_refuse_another(
     with pytest.raises(ArtifactError, match=both.format(train.path)):
         evaluate.run(EvaluateConfig(), 32, train, examples, other, tmp_path / "evaluate")
     with pytest.raises(ArtifactError, match=both.format(train.path)):
-        export.run(ExportConfig(), train, other, train, train, tmp_path / "export")
+        export.run(ExportConfig(), train, other, train, examples, tmp_path / "export")
     assert not (tmp_path / "evaluate").exists() and not (tmp_path / "export").exists()
