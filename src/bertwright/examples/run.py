@@ -122,7 +122,8 @@ def _make(
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
-        log.say(f"examples: scores on {heldout} held-out documents will be rough; a larger examples.heldout helps")
+        more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
+        log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
     leaked = heldout_contamination(draft / "store", entries)
     return {
         "vocabulary": vocabulary["hash"],
