@@ -42,7 +42,8 @@ def test_the_corpus_stage_and_the_demos_training_stay_below_a_gigabyte(tmp_path:
     few = ("train.phases.0.steps=30", "train.evaluate_every=15")  # memory was seen to grow with steps and scorings
     peak = peak_memory("run", demo, *few, "--until", "train", *out)
     counts = json.loads((tmp_path / "demo" / "train" / "manifest.json").read_text())["counts"]
-    assert 50e6 < counts["peak_memory_bytes"] <= peak < GIGABYTE
+    # The kernel counts pages in batches for each thread, so what a process reads may be a little above its mark.
+    assert 50e6 < counts["peak_memory_bytes"] <= 1.01 * peak < GIGABYTE
 
 
 @ON_LINUX

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures import Executor as Submitter
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
@@ -98,7 +99,7 @@ class Pool:
             stop, self._stop = multiprocessing.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_begin, initargs=(stop,))
         try:
-            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done)
+            return map_ahead(self._pool, partial(_in_worker, function), tasks, AHEAD * self._workers, on_done)
         except BrokenProcessPool as error:
             raise DataError(
                 f"{stage}: a worker process was killed (out of memory?). Run the same command again with fewer workers "
@@ -165,7 +166,15 @@ def _begin(stop: Connection) -> None:
     """In a new worker: watch over the other end of `stop`."""
     signal.signal(signal.SIGALRM, _vanish)
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
+
+
+def _in_worker(function: Callable[[Task], Result], task: Task) -> Result:
+    """Do a task; a worker that is asked to leave meanwhile leaves it as by an error, so what it began is removed."""
     signal.signal(signal.SIGALRM, _leave)
+    try:
+        return function(task)
+    finally:
+        signal.signal(signal.SIGALRM, _vanish)
 
 
 def _end_in_time(stop: Connection) -> None:
@@ -179,11 +188,11 @@ def _end_in_time(stop: Connection) -> None:
 
 
 def _vanish(number: int, frame: FrameType | None) -> None:
-    os._exit(1)  # a worker that has had no task leaves nothing, and the pool would print what is raised in its start
+    os._exit(1)  # outside of a task there is nothing to remove, and what is raised there would be printed
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(1)  # a task is left as by an error, so what it began is removed
+    sys.exit(1)
 
 
 def default_workers() -> int:
