@@ -11,12 +11,13 @@ is one of them.
 
 from typing import TYPE_CHECKING, Any
 
+from bertwright._version import __version__
+
 if TYPE_CHECKING:
     from bertwright.recipe import Recipe
     from bertwright.stages import RunFolder, run
 
 __all__ = ["Recipe", "RunFolder", "__version__", "run"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -151,7 +151,8 @@ def _standing_corpus(folder: Path) -> str | None:
 
 
 def _corpus(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
-    from bertwright.corpus.run import VERSION, identity
+    from bertwright.corpus.config import VERSION
+    from bertwright.corpus.run import identity
 
     assert recipe.corpus is not None
     try:

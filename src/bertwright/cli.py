@@ -19,7 +19,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from bertwright import __version__
+from bertwright._version import __version__
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.core.errors import BertwrightError, DataError, RecipeError, of_memory, of_the_system
 from bertwright.core.files import read_json

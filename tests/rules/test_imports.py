@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -54,13 +55,41 @@ def room(path: Path) -> str:
 def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
     for module in imported(path):
         parts = module.split(".")
-        if room(path) and parts[0] == "bertwright" and len(parts) > 1:
-            assert parts[1] == room(path) or parts[1] in MAY_IMPORT[room(path)], f"{path.name} imports {module}"
+        if room(path) and parts[0] == "bertwright":
+            assert len(parts) > 1, f"{path.name} imports the package: its public names are for users"
+            assert parts[1] in {room(path), "_version", *MAY_IMPORT[room(path)]}, f"{path.name} imports {module}"
         if parts[0] == "torch":
             assert room(path) in TORCH and path.stem not in WITHOUT_TORCH, f"{path} must not import torch"
         if parts[0] == "rich":
             assert path == SOURCE / "terminal.py", f"only terminal.py imports rich, not {path}"
         assert parts[0] not in {"pickle", "shelve", "dill", "joblib"}, f"{path} imports {module}"
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name; a package is its `__init__.py`."""
+    names = {path: ".".join(("bertwright", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()}
+    return {name.removesuffix(".__init__"): path for path, name in names.items()}
+
+
+def imports(path: Path, known: Collection[str]) -> set[str]:
+    """The modules of the package that the file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            within = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in within}
+    return found & set(known)
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    known = modules()
+    graph = {name: imports(path, known) for name, path in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 def test_the_recipe_knows_only_configs() -> None:

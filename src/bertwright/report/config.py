@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from bertwright.core.config import Section
 
+VERSION = 3
+"""Raised when the code of the stage changes its result."""
+
 
 class ReportConfig(Section):
     """The page that shows a run."""

@@ -6,10 +6,9 @@ import hashlib
 from typing import Any
 
 from bertwright.core.artifact import Identity
-from bertwright.report.config import ReportConfig
+from bertwright.report.config import VERSION, ReportConfig
 from bertwright.report.facts import SCORES, Facts
 
-VERSION = 3
 """Of the report: raised when the same artifacts give another page or other numbers."""
 
 
