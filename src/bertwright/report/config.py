@@ -13,3 +13,8 @@ class ReportConfig(Section):
 
     title: str = ""
     """Heading of the page; empty takes the name of the run folder."""
+
+
+def sections(config: ReportConfig) -> dict[str, Section]:
+    """The settings that the page is a function of."""
+    return {"report": config}
