@@ -54,19 +54,26 @@ def run(
             remove_leftovers(folder.path, ".*.tmp")
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
-        walk = [name for name in STAGES if name in stages]
-        if walk:
-            inputs_of(walk[0], recipe, folder.path)
-        made_now: dict[str, str] = {}
+        names = [name for name in STAGES if name in stages]
+        if names:
+            inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
-            for name in walk:
-                try:
-                    made = run_stage(name, recipe, folder, log, executor, Share(rank, world, lock), made_now)
-                    if isinstance(made, Artifact):
-                        made_now[name] = made.fingerprint
-                except OthersToFinish as rest:
-                    log.say(str(rest))
+            _walk(names, recipe, folder, log, executor, Share(rank, world, lock))
     return folder
+
+
+def _walk(
+    names: Sequence[str], recipe: Recipe, folder: RunFolder, log: Log, executor: Executor | None, share: Share
+) -> None:
+    """Make one stage after another."""
+    made_now: dict[str, str] = {}
+    for name in names:
+        try:
+            made = run_stage(name, recipe, folder, log, executor, share, made_now)
+            if isinstance(made, Artifact):
+                made_now[name] = made.fingerprint
+        except OthersToFinish as rest:
+            log.say(str(rest))
 
 
 def run_stage(
