@@ -5,18 +5,20 @@
     folder.scores["mlm_loss"], folder.metrics[-1]["tokens_seen"], folder.summary["seconds"]
 
 The stages, in the order the text travels: corpus, vocab, examples, train, evaluate, export, report. Each is also
-a function of `bertwright.stages` (`bertwright.stages.corpus(recipe, RunFolder(path))`), and each folder of the package
-is one of them.
+started by itself (`bertwright.pipeline.run.run_stage("corpus", recipe, RunFolder(path))`), and has a folder of the
+package of its name.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from bertwright._version import __version__
+
 if TYPE_CHECKING:
+    from bertwright.pipeline.run import run
+    from bertwright.pipeline.run_folder import RunFolder
     from bertwright.recipe import Recipe
-    from bertwright.stages import RunFolder, run
 
 __all__ = ["Recipe", "RunFolder", "__version__", "run"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
@@ -25,8 +27,12 @@ def __getattr__(name: str) -> Any:
         from bertwright.recipe import Recipe
 
         return Recipe
-    if name in ("RunFolder", "run"):
-        from bertwright import stages
+    if name == "RunFolder":
+        from bertwright.pipeline.run_folder import RunFolder
 
-        return getattr(stages, name)
+        return RunFolder
+    if name == "run":
+        from bertwright.pipeline.run import run
+
+        return run
     raise AttributeError(f"module 'bertwright' has no attribute {name!r}")

@@ -19,14 +19,16 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from bertwright import __version__
+from bertwright._version import __version__
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.core.errors import BertwrightError, DataError, RecipeError, of_memory, of_the_system
 from bertwright.core.files import read_json
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 from bertwright.lines import fact_lines, json_line, visible
+from bertwright.pipeline.run import run
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.stages import STAGES, RunFolder, run
 from bertwright.terminal import Terminal
 
 app = typer.Typer(
@@ -178,7 +180,7 @@ def examples_command(
 
 
 for _name in ("train", "evaluate", "export", "report"):
-    app.command(_name)(_stage_command(_name, STAGES[_name].__doc__ or ""))
+    app.command(_name)(_stage_command(_name, STAGES[_name].about))
 
 
 @app.command()

@@ -16,9 +16,9 @@ from bertwright.examples.formats.export import ExportSet, export
 from bertwright.examples.formats.export_tokens import export_documents
 from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe
-from bertwright.sealed import is_trained, sealed_recipe
-from bertwright.stages import RunFolder
 from bertwright.train.config import PhaseConfig
 from bertwright.vocab.given import read_vocabulary
 

@@ -13,8 +13,9 @@ from bertwright.core.files import read_json, sha256
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.recognise import facts_of, recognise
 from bertwright.examples.formats.statistics import statistics
-from bertwright.sealed import sealed_recipe
-from bertwright.stages import STAGES, RunFolder
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.sealed import sealed_recipe
+from bertwright.pipeline.stage import STAGES
 from bertwright.vocab.given import read_vocabulary
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 from pydantic import BaseModel
 
 from bertwright.core.artifact import MANIFEST, open_artifact
@@ -208,9 +209,18 @@ class Recipe(Section):
 
     def write(self, path: Path) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already says exactly that."""
-        data = tomli_w.dumps(self.shown(exclude_none=True)).encode()
-        if not path.exists() or path.read_bytes() != data:
-            write_atomic(path, data)
+        values = self.shown(exclude_none=True)
+        if not _says(path, values):
+            import tomli_w  # training what was prepared elsewhere writes no recipe, and does without
+
+            write_atomic(path, tomli_w.dumps(values).encode())
+
+
+def _says(path: Path, values: Mapping[str, Any]) -> bool:
+    """Whether there is a TOML file at `path` with exactly these values."""
+    with suppress(FileNotFoundError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return tomllib.loads(path.read_text(encoding="utf-8")) == values
+    return False
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:

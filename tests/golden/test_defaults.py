@@ -9,6 +9,7 @@ table, and refuses the same.
 import json
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,8 @@ import pytest
 
 from bertwright.core.config import Section, fingerprinted, role
 from bertwright.core.mistakes import members
-from bertwright.corpus import run as corpus
-from bertwright.evaluate import run as evaluate
-from bertwright.examples import run as examples
 from bertwright.examples.config import PlanSet
-from bertwright.export import run as export
 from bertwright.recipe import Recipe
-from bertwright.report import summary as report
-from bertwright.train import claim as train
-from bertwright.vocab import run as vocab
 
 TABLE = Path(__file__).with_name("defaults.json")
 SECTIONS = {
@@ -36,10 +30,7 @@ SECTIONS = {
     "export": ("export", "texts"),
     "report": ("report",),
 }
-VERSIONS = {
-    stage: module.VERSION
-    for stage, module in zip(SECTIONS, (corpus, vocab, examples, train, evaluate, export, report), strict=True)
-}
+VERSIONS = {stage: import_module(f"bertwright.{stage}.config").VERSION for stage in SECTIONS}
 
 
 def defaults(section: type[Section], prefix: str) -> Iterator[tuple[str, Any]]:

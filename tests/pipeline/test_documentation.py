@@ -25,9 +25,9 @@ from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.examples.formats.names import Target
+from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import shipped
-from bertwright.stages import STAGES
 from bertwright.vocab import download as vocabularies
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from bertwright.convert import convert
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.formats.names import Target
-from bertwright.stages import RunFolder
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 
 RECIPE = """

@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,13 @@ MAY_IMPORT = {
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
     "check": {"core", "corpus", "examples", "model", "train", "recipe"},
+    "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
 }
+ABOVE_THE_PIPELINE = {"__init__", "cli", "convert", "inspect"}
+"""Files of the package's own folder that start stages or look at what they made; `__init__` hands out public names."""
 TORCH = {"model", "optim", "train", "evaluate", "export"}
-WITHOUT_TORCH = {"config", "claim"}
-"""Files that every verb reads, also in the rooms of torch."""
+WITHOUT_TORCH = {"config", "claim", "phases", "forecast"}
+"""Files that every verb, or a forecast, reads, also in the rooms of torch."""
 
 
 def files() -> list[Path]:
@@ -54,13 +58,49 @@ def room(path: Path) -> str:
 def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
     for module in imported(path):
         parts = module.split(".")
-        if room(path) and parts[0] == "bertwright" and len(parts) > 1:
-            assert parts[1] == room(path) or parts[1] in MAY_IMPORT[room(path)], f"{path.name} imports {module}"
+        if room(path) and parts[0] == "bertwright":
+            assert len(parts) > 1, f"{path.name} imports the package: its public names are for users"
+            assert parts[1] in {room(path), "_version", *MAY_IMPORT[room(path)]}, f"{path.name} imports {module}"
         if parts[0] == "torch":
             assert room(path) in TORCH and path.stem not in WITHOUT_TORCH, f"{path} must not import torch"
         if parts[0] == "rich":
             assert path == SOURCE / "terminal.py", f"only terminal.py imports rich, not {path}"
         assert parts[0] not in {"pickle", "shelve", "dill", "joblib"}, f"{path} imports {module}"
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name; a package is its `__init__.py`."""
+    names = {path: ".".join(("bertwright", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()}
+    return {name.removesuffix(".__init__"): path for path, name in names.items()}
+
+
+def imports(path: Path, known: Collection[str]) -> set[str]:
+    """The modules of the package that the file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            within = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in within}
+    return found & set(known)
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    known = modules()
+    graph = {name: imports(path, known) for name, path in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: p.relative_to(SOURCE).as_posix())
+def test_nobody_below_them_imports_the_pipeline_or_the_command_line(path: Path) -> None:
+    rooms = {name.split(".")[1] for name in imports(path, modules()) if name != "bertwright"}
+    assert "cli" not in rooms, f"{path} imports the command line"
+    if room(path) != "pipeline" and not (room(path) == "" and path.stem in ABOVE_THE_PIPELINE):
+        assert "pipeline" not in rooms, f"{path} imports the pipeline"
 
 
 def test_the_recipe_knows_only_configs() -> None:
@@ -98,13 +138,17 @@ def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
     assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded
 
 
-def test_what_a_run_is_a_function_of_is_reckoned_without_torch() -> None:
-    modules = (
-        "bertwright.chain",
-        "bertwright.train.claim",
-        *(f"bertwright.{s}.run" for s in ("corpus", "vocab", "examples")),
-    )
-    assert "torch" not in loaded_after(f"import {', '.join(modules)}")
+def test_preparing_a_corpus_and_knowing_phases_take_no_torch() -> None:
+    rooms = (f"bertwright.{name}.run" for name in ("corpus", "vocab", "examples"))
+    names = ("bertwright.train.claim", "bertwright.train.forecast", *rooms)
+    assert "torch" not in loaded_after(f"import {', '.join(names)}")
+
+
+def test_what_a_folder_holds_is_told_without_any_stage() -> None:
+    code = "import sys, bertwright.pipeline.run; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"torch", "numpy", "tokenizers"} & set(loaded)
+    assert not {f"bertwright.{name}.run" for name in MAY_IMPORT if name != "pipeline"} & set(loaded)
 
 
 def test_a_recipe_is_checked_without_rich() -> None:

@@ -19,9 +19,9 @@ from bertwright.examples.formats.instances import Instances, concatenate
 from bertwright.examples.formats.names import Target, kind_of
 from bertwright.examples.formats.recognise import FORMATS, recognise
 from bertwright.inspect import Examples, describe
+from bertwright.pipeline.run import run as run_stages
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
-from bertwright.stages import RunFolder
-from bertwright.stages import run as run_stages
 from bertwright.vocab.given import read_vocabulary
 
 FOLDER = "hdf5_lower_case_0_seq_len_16_max_pred_2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_2"

@@ -23,7 +23,7 @@ from bertwright.examples.formats.format import Kind, Shape
 from bertwright.examples.formats.instances import Instances, concatenate
 from bertwright.examples.formats.recognise import FORMATS, recognise
 from bertwright.inspect import describe_batch
-from bertwright.stages import RunFolder
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 from bertwright.vocab.given import read_vocabulary
 

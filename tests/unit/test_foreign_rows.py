@@ -17,7 +17,7 @@ from bertwright.examples.formats.names import Target
 from bertwright.examples.formats.recognise import recognise
 from bertwright.examples.store import Store
 from bertwright.inspect import Examples, describe
-from bertwright.stages import RunFolder
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.given import read_vocabulary
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")

@@ -30,7 +30,7 @@ from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.walk import plan_passes
 from bertwright.inspect import describe, describe_batch
-from bertwright.stages import RunFolder
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 
 Nested = list[list[list[int]]]

@@ -17,7 +17,7 @@ from bertwright.examples.formats.names import Target, shares
 from bertwright.examples.formats.recognise import FORMATS, recognise
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
-from bertwright.stages import RunFolder
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.given import read_vocabulary
 
 datasets = pytest.importorskip("datasets", reason="the library whose folders are written")

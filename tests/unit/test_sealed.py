@@ -11,7 +11,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Silent
 from bertwright.examples.formats.names import Target
 from bertwright.inspect import describe, describe_batch
-from bertwright.sealed import is_trained, sealed_recipe
+from bertwright.pipeline.sealed import is_trained, sealed_recipe
 
 
 class Heard(Silent):

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import small_text
 
-from bertwright import Recipe, RunFolder, run, stages
-from bertwright.chain import INPUTS, identities
+from bertwright import Recipe, RunFolder, run
 from bertwright.core.artifact import Identity, open_artifact, seal
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
 from bertwright.core.files import sha256
 from bertwright.core.lock import FolderLock
 from bertwright.core.tasks import Pool
+from bertwright.corpus.sources.source import open_source
+from bertwright.pipeline.lineage import lineage
+from bertwright.pipeline.run import run_stage
+from bertwright.pipeline.stage import STAGES
 
 Load = Callable[..., Recipe]
 
@@ -23,17 +27,20 @@ def state(folder: Path) -> dict[str, tuple[int, str]]:
     return {str(p): (p.stat().st_mtime_ns, sha256(p)) for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_the_chain_says_beforehand_what_the_stages_seal(trained: Path, load: Load) -> None:
-    expected = identities(load(), trained, "train")
+def test_the_lineage_says_beforehand_what_the_stages_seal(trained: Path, load: Load) -> None:
+    expected = lineage(load(), trained, "train").identities
     assert list(expected) == ["corpus", "vocab", "examples", "train"]
     for stage, identity in expected.items():
         assert open_artifact(trained / stage).fingerprint == identity.fingerprint, stage
 
 
 def test_every_stage_names_its_inputs_in_travel_order() -> None:
-    order = list(stages.STAGES)
-    assert list(INPUTS) == order
-    assert all(order.index(name) < order.index(stage) for stage, names in INPUTS.items() for name in names)
+    order = list(STAGES)
+    for name, stage in STAGES.items():
+        assert stage.name == name and stage.runs == f"bertwright.{name}.run:run"
+        for inputs in (stage.inputs, stage.without_corpus or ()):
+            assert all(order.index(each) < order.index(name) for each in inputs)
+        assert "corpus" not in (stage.without_corpus or ())
 
 
 @pytest.mark.parametrize(
@@ -49,25 +56,25 @@ def test_a_stage_refuses_inputs_that_other_settings_made(
     stage: str, override: str, says: str, trained: Path, load: Load
 ) -> None:
     with pytest.raises(ArtifactError, match=says) as caught:
-        stages.STAGES[stage](load(override), RunFolder(trained), stages.SILENT)
+        run_stage(stage, load(override), RunFolder(trained))
     before = state(trained)
     with pytest.raises(ArtifactError):
         run(load(override), trained, [stage])
     assert state(trained) == before, "recipe.toml still describes what is there"
-    until = max(INPUTS[stage], key=list(INPUTS).index)
+    until = max(STAGES[stage].inputs, key=list(STAGES).index)
     assert f"Make it first: bertwright run RECIPE --until {until} --out {trained}" in str(caught.value)
 
 
 def test_what_an_earlier_version_trained_is_refused(trained: Path, load: Load) -> None:
     seal(trained / "train", Identity("train", 0, {}, {}), {}, 0.0)
     with pytest.raises(ArtifactError, match=r"train was made with other settings \(the stage's version changed: 0 -> "):
-        stages.evaluate(load(), RunFolder(trained))
+        run_stage("evaluate", load(), RunFolder(trained))
 
 
 def test_a_missing_input_names_its_verb(trained: Path, load: Load) -> None:
     shutil.rmtree(trained / "examples")
     with pytest.raises(ArtifactError, match=r"examples is not finished\. Make it first: bertwright examples RECIPE"):
-        stages.train(load(), RunFolder(trained))
+        run_stage("train", load(), RunFolder(trained))
 
 
 def test_changed_settings_are_refused_before_anything_is_touched(trained: Path, load: Load) -> None:
@@ -97,7 +104,7 @@ def test_a_stage_after_the_corpus_does_not_need_the_source(trained: Path, load: 
         run(gone, trained, ["corpus"])
     shutil.rmtree(trained / "vocab")
     with pytest.raises(ArtifactError, match="vocab is not finished"):
-        stages.train(gone, RunFolder(trained))
+        run_stage("train", gone, RunFolder(trained))
 
 
 def test_a_stage_after_the_corpus_copies_no_source(
@@ -167,21 +174,52 @@ def test_an_error_inside_the_walk_is_not_taken_for_a_foreign_lock(
     def busy(*_: object, **where: object) -> None:
         raise BlockingIOError("a pipe is full")
 
-    monkeypatch.setitem(stages.STAGES, "corpus", busy)
+    monkeypatch.setattr("bertwright.corpus.run.run", busy)
     with pytest.raises(BlockingIOError, match="a pipe is full"):
         run(load(), tmp_path / "run", ["corpus"])
 
 
-def test_a_walk_does_not_reckon_again_what_it_has_made(
+def test_only_the_stage_that_reads_sources_opens_them(
     trained: Path, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def reckoned(*_: object) -> Identity:
-        raise AssertionError("the sources are opened again")
+    opened: list[object] = []
 
-    monkeypatch.setattr("bertwright.corpus.run.identity", reckoned)
+    def noted(*arguments: Any, **where: Any) -> Any:
+        opened.append(arguments)
+        return open_source(*arguments, **where)
+
+    monkeypatch.setattr("bertwright.corpus.run.open_source", noted)
+    walked = run(load(), trained, ["corpus", "vocab", "examples", "train"])
+    assert len(opened) == 1, "once, by the corpus"
+    run(load(), trained, ["train"])
+    assert run_stage("vocab", load(), walked) == open_artifact(trained / "vocab")
+    assert len(opened) == 1
+
+
+def test_settings_of_a_walk_are_compared_again_by_the_next(trained: Path, load: Load) -> None:
     walked = run(load(), trained, ["corpus", "vocab", "examples"])
-    with pytest.raises(AssertionError, match="opened again"):  # a later walk may be of another recipe
-        stages.vocab(load(), walked)
+    with pytest.raises(ArtifactError, match=r"corpus was made with other settings \(corpus.seed: 12345 -> 7\)"):
+        run_stage("vocab", load("corpus.seed=7"), walked)
+
+
+def test_what_a_source_holds_is_looked_at_by_the_corpus_alone(trained: Path, load: Load, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text(small_text(100))
+    before = state(trained)
+    run(load(f"corpus.source.path={other}"), trained, ["train"])
+    assert {name: at for name, at in state(trained).items() if not name.endswith("recipe.toml")} == {
+        name: at for name, at in before.items() if not name.endswith("recipe.toml")
+    }
+    with pytest.raises(ArtifactError, match="holds checkpoints of other settings.*its input examples changed"):
+        run(load(f"corpus.source.path={other}"), trained, ["corpus", "vocab", "examples", "train"])
+    assert list((trained / "train" / "checkpoints").glob("step-*")), "weights are never thrown away"
+
+
+def test_a_key_that_begins_to_name_a_file_is_another_setting(trained: Path, load: Load, tmp_path: Path) -> None:
+    words = tmp_path / "vocab.txt"
+    shutil.copy(trained / "vocab" / "vocab.txt", words)
+    with pytest.raises(ArtifactError, match=r"vocab was made with other settings \(.*vocab.file: None -> 'given'"):
+        run(load(f"vocab.file={words}", "vocab.size=", "vocab.alphabet_coverage="), trained, ["examples"])
 
 
 def test_the_rank_of_another_launcher_does_not_keep_the_folder_unlocked(

@@ -30,8 +30,9 @@ from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.store import Store, is_heldout
 from bertwright.inspect import describe
-from bertwright.sealed import sealed_recipe
-from bertwright.stages import STAGES, RunFolder
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.sealed import sealed_recipe
+from bertwright.pipeline.stage import STAGES
 from bertwright.train.phases import resolve_phases
 from bertwright.vocab.given import read_vocabulary
 

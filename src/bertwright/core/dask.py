@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
-from bertwright import __version__
+from bertwright._version import __version__
 from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.tasks import AHEAD, Result, Task, map_ahead
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bertwright._version import __version__
 from bertwright.core.errors import DataError, MissingExtraError
 
 _BLOCK = 2**20
@@ -123,8 +124,6 @@ def ask(url: str, start: int) -> Answer:
 
 
 def _ask_web(url: str, start: int) -> Answer:
-    from bertwright import __version__
-
     _refuse_credentials(url)
     headers = {"User-Agent": f"bertwright/{__version__}", **({"Range": f"bytes={start}-"} if start else {})}
     try:

@@ -12,6 +12,9 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.corpus.wikis import wiki_code
 
+VERSION = 5
+"""Raised when the code of the stage changes its result."""
+
 
 class SourceConfig(Section):
     """One source of text. What it is made of is known by its content, so its path may change."""
@@ -249,3 +252,8 @@ class CorpusConfig(Section):
         """A path alone stands for a source with nothing else said of it."""
         values = value if isinstance(value, list | tuple) else [value]
         return [{"path": each} if isinstance(each, str) else each for each in values]
+
+
+def sections(config: CorpusConfig) -> dict[str, Section]:
+    """The settings that the corpus is a function of."""
+    return {"corpus": config}

@@ -20,7 +20,7 @@ from bertwright.core.servers import masked
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import LEFT_OUT, balance
-from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.config import VERSION, CorpusConfig, sections
 from bertwright.corpus.contamination import check_files, text_hash
 from bertwright.corpus.dedup.drawn import DrawPart, draw_part
 from bertwright.corpus.dedup.find import find_repetitions
@@ -36,7 +36,6 @@ from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
 from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
 
-VERSION = 5
 _PARTS = ".parts"
 _LIBRARIES = ("pycld2", "py3langid", "rensa", "sentencex")
 
@@ -98,7 +97,7 @@ def _identity(config: CorpusConfig, sources: list[Source], table: Table | None) 
     if table:
         templates_of(config.language, table)  # a table with a fault is refused before anything is made
         inputs["templates"] = hashlib.sha256(table.text.encode()).hexdigest()
-    return Identity("corpus", VERSION, {"corpus": config}, inputs)
+    return Identity("corpus", VERSION, sections(config), inputs)
 
 
 def _make(

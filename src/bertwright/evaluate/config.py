@@ -9,6 +9,9 @@ from pydantic import Field, field_validator
 
 from bertwright.core.config import Section, runtime_only
 
+VERSION = 3
+"""Raised when the code of the stage changes its result."""
+
 GAP = re.compile(r"\[MASK(?:=([^\]]+))?\]")
 """A gap in a cloze line: [MASK], or [MASK=word] where the word is known."""
 
@@ -38,3 +41,8 @@ class EvaluateConfig(Section):
             if (found := len(GAP.findall(line))) != 1:
                 raise ValueError(f"{line!r} has {found} times [MASK]; write it once, where a word is to be guessed")
         return lines
+
+
+def sections(config: EvaluateConfig, length: int) -> dict[str, Section]:
+    """The settings that the scores are a function of; `length` (tokens) is that of the sequences scored."""
+    return {"evaluate": config.model_copy(update={"length": length})}

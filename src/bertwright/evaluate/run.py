@@ -14,7 +14,7 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.evaluate.baselines import baselines, majority, untrained
-from bertwright.evaluate.config import EvaluateConfig
+from bertwright.evaluate.config import VERSION, EvaluateConfig, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import heldout_batches
@@ -28,8 +28,6 @@ from bertwright.model.saved import load_model
 from bertwright.model.scores import score
 from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
-
-VERSION = 3
 
 
 def run(
@@ -52,8 +50,8 @@ def run(
 
 def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
     """What the scores are a function of; `inputs` has the fingerprints of "train", "examples" and "vocab"."""
-    settings = {"evaluate": config.model_copy(update={"length": length})}
-    return Identity("evaluate", VERSION, settings, {name: inputs[name] for name in ("train", "examples", "vocab")})
+    needed = {name: inputs[name] for name in ("train", "examples", "vocab")}
+    return Identity("evaluate", VERSION, sections(config, length), needed)
 
 
 def _make(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from bertwright.core.config import Section, runtime_only
+
+VERSION = 5
+"""Raised when the code of the stage changes its result."""
 
 
 def _rising(share: tuple[float, float]) -> tuple[float, float]:
@@ -209,3 +213,14 @@ class ExamplesConfig(Section):
     def pairs(self) -> bool:
         """Whether examples are labelled pairs of segments."""
         return self.plan in PAIRS
+
+
+def sections(config: ExamplesConfig, sets: tuple[PlanSet, ...], foreign: Sequence[ForeignData] = ()) -> dict[str, Any]:
+    """The settings that the examples are a function of: plans for each of `sets`, and the data of `foreign`."""
+    settings: dict[str, Any] = {"examples": config, "train": {"phases": distinct(sets)}}
+    return settings | {data.key: {"length": data.length, "quarantine": data.quarantine} for data in foreign}
+
+
+def distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
+    """Each set once, in order."""
+    return tuple(dict.fromkeys(sets))

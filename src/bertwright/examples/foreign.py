@@ -1,15 +1,6 @@
 """Examples made elsewhere, brought in once: files in any format of the field become flat arrays that can be mapped.
 
-    foreign/0/tokens                 ids as stored (after masking, where masks are static), as wide as the store's
-    foreign/0/cu_seqlens             uint64 [N + 1] where examples begin and end
-    foreign/0/second                 uint16 [N] position where segment 1 begins; the length where there is one segment
-    foreign/0/positions              uint16 predicted positions inside each example
-    foreign/0/labels                 original ids there, as wide as tokens
-    foreign/0/cu_predictions         uint64 [N + 1] where the predictions of an example begin and end
-    foreign/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
-    foreign/0/facts.json             what was read, and what was left out
-
-`0` is the number of the phase. A task is one file; its part is ended by a note, as that of a corpus shard is.
+A task is one file; its part is ended by a note, as that of a corpus shard is.
 Tokenised documents become a store and plans instead (`foreign_tokens`).
 """
 
@@ -33,18 +24,17 @@ from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ForeignData
 from bertwright.examples.foreign_files import damaged, hash_of
 from bertwright.examples.foreign_heldout import HeldoutPart, HoldOut
+from bertwright.examples.foreign_layout import ENDS, dtypes
 from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
 from bertwright.examples.formats.errors import ShardError
 from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.instances import Instances
 from bertwright.examples.formats.recognise import FORMATS, Found
-from bertwright.examples.store import Vocabulary, token_dtype
+from bertwright.examples.store import Vocabulary
 from bertwright.vocab.given import read_vocabulary
 
 TELLING = 16
 """Predictions from which the id that most of them show tells whether it is [MASK]."""
-ENDS = {"cu_seqlens": "lengths", "cu_predictions": "predictions"}
-"""The running sums of the artifact, and the column of the parts that each is made of."""
 HASHES = "hashes"
 """The column of the parts with the hash of each example's ids before masking, where examples are held out."""
 
@@ -87,12 +77,6 @@ class ImportTask:
 
 Import = ImportTask | TokensTask
 """A task of the stage that brings in what others have made."""
-
-
-def dtypes(vocabulary_size: int) -> dict[str, str]:
-    """The element types of the columns that are flat in parts and artifact alike."""
-    ids = token_dtype(vocabulary_size)
-    return {"tokens": ids, "second": "<u2", "positions": "<u2", "labels": ids, "next_sentence_labels": "i1"}
 
 
 def import_tasks(

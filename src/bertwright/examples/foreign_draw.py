@@ -27,7 +27,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS, ForeignData, PlanSet
 from bertwright.examples.deal import Share, deal
 from bertwright.examples.draw import DrawSettings, PhaseDraws, open_draws, together
-from bertwright.examples.foreign import dtypes
+from bertwright.examples.foreign_layout import dtypes
 from bertwright.examples.formats.instances import Instances, ends, gather
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs
@@ -45,7 +45,7 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Imported:
-    """The mapped arrays of a phase's data; `examples.foreign` says what they are."""
+    """The mapped arrays of a phase's data; `foreign_layout` says what they are."""
 
     arrays: dict[str, NDArray[Any]]
     facts: _Facts

@@ -13,7 +13,8 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ForeignData
-from bertwright.examples.foreign import ENDS, Chosen, Import, ImportTask, dtypes
+from bertwright.examples.foreign import Chosen, Import, ImportTask
+from bertwright.examples.foreign_layout import ENDS, dtypes
 from bertwright.examples.foreign_repeats import leave_out, repeated
 from bertwright.examples.foreign_tokens import TokensTask
 from bertwright.examples.foreign_tokens_join import join_tokens, told_of_tokens

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.files import read_bytes
-from bertwright.examples.foreign import ENDS, HASHES, ImportTask
+from bertwright.examples.foreign import HASHES, ImportTask
+from bertwright.examples.foreign_layout import ENDS
 from bertwright.examples.formats.instances import ends, gather
 from bertwright.examples.store import map_file
 

@@ -22,7 +22,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
-from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
+from bertwright.examples.config import VERSION, ExamplesConfig, ForeignData, PlanSet, distinct, sections
 from bertwright.examples.foreign import Chosen, import_tasks
 from bertwright.examples.foreign_files import find, find_tests, known_by
 from bertwright.examples.foreign_join import join_foreign
@@ -34,7 +34,6 @@ from bertwright.examples.shard import ShardTask, of_one_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
 
-VERSION = 5
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
@@ -56,7 +55,7 @@ def run(
     Shards are prepared by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
     the whole and another process completes the stage.
     """
-    sets = _distinct(sets)
+    sets = distinct(sets)
     chosen = [(data, find(data)) for data in foreign]
     tests = {} if corpus else {data.phase: find_tests(data, found) for data, found in chosen}
     inputs = {"vocab": vocab.fingerprint} | ({"corpus": corpus.fingerprint} if corpus else {})
@@ -79,15 +78,9 @@ def identity(
     """What the examples are a function of; `inputs` has the fingerprints of "corpus" (where there is one) and "vocab",
     and what the files of each of `foreign` are `known_by`.
     """
-    settings: dict[str, Any] = {"examples": config, "train": {"phases": _distinct(sets)}}
-    settings |= {data.key: {"length": data.length, "quarantine": data.quarantine} for data in foreign}
     needed = [*(("corpus",) if "corpus" in inputs else ()), "vocab", *(data.input for data in foreign)]
     needed += [data.test_input for data in foreign if data.test_input in inputs]
-    return Identity("examples", VERSION, settings, {name: inputs[name] for name in needed})
-
-
-def _distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
-    return tuple(dict.fromkeys(sets))
+    return Identity("examples", VERSION, sections(config, sets, foreign), {name: inputs[name] for name in needed})
 
 
 def _make(

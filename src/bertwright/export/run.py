@@ -8,22 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, Identity, build
-from bertwright.core.config import Section
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
 from bertwright.core.log import SILENT, Log
 from bertwright.core.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
-from bertwright.export.config import ExportConfig
+from bertwright.export.config import VERSION, ExportConfig, sections
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import origin_of
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
 from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
-
-VERSION = 4
 
 
 def run(
@@ -53,10 +50,9 @@ def run(
 def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig | None = None) -> Identity:
     """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", and of "corpus"
     or, where there is none, of "examples"."""
-    settings: dict[str, Section] = {"export": config}
-    if "corpus" not in inputs:
-        settings["texts"] = texts or TextsConfig()
-    names = ("train", "vocab", "evaluate", "corpus" if "corpus" in inputs else "examples")
+    with_corpus = "corpus" in inputs
+    names = ("train", "vocab", "evaluate", "corpus" if with_corpus else "examples")
+    settings = sections(config, None if with_corpus else texts or TextsConfig())
     return Identity("export", VERSION, settings, {name: inputs[name] for name in names})
 
 

@@ -6,10 +6,9 @@ import hashlib
 from typing import Any
 
 from bertwright.core.artifact import Identity
-from bertwright.report.config import ReportConfig
+from bertwright.report.config import VERSION, ReportConfig, sections
 from bertwright.report.facts import SCORES, Facts
 
-VERSION = 3
 """Of the report: raised when the same artifacts give another page or other numbers."""
 
 
@@ -29,7 +28,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         for name, artifact in facts.stages.items()
     }
     inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
-    report = Identity("report", VERSION, {"report": config}, inputs)
+    report = Identity("report", VERSION, sections(config), inputs)
     return {
         "title": facts.title,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),

@@ -18,9 +18,8 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
-from bertwright.train.config import TrainConfig
+from bertwright.train.config import VERSION, TrainConfig
 
-VERSION = 4
 CHECKPOINTS = "checkpoints"
 Extension = Mapping[str, int]
 
@@ -39,7 +38,6 @@ def identity(
     training began counts by what the checkpoints in `out` say of it. Data in a foreign format counts with `examples`,
     which holds it.
     """
-    sections = _sections(config, model, optim, next_sentence)
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
         "train.init": config.init
     }
@@ -51,15 +49,15 @@ def identity(
             "finished stage."
         )
     known = {key: value for key, value in found.items() if value is not None}
-    return Identity("train", VERSION, sections, {**inputs, **known})
+    return Identity("train", VERSION, sections(config, model, optim, next_sentence), {**inputs, **known})
 
 
 def checkpoint_identity(
     config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool, run: Identity
 ) -> Identity:
     """The settings that a checkpoint belongs to: all of the run's but the lengths of its phases."""
-    sections = _sections(config, model, optim, next_sentence)
-    return Identity("checkpoint", VERSION, sections, run.inputs, extendable=False)
+    settings = sections(config, model, optim, next_sentence)
+    return Identity("checkpoint", VERSION, settings, run.inputs, extendable=False)
 
 
 def refuse_other_settings(out: Path, ours: Identity) -> None:
@@ -109,6 +107,7 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     return None
 
 
-def _sections(config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool) -> dict[str, Any]:
+def sections(config: TrainConfig, model: ModelConfig, optim: OptimConfig, next_sentence: bool) -> dict[str, Any]:
+    """The settings that decide what is trained; of a network that `model.config` names its whole shape."""
     network = {"network": model.resolve(1, next_sentence)} if model.config is not None else {}
     return {"train": config, "model": model, "optim": optim, **network}

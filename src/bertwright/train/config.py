@@ -11,6 +11,9 @@ from bertwright.core.config import Section, UserPath, extendable, known_by_conte
 from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
 from bertwright.optim.config import Schedule
 
+VERSION = 4
+"""Raised when the code of the stage changes its result."""
+
 LENGTHS = ("steps", "epochs", "samples", "tokens")
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bertwright.train.loop import Phase
+from bertwright.train.phases import Phase
 
 FORWARD = 1 / 3
 """What scoring costs of training, for each token of room, until it has been measured."""

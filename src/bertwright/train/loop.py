@@ -15,53 +15,18 @@ from torch.optim import Optimizer
 from bertwright.core import rng
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
-from bertwright.examples.draw import PhaseDraws
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.scores import score
-from bertwright.optim.config import Schedule
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.checkpoint import State
 from bertwright.train.forecast import Forecast
+from bertwright.train.phases import Phase
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepResult, train_step
 
 MOST_SKIPPED_IN_A_ROW = 20
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A phase with everything resolved to steps."""
-
-    index: int
-    draws: PhaseDraws
-    heldout: Callable[[], list[MicroBatch]]
-    """The held-out batches, with fixed masks."""
-    heldout_sequences: int
-    """How many sequences those are."""
-    steps: int
-    """Global batches in the phase."""
-    schedule_steps: int
-    """The length that the learning rate follows: more than `steps` where the phase is ended early."""
-    warmup_steps: float
-    schedule: Schedule
-    peak: float
-    """Peak learning rate."""
-    seed: int
-    log_every: int
-    evaluate_every: int
-    checkpoint_every: int
-
-    @property
-    def room(self) -> int:
-        """Tokens that a global batch has room for."""
-        return self.draws.settings.global_batch * self.draws.settings.length
-
-    @property
-    def heldout_room(self) -> int:
-        """Tokens that the held-out sequences have room for."""
-        return self.heldout_sequences * self.draws.settings.length
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""A recipe's phases resolved against the data: plans, steps, intervals, held-out batches."""
+"""A recipe's phases resolved against the data: plans, steps, intervals, held-out batches. Knows no torch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -15,12 +16,46 @@ from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, PhaseDraws, heldout_batches, open_draws
 from bertwright.examples.foreign_draw import open_foreign
 from bertwright.examples.store import Store
+from bertwright.optim.config import Schedule
 from bertwright.train.config import PhaseConfig, TrainConfig
-from bertwright.train.loop import Phase
 
 HELDOUT_MICRO_BATCH = 64
 PARTS_OF_A_PHASE = 10
 """How often a phase is scored and saved when the recipe does not say."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase with everything resolved to steps."""
+
+    index: int
+    draws: PhaseDraws
+    heldout: Callable[[], list[MicroBatch]]
+    """The held-out batches, with fixed masks."""
+    heldout_sequences: int
+    """How many sequences those are."""
+    steps: int
+    """Global batches in the phase."""
+    schedule_steps: int
+    """The length that the learning rate follows: more than `steps` where the phase is ended early."""
+    warmup_steps: float
+    schedule: Schedule
+    peak: float
+    """Peak learning rate."""
+    seed: int
+    log_every: int
+    evaluate_every: int
+    checkpoint_every: int
+
+    @property
+    def room(self) -> int:
+        """Tokens that a global batch has room for."""
+        return self.draws.settings.global_batch * self.draws.settings.length
+
+    @property
+    def heldout_room(self) -> int:
+        """Tokens that the held-out sequences have room for."""
+        return self.heldout_sequences * self.draws.settings.length
 
 
 def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> list[Phase]:

@@ -37,9 +37,9 @@ from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, f
 from bertwright.train.config import TrainConfig
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
-from bertwright.train.loop import Phase, Session, end_now, train_phase
+from bertwright.train.loop import Session, end_now, train_phase
 from bertwright.train.metrics import Metrics
-from bertwright.train.phases import resolve_phases
+from bertwright.train.phases import Phase, resolve_phases
 from bertwright.train.ranks import Ranks, join
 from bertwright.train.start import begin, follow_lengths, training_device
 

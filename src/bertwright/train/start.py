@@ -21,8 +21,8 @@ from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
 from bertwright.train.claim import CHECKPOINTS
 from bertwright.train.config import TrainConfig
-from bertwright.train.loop import Phase
 from bertwright.train.metrics import saved_before
+from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 
 

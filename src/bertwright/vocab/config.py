@@ -8,6 +8,9 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
 
+VERSION = 4
+"""Raised when the code of the stage changes its result."""
+
 DEFAULT_SIZE = 30_000
 _SPECIAL = 5
 """Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK]."""
@@ -107,3 +110,8 @@ class VocabConfig(Section):
                 "special: raise vocab.size or lower vocab.unused"
             )
         return self
+
+
+def sections(config: VocabConfig) -> dict[str, Section]:
+    """The settings that the vocabulary is a function of."""
+    return {"vocab": config}

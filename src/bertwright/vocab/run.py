@@ -11,7 +11,7 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.vocab.config import TrainerConfig, VocabConfig
+from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
 from bertwright.vocab.given import check_fit, check_reachable, read_vocabulary
 from bertwright.vocab.normal import bert_splitter, build_tokenizer
 from bertwright.vocab.report import measure, shortcomings
@@ -22,7 +22,6 @@ from bertwright.vocab.wordpiece import train_wordpiece
 
 _TOLD_EVERY = 5000
 """Sentences between two words on how far reading is."""
-VERSION = 4
 
 
 def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILENT) -> Artifact:
@@ -41,7 +40,7 @@ def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
     needed = {name: inputs[name] for name in ("corpus",) if name in inputs}
     if config.file is not None:  # the content decides, not where it lies
         needed["file"] = _content(config.file)
-    return Identity("vocab", VERSION, {"vocab": config}, needed)
+    return Identity("vocab", VERSION, sections(config), needed)
 
 
 def _content(file: Path) -> str:

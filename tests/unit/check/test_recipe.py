@@ -11,8 +11,8 @@ from bertwright.check.machine import TorchBuild, torch_build
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
+from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
-from bertwright.stages import STAGES
 
 Load = Callable[..., Recipe]
 

@@ -8,9 +8,8 @@ import pytest
 
 from bertwright.core.artifact import Identity, open_artifact, seal
 from bertwright.core.files import read_json
-from bertwright.report.config import ReportConfig
+from bertwright.report.config import VERSION, ReportConfig
 from bertwright.report.run import run
-from bertwright.report.summary import VERSION
 
 Make = Callable[..., Path]
 STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]

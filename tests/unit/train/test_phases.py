@@ -7,8 +7,7 @@ import pytest
 from tests.conftest import Prepared
 
 from bertwright.train.config import TrainConfig
-from bertwright.train.loop import Phase
-from bertwright.train.phases import resolve_phases, samples_of_epochs
+from bertwright.train.phases import Phase, resolve_phases, samples_of_epochs
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-2}
 

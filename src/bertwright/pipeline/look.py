@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertwright.chain import finished_artifact, inputs_of, refuse_other_training, training_identity
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
+from bertwright.pipeline.lineage import finished_artifact, inputs_of, refuse_other_training, training_identity
+from bertwright.pipeline.stage import STAGES, Work
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 LOOKS = ("evaluate", "export", "report")
 """The stages that can be had of an unfinished training."""
-
-
-ORDER = ("corpus", "vocab", "examples", "train", "evaluate", "export")
-"""The artifacts that a page tells of, in its order."""
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -52,12 +49,13 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
         made["train"] = found.snapshot(out / "train", log)
-        if "evaluate" in stages or "export" in stages:
-            _evaluate(recipe, made, out, log)
-        if "export" in stages:
-            _export(recipe, made, out, log)
+        for name in ("evaluate", "export"):
+            if name in stages or (name == "evaluate" and "export" in stages):
+                STAGES[name].start(Work(recipe, made, out, log))
+            if (out / name / MANIFEST).is_file():  # made of this checkpoint now or before
+                made[name] = open_artifact(out / name, name)
         if "report" in stages:
-            _report(recipe, made, out, log)
+            STAGES["report"].start(Work(recipe, made, out, log))
     return out
 
 
@@ -70,13 +68,16 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
 
     A page that cannot be written is said, and training goes on.
     """
-    from bertwright.report.run import write_page
 
     def write(checkpoint: Path) -> None:
+        from bertwright.report.run import write_page  # pages are of no concern to any other stage
+
         try:
             train = _standing(recipe, folder, made, open_artifact(checkpoint, "checkpoint")).artifact()
             artifacts = {**_corpus(recipe, folder), **made, "train": train}
-            write_page(recipe.report, folder, {name: artifacts[name] for name in ORDER if name in artifacts})
+            write_page(
+                recipe.report, folder, {name: artifacts[name] for name in STAGES["report"].inputs if name in artifacts}
+            )
         except (BertwrightError, OSError) as error:
             log.say(f"report: no page at {checkpoint.name}: {error}")
 
@@ -103,28 +104,3 @@ def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkp
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
     network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.examples.pairs)
     return standing(checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init)
-
-
-def _evaluate(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
-    from bertwright.evaluate.run import run
-
-    inputs = made["train"], made["examples"], made["vocab"]
-    made["evaluate"] = run(recipe.evaluate, recipe.evaluate_length(), *inputs, out / "evaluate", log)
-
-
-def _export(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
-    from bertwright.export.run import run
-
-    source = made["corpus" if recipe.corpus else "examples"]
-    inputs = made["train"], made["vocab"], made["evaluate"], source
-    made["export"] = run(recipe.export, *inputs, out / "export", log, recipe.texts)
-
-
-def _report(recipe: Recipe, made: dict[str, Artifact], out: Path, log: Log) -> None:
-    """The page shows what was evaluated and exported of this checkpoint, now or before."""
-    from bertwright.report.run import run
-
-    for name in ("evaluate", "export"):
-        if (out / name / MANIFEST).is_file():
-            made[name] = open_artifact(out / name, name)
-    run(recipe.report, out, {name: made[name] for name in ORDER if name in made}, log)

@@ -1,0 +1,163 @@
+"""Whether a run folder holds what the recipe makes, told from manifests and the sections of the recipe alone.
+
+A stage started by itself must not be given what other settings made. So each finished artifact before it is compared:
+its version and its settings with the recipe's, and those of its inputs that are artifacts with what stands in the
+folder. No stage is imported and no source is opened: what files hold is the business of the stage that reads them
+(docs/decisions/0023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+
+from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
+from bertwright.core.config import GIVEN, differences
+from bertwright.core.errors import ArtifactError
+from bertwright.pipeline.stage import STAGES
+from bertwright.recipe import Recipe
+from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What the artifacts of a recipe should be, in travel order."""
+
+    identities: dict[str, Identity]
+    """Of those that stand in the folder."""
+    fingerprints: dict[str, str]
+    """Of these, of what a walk has made, and of those that are gone what others say that they were made of."""
+
+
+def inputs_of(
+    stage: str, recipe: Recipe, folder: Path, made_now: Mapping[str, str] | None = None
+) -> dict[str, Artifact]:
+    """The artifacts in `folder` that `stage` is made of, by name.
+
+    `made_now` has the fingerprints of those that this walk has made of the same recipe: they are not compared again.
+    Raises `ArtifactError` when an artifact is missing, or was made with other settings than the recipe's: it names the
+    changed keys and the command to run.
+    """
+    needed = STAGES[stage].needs(recipe)
+    made = {name: finished_artifact(folder, name) for name in needed}
+    if not needed:
+        return made
+    last = max(needed, key=list(STAGES).index)
+    for name, expected in lineage(recipe, folder, last, made_now).identities.items():
+        if different := _differences(folder, name, expected):
+            raise ArtifactError(
+                f"{folder / name} was made with other settings ({different}). Make it first: "
+                f"bertwright run RECIPE --until {last} --out {folder}"
+            )
+    return made
+
+
+def finished_artifact(folder: Path, stage: str) -> Artifact:
+    """The finished artifact of a stage in `folder`, whatever its settings; an error names the verb that makes it."""
+    if not _is_finished(folder, stage):
+        raise ArtifactError(
+            f"{folder / stage} is not finished. Make it first: bertwright {stage} RECIPE --out {folder}"
+        )
+    return open_artifact(folder / stage, stage)
+
+
+def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str] | None = None) -> Lineage:
+    """What each artifact up to the stage `last` should be, without those of `made_now`.
+
+    An identity has the recipe's settings, the files that the standing artifact was made of, and the artifacts before it
+    as they should be.
+    """
+    found = Lineage({}, dict(made_now or {}))
+    for name in [*takewhile(last.__ne__, STAGES), last]:
+        if name in found.fingerprints or (name == "corpus" and recipe.corpus is None):
+            continue
+        if _is_finished(folder, name):
+            standing = open_artifact(folder / name, name)
+            found.identities[name] = _expected(recipe, name, standing.manifest["inputs"], found.fingerprints)
+            found.fingerprints[name] = found.identities[name].fingerprint
+        elif recorded := next(_recorded(folder, name), None):
+            found.fingerprints[name] = recorded
+    return found
+
+
+def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[str, str]) -> Identity:
+    """What the artifact of a stage should be that was made of the inputs `was`."""
+    stage = STAGES[name]
+    files = {each: fingerprint for each, fingerprint in was.items() if each not in STAGES}
+    artifacts = {each: known.get(each, was.get(each)) for each in stage.needs(recipe)}
+    inputs = {each: fingerprint for each, fingerprint in artifacts.items() if fingerprint is not None}
+    return Identity(name, stage.version, stage.sections(recipe, was), {**inputs, **files})
+
+
+def _recorded(folder: Path, name: str) -> Iterator[str]:
+    """What those made of an artifact that is gone say of it."""
+    checkpoints = sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)
+    for path in [*(folder / stage for stage in STAGES), *checkpoints]:
+        if (path / MANIFEST).is_file():
+            with suppress(ArtifactError):  # whoever needs that one says what is wrong with it
+                if fingerprint := open_artifact(path).manifest["inputs"].get(name):
+                    yield str(fingerprint)
+
+
+def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
+    """What training is a function of; `inputs` has the fingerprints of "examples" and "vocab".
+
+    Reads the manifests of what the recipe names as `train.init` and as data of phases. Raises `ArtifactError` where one
+    is no finished artifact.
+    """
+    ours = {name: inputs[name] for name in STAGES["train"].inputs}
+    return identity(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs, ours, folder / "train")
+
+
+def refuse_other_training(recipe: Recipe, folder: Path) -> None:
+    """Raise `ArtifactError` when the trained weights in `folder` may not be continued with the settings of the recipe.
+
+    The message names the changed keys, also those of the stages before training.
+    """
+    before = lineage(recipe, folder, "examples")
+    if not before.fingerprints.keys() >= set(STAGES["train"].inputs):
+        return  # neither weights nor what they were made of
+    run = training_identity(recipe, before.fingerprints, folder)
+    if not any((folder / "train" / CHECKPOINTS).glob("step-*")):
+        if _is_finished(folder, "train") and (different := _differences(folder, "train", _sealed(run, folder))):
+            raise ArtifactError(
+                f"{folder / 'train'} holds a model of other settings, and trained weights are not thrown away: "
+                f"{different}. Set these back, or train elsewhere (--out DIR), or move {folder / 'train'} away."
+            )
+        return
+    # A vocabulary knows the hash of its entries only when it is built. It follows from the fingerprint.
+    if words := next(_recorded(folder, "vocabulary"), None):
+        run = replace(run, inputs={**run.inputs, "vocabulary": words})
+    sections = recipe.train, recipe.model, recipe.optim, recipe.examples.pairs
+    try:
+        refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
+    except ArtifactError as error:
+        changed = [
+            f"{name} ({d})" for name, each in before.identities.items() if (d := _differences(folder, name, each))
+        ]
+        raise ArtifactError(f"{error} Changed before it: {', '.join(changed)}." if changed else str(error)) from None
+
+
+def _sealed(run: Identity, folder: Path) -> Identity:
+    """The identity `run` as the finished training in `folder` would be sealed with it."""
+    standing = open_artifact(folder / "train", "train")
+    if standing.manifest["version"] != run.version:
+        return run
+    return extended(run, standing.counts["extensions"], standing.counts["weights"])
+
+
+def _differences(folder: Path, name: str, expected: Identity) -> str:
+    """How the finished artifact in `folder` differs from the expected one, one phrase per key; "" if it does not."""
+    standing = open_artifact(folder / name, name)
+    found = [] if standing.fingerprint == expected.fingerprint else changes(standing, expected)
+    # Whether a key names files is a setting, though where they lie is none.
+    named = differences(standing.manifest["config"], expected.config)
+    found += [each for each in named if each.endswith(f" -> {GIVEN!r}") or f": {GIVEN!r} -> " in each]
+    return "; ".join(dict.fromkeys(found))
+
+
+def _is_finished(folder: Path, name: str) -> bool:
+    return (folder / name / MANIFEST).is_file()

@@ -1,0 +1,145 @@
+"""The walk over the stages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from bertwright.check.recipe import check_recipe
+from bertwright.check.verdict import refuse
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import make_folder, remove_leftovers, write_atomic
+from bertwright.core.lock import FolderLock
+from bertwright.core.log import SILENT, Log
+from bertwright.core.ranks import WHOLE, OthersToFinish, Share
+from bertwright.core.tasks import Executor
+from bertwright.pipeline.lineage import inputs_of, refuse_other_training
+from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.stage import SPREAD, STAGES, Work
+from bertwright.recipe import Recipe
+
+
+def run(
+    recipe: Recipe,
+    out: Path | str,
+    stages: Sequence[str] = tuple(STAGES),
+    log: Log = SILENT,
+    executor: Executor | None = None,
+    rank: int = 0,
+    world: int = 1,
+) -> RunFolder:
+    """Walk `stages` in travel order inside the folder `out`; what is finished is skipped, what is begun continues.
+
+    Task lists are done by `executor`; without one, by processes on this machine. A stage of `SPREAD` alone may be
+    shared by `world` processes, each with a `rank` of its own; the last one to finish completes it.
+    Where training is not finished, `evaluate`, `export` and `report` by themselves are of its newest checkpoint, and
+    lie in a folder of their own, which is returned.
+    Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
+    (`ArtifactError`), or when `check_recipe` finds an error, such as a missing source or package, too little memory or
+    a folder of someone else's.
+    """
+    _refuse_impossible(stages, rank, world)
+    stages = _without_missing_corpus(recipe, stages)
+    first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
+    _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
+    if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
+        return RunFolder(look(recipe, Path(out).absolute(), stages, log))
+    folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
+    with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
+        if first_rank and world == 1:
+            remove_leftovers(folder.path, ".*.tmp")
+        if "train" in stages and (folder.path / "train").exists():
+            refuse_other_training(recipe, folder.path)
+        names = [name for name in STAGES if name in stages]
+        if names:
+            inputs_of(names[0], recipe, folder.path)
+        with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
+            _walk(names, recipe, folder, log, executor, Share(rank, world, lock))
+    return folder
+
+
+def _walk(
+    names: Sequence[str], recipe: Recipe, folder: RunFolder, log: Log, executor: Executor | None, share: Share
+) -> None:
+    """Make one stage after another."""
+    made_now: dict[str, str] = {}
+    for name in names:
+        try:
+            made = run_stage(name, recipe, folder, log, executor, share, made_now)
+            if isinstance(made, Artifact):
+                made_now[name] = made.fingerprint
+        except OthersToFinish as rest:
+            log.say(str(rest))
+
+
+def run_stage(
+    name: str,
+    recipe: Recipe,
+    folder: RunFolder,
+    log: Log = SILENT,
+    executor: Executor | None = None,
+    share: Share = WHOLE,
+    made_now: Mapping[str, str] | None = None,
+) -> Artifact | Path:
+    """Make one stage of the recipe in `folder`; returns its artifact, of `report` the page.
+
+    `made_now` as for `inputs_of`. Raises `ArtifactError` where what it is made of is missing or of other settings, and
+    what the stage raises.
+    """
+    made = inputs_of(name, recipe, folder.path, made_now)
+    page = page_while_training(recipe, folder.path, made, log)
+    return STAGES[name].start(Work(recipe, made, folder.path, log, executor, share, page))
+
+
+def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
+    """Raise what can be told from the arguments, the environment and the packages alone."""
+    if unknown := [name for name in stages if name not in STAGES]:
+        raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
+    if world > 1 and (len(stages) != 1 or stages[0] not in SPREAD):
+        raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
+    if not 0 <= rank < world:
+        raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
+    if _several() and list(stages) != ["train"]:
+        raise RecipeError(
+            "several ranks can only train. Prepare with one process (--until examples), then start "
+            "`bertwright train RECIPE` on all ranks."
+        )
+
+
+def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[str]:
+    """The stages that the recipe has; the corpus asked for by itself is refused by its stage."""
+    if recipe.corpus is not None or list(stages) == ["corpus"]:
+        return stages
+    return [name for name in stages if name != "corpus"]
+
+
+def _several() -> bool:
+    """Whether a launcher such as torchrun started several of these processes."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
+    """Raise before hours of work what can be told beforehand; say what may go wrong."""
+    recipe.check(given=not RunFolder(out).begun)
+    verdicts = check_recipe(recipe, out, stages, int(os.environ.get("WORLD_SIZE", "1")))
+    refuse(verdicts)
+    for verdict in verdicts:
+        if verdict.level == "warning":
+            log.say(f"warning: {verdict.about}: {verdict.sentence}")
+
+
+@contextmanager
+def _recipe_written(recipe: Recipe, path: Path) -> Iterator[None]:
+    """The resolved recipe at `path`; a recipe that a stage refuses does not stay there in the place of the old one."""
+    before = path.read_bytes() if path.exists() else None
+    recipe.write(path)
+    try:
+        yield
+    except ArtifactError:
+        if before is not None and path.read_bytes() != before:
+            write_atomic(path, before)
+        raise

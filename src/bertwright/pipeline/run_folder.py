@@ -1,0 +1,52 @@
+"""The folder of a run, and what can be read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from bertwright.core.artifact import MANIFEST, Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json
+from bertwright.pipeline.lineage import finished_artifact
+from bertwright.pipeline.results import MetricsRow, Scores, Summary
+from bertwright.train.metrics import read_rows
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run; every run has the same parts."""
+
+    path: Path
+
+    @property
+    def begun(self) -> bool:
+        """Whether training has begun, so that what it started from is needed no more."""
+        return any((self.path / "train" / name).exists() for name in ("checkpoints", MANIFEST))
+
+    @property
+    def metrics(self) -> list[MetricsRow]:
+        """The logged steps of training so far, in order; a run that is still training has some already."""
+        return cast(list[MetricsRow], read_rows(self._existing("train/metrics.jsonl", "train")))
+
+    @property
+    def scores(self) -> Scores:
+        """The held-out scores of the finished model beside their baselines."""
+        return cast(Scores, read_json(self.artifact("evaluate").file("scores.json")))
+
+    @property
+    def summary(self) -> Summary:
+        """The headline numbers of the finished run."""
+        return cast(Summary, read_json(self._existing("summary.json", "report")))
+
+    def artifact(self, stage: str) -> Artifact:
+        """The finished artifact of a stage, whatever its settings; an error names the verb that makes it."""
+        return finished_artifact(self.path, stage)
+
+    def _existing(self, name: str, stage: str) -> Path:
+        if not (self.path / name).is_file():
+            raise ArtifactError(
+                f"{self.path / name} is not there. Make it first: bertwright {stage} RECIPE --out {self.path}"
+            )
+        return self.path / name

@@ -1,0 +1,230 @@
+"""The stages, one row each, in the order the text travels. A stage's own code is imported when it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import Log
+from bertwright.core.ranks import WHOLE, Share
+from bertwright.core.tasks import Executor
+from bertwright.corpus import config as corpus
+from bertwright.evaluate import config as evaluate
+from bertwright.examples import config as examples
+from bertwright.export import config as export
+from bertwright.recipe import Recipe
+from bertwright.report import config as report
+from bertwright.train import claim
+from bertwright.train import config as train
+from bertwright.vocab import config as vocab
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage is started with."""
+
+    recipe: Recipe
+    made: Mapping[str, Artifact]
+    """The artifacts it is made of, by the names of their stages."""
+    folder: Path
+    """Of the run, or another one with the same parts."""
+    log: Log
+    executor: Executor | None = None
+    share: Share = WHOLE
+    saved: Callable[[Path], None] = lambda _: None
+    """Called with the path of each new checkpoint."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the pipeline knows of a stage without its code."""
+
+    name: str
+    """Also of its section of the recipe, its verb, its room and its place in the run folder."""
+    about: str
+    inputs: tuple[str, ...]
+    """The artifacts it is made of."""
+    without_corpus: tuple[str, ...] | None
+    """The same where the recipe has no corpus; None: it cannot be made then."""
+    version: int
+    sections: Callable[[Recipe, Container[str]], Mapping[str, Any]]
+    """The settings that its result is a function of. The second argument names the inputs of the artifact that stands:
+    data of a phase whose files are gone counts where it is one of them."""
+    runs: str
+    """The function that makes it, as "module:function"."""
+    arguments: Callable[[Work], dict[str, Any]]
+    """What that function is called with."""
+    spread: bool = False
+    """Whether an executor does its task lists, and several ranks may share them."""
+
+    def needs(self, recipe: Recipe) -> tuple[str, ...]:
+        """The artifacts that the stage of this recipe is made of; `RecipeError` where it needs the missing corpus."""
+        if recipe.corpus is not None:
+            return self.inputs
+        if self.without_corpus is None:
+            raise RecipeError("the recipe has no [corpus], so there is none to make. Write one, or start with vocab.")
+        return self.without_corpus
+
+    def start(self, work: Work) -> Artifact | Path:
+        """Import the stage and run it; returns what it made. Raises what the stage raises."""
+        module, _, function = self.runs.partition(":")
+        run = getattr(import_module(module), function)
+        return cast(Artifact | Path, run(**self.arguments(work)))
+
+
+def _corpus(work: Work) -> dict[str, Any]:
+    return {"config": work.recipe.corpus, **_out(work, "corpus"), "executor": work.executor, "share": work.share}
+
+
+def _vocab(work: Work) -> dict[str, Any]:
+    return {"config": work.recipe.vocab, "corpus": work.made.get("corpus"), **_out(work, "vocab")}
+
+
+def _examples(work: Work) -> dict[str, Any]:
+    recipe, made = work.recipe, work.made
+    return {
+        "config": recipe.examples,
+        "sets": recipe.plan_sets(),
+        "foreign": recipe.train.foreign_data(),
+        "corpus": made.get("corpus"),
+        "vocab": made["vocab"],
+        **_out(work, "examples"),
+        "executor": work.executor,
+        "share": work.share,
+    }
+
+
+def _train(work: Work) -> dict[str, Any]:
+    recipe, made = work.recipe, work.made
+    sections = {"config": recipe.train, "model": recipe.model, "optim": recipe.optim}
+    inputs = {"examples": made["examples"], "vocab": made["vocab"]}
+    scored_after = _scored_after(recipe, made["examples"])
+    return {**sections, **inputs, **_out(work, "train"), "scored_after": scored_after, "saved": work.saved}
+
+
+def _scored_after(recipe: Recipe, examples: Artifact) -> int:
+    """Tokens of room of the held-out sequences that the stage `evaluate` scores."""
+    length = recipe.evaluate_length()
+    (sequences,) = examples.counts["heldout"]["rows"][f"{length}"]
+    return length * min(int(sequences), recipe.evaluate.max_sequences or int(sequences))
+
+
+def _evaluate(work: Work) -> dict[str, Any]:
+    inputs = {name: work.made[name] for name in ("train", "examples", "vocab")}
+    length = work.recipe.evaluate_length()
+    return {"config": work.recipe.evaluate, "length": length, **inputs, **_out(work, "evaluate")}
+
+
+def _export(work: Work) -> dict[str, Any]:
+    inputs = {name: work.made[name] for name in ("train", "vocab", "evaluate")}
+    source = work.made["corpus" if work.recipe.corpus else "examples"]
+    texts = work.recipe.texts
+    return {"config": work.recipe.export, **inputs, "source": source, "texts": texts, **_out(work, "export")}
+
+
+def _report(work: Work) -> dict[str, Any]:
+    order = STAGES["report"].inputs
+    artifacts = {name: work.made[name] for name in order if name in work.made}
+    return {"config": work.recipe.report, "folder": work.folder, "artifacts": artifacts, "log": work.log}
+
+
+def _out(work: Work, name: str) -> dict[str, Any]:
+    return {"out": work.folder / name, "log": work.log}
+
+
+def _corpus_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
+    assert recipe.corpus is not None
+    return corpus.sections(recipe.corpus)
+
+
+def _examples_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
+    named = recipe.train.foreign_data()
+    foreign = [data for data in named if data.input in inputs or data.path.exists()]
+    return examples.sections(recipe.examples, recipe.plan_sets(), foreign)
+
+
+def _export_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
+    return export.sections(recipe.export, None if recipe.corpus else recipe.texts or examples.TextsConfig())
+
+
+_ROWS = (
+    Stage(
+        name="corpus",
+        about="Dump to sentence-per-line shards.",
+        inputs=(),
+        without_corpus=None,
+        version=corpus.VERSION,
+        sections=_corpus_sections,
+        runs="bertwright.corpus.run:run",
+        arguments=_corpus,
+        spread=True,
+    ),
+    Stage(
+        name="vocab",
+        about="Shards to vocabulary.",
+        inputs=("corpus",),
+        without_corpus=(),
+        version=vocab.VERSION,
+        sections=lambda recipe, _: vocab.sections(recipe.vocab),
+        runs="bertwright.vocab.run:run",
+        arguments=_vocab,
+    ),
+    Stage(
+        name="examples",
+        about="Shards and vocabulary to token store and pair plans.",
+        inputs=("corpus", "vocab"),
+        without_corpus=("vocab",),
+        version=examples.VERSION,
+        sections=_examples_sections,
+        runs="bertwright.examples.run:run",
+        arguments=_examples,
+        spread=True,
+    ),
+    Stage(
+        name="train",
+        about="Token store and plans to checkpoints and a model.",
+        inputs=("examples", "vocab"),
+        without_corpus=("examples", "vocab"),
+        version=train.VERSION,
+        sections=lambda recipe, _: claim.sections(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs),
+        runs="bertwright.train.run:run",
+        arguments=_train,
+    ),
+    Stage(
+        name="evaluate",
+        about="Held-out scores beside their baselines.",
+        inputs=("train", "examples", "vocab"),
+        without_corpus=("train", "examples", "vocab"),
+        version=evaluate.VERSION,
+        sections=lambda recipe, _: evaluate.sections(recipe.evaluate, recipe.evaluate_length()),
+        runs="bertwright.evaluate.run:run",
+        arguments=_evaluate,
+    ),
+    Stage(
+        name="export",
+        about="The Hugging Face folder, checked by loading it back.",
+        inputs=("train", "vocab", "evaluate", "corpus"),
+        without_corpus=("train", "vocab", "evaluate", "examples"),  # the model card tells of the examples then
+        version=export.VERSION,
+        sections=_export_sections,
+        runs="bertwright.export.run:run",
+        arguments=_export,
+    ),
+    Stage(
+        name="report",
+        about="`report.html` and `summary.json`.",
+        inputs=("corpus", "vocab", "examples", "train", "evaluate", "export"),
+        without_corpus=("vocab", "examples", "train", "evaluate", "export"),
+        version=report.VERSION,
+        sections=lambda recipe, _: report.sections(recipe.report),
+        runs="bertwright.report.run:run",
+        arguments=_report,
+    ),
+)
+STAGES: dict[str, Stage] = {row.name: row for row in _ROWS}
+SPREAD = tuple(row.name for row in _ROWS if row.spread)

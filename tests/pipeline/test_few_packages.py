@@ -1,0 +1,82 @@
+"""Training what was prepared needs torch, numpy, safetensors, pydantic and what these need: nothing else is installed
+on a machine that only trains. And of our own modules it loads few, so that who reads how training works knows which.
+
+From the recipe.toml of the run folder no other package is needed either. To read another recipe, none is: TOML is read
+by the standard library. To write one, which `run` does where it differs from the folder's, tomli_w is.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bertwright import RunFolder
+
+FEW = """
+import sys, tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+OF_TORCH = {"torch", "torchgen", "functorch", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock"}
+OF_PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
+INSTALLED = {"bertwright", "numpy", "safetensors", "cuda", "nvidia", "triton", *OF_TORCH, *OF_PYDANTIC}
+
+class Few:
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        known = top in INSTALLED or top in sys.stdlib_module_names or top.startswith("_sysconfigdata")
+        return self.finder.find_spec(name, path, target) if known else None
+
+sys.meta_path[:] = map(Few, sys.meta_path)
+assert all(find_spec(name) is None for name in ("tokenizers", "zstandard", "tomli_w", "rich", "typer", "transformers"))
+folder = Path(sys.argv[1])
+"""
+STAGE = """
+from bertwright.core.artifact import open_artifact
+from bertwright.model.config import ModelConfig
+from bertwright.optim.config import LambConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.run import run
+
+recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
+sections = TrainConfig(**recipe["train"]), ModelConfig(**recipe["model"]), LambConfig(**recipe["optim"])
+run(*sections, open_artifact(folder / "examples"), open_artifact(folder / "vocab"), folder / "train")
+"""
+WALK = """
+from bertwright import Recipe, run
+
+run(Recipe.load(folder / "recipe.toml"), folder, ["train"])
+"""
+LOADED = "\nprint(*sorted(name for name in sys.modules if name.partition('.')[0] == 'bertwright'), sep='\\n')\n"
+
+
+def loaded(program: str, folder: Path) -> set[str]:
+    """The modules of ours that are loaded when the program has trained."""
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-c", FEW + program + LOADED, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_a_prepared_run_is_trained_with_few_packages(
+    small_examples: Callable[[Path], Path], finished: Path, tmp_path: Path
+) -> None:
+    stage, walk = small_examples(tmp_path / "stage"), small_examples(tmp_path / "walk")
+    of_stage, of_walk = loaded(STAGE, stage), loaded(WALK, walk)
+    expected = RunFolder(finished).artifact("train")
+    for folder in (stage, walk):
+        made = RunFolder(folder).artifact("train")
+        assert (made.fingerprint, made.counts["weights"]) == (expected.fingerprint, expected.counts["weights"])
+    assert len(of_stage) < 70, sorted(of_stage)
+    assert len(of_walk) < 120, sorted(of_walk)  # beside it the recipe, its checks, and the page at each checkpoint
+    assert not {name for name in of_walk if name.endswith(".run")} - {
+        "bertwright.pipeline.run",
+        "bertwright.train.run",
+        "bertwright.report.run",
+    }
