@@ -25,7 +25,7 @@ from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
 from bertwright.examples.formats.export import ExportSet, export
 from bertwright.examples.formats.names import Target
 from bertwright.examples.run import run as make_examples
@@ -104,7 +104,8 @@ def exporting(vocab: Artifact, examples: Artifact, folder: Path, megabytes: floa
     settings = DrawSettings(128, MaskingConfig(max_predictions=20, frozen=True), GLOBAL_BATCH, Cut(64), 1, "0")
     draws = open_draws(examples, SETS[0], settings)
     entries = read_vocabulary(vocab.file("vocab.txt"))
-    one = ExportSet("seq_128", "text", draws, lambda: iter(()))
+    none_held_out = open_heldout(examples, 128, max_predictions=20, mask_rate=0.15, most=0)
+    one = ExportSet("seq_128", "text", draws, none_held_out)
     seconds = timed(lambda: export([one], folder / "hdf5", Target("hdf5"), 4, entries))
     row("HDF5, five passes", f"{megabytes / seconds:.2f} MB of text a second, {draws.total / seconds:,.0f} examples")
     return megabytes / seconds
