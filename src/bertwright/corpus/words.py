@@ -65,7 +65,7 @@ def pieces(text: str) -> Iterator[str]:
 
 def count_tokens(text: str) -> int:
     """Words as spaces part them, marks and numbers included; a run of letters without spaces counts by its length."""
-    return sum(map(_count_tokens, pieces(text)))
+    return _count_tokens(text) if len(text) <= _PIECE else sum(map(_count_tokens, pieces(text)))
 
 
 def _count_tokens(text: str) -> int:
