@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import not_what_it_should_be, read_json, sha256_of
-from bertwright.core.shapes import COUNTS, Count, Number
+from bertwright.core.shapes import Count, Number, counts_of
 
 MANIFEST = "manifest.json"
 _REBUILD = "Move {folder} away and run the same command again: the stage is built anew from its inputs."
@@ -79,8 +79,8 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     result: dict[str, Any] = {"changed": manifest.get("config"), **manifest}
     try:
         checked = Manifest.model_validate(result)
-        if checked.stage in COUNTS:
-            COUNTS[checked.stage].validate_python(result["counts"])
+        if counts := counts_of(checked.stage):
+            counts.validate_python(result["counts"])
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
     if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):

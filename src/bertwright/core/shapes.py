@@ -6,6 +6,7 @@ and absent is refused where it is read (`files.Known`).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Required
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -264,12 +265,20 @@ class _Prediction(TypedDict, total=False):
 
 ROW = TypeAdapter(_Row)
 PREDICTIONS = TypeAdapter(list[_Prediction])
-COUNTS: dict[str, TypeAdapter[Any]] = {
-    "corpus": TypeAdapter(_Corpus),
-    "vocab": TypeAdapter(_Vocab),
-    "examples": TypeAdapter(_Examples),
-    "train": TypeAdapter(_Train),
-    "evaluate": TypeAdapter(_Evaluate),
-    "export": TypeAdapter(_Export),
+_COUNTS: dict[str, Any] = {
+    "corpus": _Corpus,
+    "vocab": _Vocab,
+    "examples": _Examples,
+    "train": _Train,
+    "evaluate": _Evaluate,
+    "export": _Export,
 }
-"""By stage; others are not looked at."""
+
+
+@cache
+def counts_of(stage: str) -> TypeAdapter[Any] | None:
+    """What the counts of a stage must be; None where they are not looked at.
+
+    Made when first asked for, as it takes longer than the rest of this module.
+    """
+    return TypeAdapter(_COUNTS[stage]) if stage in _COUNTS else None
