@@ -68,9 +68,9 @@ def role(field: FieldInfo) -> Role:
 def fingerprinted(value: Any, *, extendable: bool = True, defaults: bool = True) -> Any:
     """The JSON form of a section, or of tables and lists of sections, with the fields that decide the result.
 
-    Files known by their content are "given". `extendable=False` leaves out the fields that may grow. `defaults=False`
-    leaves out those that have their default, and files: this is what is hashed, so a new key that is off makes nothing
-    stale. A changed default is no difference there; the version of the stage has to be raised with it.
+    Files known by their content are "given", wherever they lie. `extendable=False` leaves out the fields that may grow.
+    `defaults=False` leaves out those that have their default: this is what is hashed, so a new key that is off makes
+    nothing stale. A changed default is no difference there; the version of the stage has to be raised with it.
     """
     plain = partial(fingerprinted, extendable=extendable, defaults=defaults)
     if isinstance(value, BaseModel):
@@ -89,7 +89,7 @@ def _members(section: BaseModel, extendable: bool, defaults: bool) -> Iterator[t
             case "fingerprinted" | "extendable" as found if found == "fingerprinted" or extendable:
                 if defaults or _differs(field, value, extendable):
                     yield name, value
-            case "known_by_content" if defaults:
+            case "known_by_content" if defaults or value:
                 yield name, GIVEN if value else value
 
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from bertwright.core.errors import Interrupted
 
@@ -112,9 +113,9 @@ def _handled(handler: Handler) -> Iterator[None]:
         _restore(before.items())
 
 
-def _restore(handlers: Iterable[tuple[signal.Signals, object]]) -> None:
+def _restore(handlers: Iterable[tuple[signal.Signals, Any]]) -> None:
     for number, handler in handlers:
-        signal.signal(number, handler)  # type: ignore[arg-type]
+        signal.signal(number, handler)
 
 
 @contextmanager

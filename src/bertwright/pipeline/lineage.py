@@ -15,7 +15,6 @@ from itertools import takewhile
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
-from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
@@ -152,11 +151,7 @@ def _sealed(run: Identity, folder: Path) -> Identity:
 def _differences(folder: Path, name: str, expected: Identity) -> str:
     """How the finished artifact in `folder` differs from the expected one, one phrase per key; "" if it does not."""
     standing = open_artifact(folder / name, name)
-    found = [] if standing.fingerprint == expected.fingerprint else changes(standing, expected)
-    # Whether a key names files is a setting, though where they lie is none.
-    named = differences(standing.manifest["config"], expected.config)
-    found += [each for each in named if each.endswith(f" -> {GIVEN!r}") or f": {GIVEN!r} -> " in each]
-    return "; ".join(dict.fromkeys(found))
+    return "" if standing.fingerprint == expected.fingerprint else "; ".join(changes(standing, expected))
 
 
 def _is_finished(folder: Path, name: str) -> bool:

@@ -62,7 +62,7 @@ def changed(section: Section, **settings: bool) -> object:
             Before(phases=(Phase(length=8), Phase(length=9, steps=2))),
             {"phases": [{"length": 8}, {"length": 9, "steps": 2}]},
         ),
-        (Before(table=Path("a")), {}),
+        (Before(table=Path("a")), {"table": "given"}),
         (After(nested=Nested(deep=True)), {"nested": {"deep": True}}),
     ],
 )
@@ -76,7 +76,8 @@ def test_what_may_grow_is_no_difference_where_it_is_left_out() -> None:
     assert changed(grown) == {"phases": [{"length": 8, "steps": 5}]}
 
 
-def test_a_file_is_known_by_content_and_shown_as_given() -> None:
+def test_a_file_is_given_wherever_it_lies() -> None:
+    assert changed(Before(table=Path("a/b"))) == changed(Before(table=Path("c")))
     assert fingerprinted(Before(table=Path("a/b")))["table"] == "given"
     assert fingerprinted(Before())["table"] is None
 
