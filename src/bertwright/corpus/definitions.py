@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import zstandard
@@ -17,7 +16,7 @@ from bertwright.core.tasks import Executor
 from bertwright.corpus.sources.dump import PageSplitter, parse_page
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.job import Piece
-from bertwright.corpus.sources.pieces import bounds, read
+from bertwright.corpus.sources.pieces import between, bounds, read, spooled
 from bertwright.corpus.sources.wiki import BOUNDARY, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition
 from bertwright.corpus.wikitext.site import TEMPLATE, Site
@@ -34,41 +33,51 @@ class Search:
     file: File
     piece: Piece
     site: Site
-    copy: Path | None
-    """Where the decoded bytes of the piece go, if they are wanted again."""
+    copy: Path | None = None
+    """Where the decoded bytes of the piece go, if they are wanted again and lie nowhere yet."""
 
 
 def gather_definitions(
     files: Sequence[File], language: str, number: int, folder: Path, executor: Executor, share: Share = WHOLE
-) -> tuple[Path, bool]:
+) -> tuple[Path, list[tuple[File, Piece]]]:
     """The note in `folder` with the definitions of the source of this number: body by template key.
 
     `language` is that of dumps that name none. Of several pages of the same name the first counts. Every rank looks
-    through the whole source, unless another one has done so. A file that can only be decoded from its beginning is one
-    task. Dumps older than 2012, which do not say the namespace of a page, define nothing.
+    through the whole source, unless another one has done so. Dumps older than 2012, which do not say the namespace of a
+    page, define nothing.
 
-    Also whether the pieces of this `share` now have copies, named by `copy_of`: decoding bz2 takes longer than all else
-    here, so what was decoded is kept, weakly compressed, until the piece is extracted. Not where disk is short.
+    Also the pieces of the files, those of this `share` with their decoded bytes: decoding takes longer than all else
+    here, so what was decoded is kept, weakly compressed, until the piece is extracted. None where disk is short.
+
+    A file that can only be decoded from its beginning is one task where disk is short or there are several ranks, which
+    all decode it, and is decoded again for its articles.
     """
     path = folder / f"{number:04d}.definitions.json"
     if is_done(path):
-        return path, False
-    copied = _copies_fit(files, folder)
-    searches = list(_searches(files, language, number, folder if copied else None, share))
+        return path, []
+    cuts = [bounds(file, BOUNDARY) for file in files]
+    keep = _decoded_fits(files, folder) and (share.world == 1 or all(cuts))
+    kept: list[tuple[File, Piece]] = []
+
+    def searches() -> Iterator[Search]:
+        for file, cut in zip(files, cuts, strict=True):
+            header = read_header(file)
+            site = Site(header.language or language, header.namespaces)
+            for piece in _pieces(file, cut, number, len(kept), folder if keep else None):
+                copied = keep and file.compression != "plain" and not piece.spool and share.owns(number + piece.index)
+                copy = folder / f"{piece.name}.copy.zst" if copied else None
+                kept.append((file, replace(piece, copy=copy)))
+                yield Search(file, piece, site, copy)
+
     bodies: dict[str, str] = {}
     size = 0
-    for found in executor.map(find_definitions, searches, "corpus"):
+    for found in executor.map(find_definitions, searches(), "corpus"):
         for key, body in found.items():
             size += len(f'  "{key}": "{body}",\n'.encode())
             if size <= MOST:
                 bodies.setdefault(key, body)
     mark_done(path, facts=dict(sorted(bodies.items())))
-    return path, copied
-
-
-def copy_of(piece: Piece, folder: Path) -> Path:
-    """Where the copy of a piece is."""
-    return folder / f"{piece.name}.copy.zst"
+    return path, kept if keep else []
 
 
 def find_definitions(search: Search) -> dict[str, str]:
@@ -97,21 +106,16 @@ def _copying(blocks: Iterator[bytes], copy: Path) -> Iterator[bytes]:
     write_atomic(copy, bytes(packed + packing.flush()), sync=False)
 
 
-def _copies_fit(files: Sequence[File], folder: Path) -> bool:
-    """Whether the source is bz2 that can be cut, and the disk has room for four times its size."""
-    if any(file.compression != "bz2" or not bounds(file, BOUNDARY) for file in files):
-        return False
-    return shutil.disk_usage(folder).free > 4 * sum(file.size for file in files)
+def _decoded_fits(files: Sequence[File], folder: Path) -> bool:
+    """Whether the disk has room for four times the size of what has to be decoded."""
+    sizes = [file.size for file in files if file.compression != "plain" or file.encoding != "utf-8"]
+    return shutil.disk_usage(folder).free > 4 * sum(sizes)
 
 
-def _searches(files: Sequence[File], language: str, number: int, copies: Path | None, share: Share) -> Iterator[Search]:
-    index = 0
-    for file in files:
-        header = read_header(file)
-        site = Site(header.language or language, header.namespaces)
-        cuts = bounds(file, BOUNDARY) or [0, file.size]
-        for start, stop in itertools.pairwise(cuts):
-            piece = Piece(number, index, start, stop, stop - start, last=stop == cuts[-1])
-            mine = copies is not None and share.owns(number + index)
-            yield Search(file, piece, site, copy_of(piece, copies) if copies and mine else None)
-            index += 1
+def _pieces(file: File, cuts: list[int], number: int, first: int, folder: Path | None) -> Iterable[Piece]:
+    """The pieces of a file; without cuts and a `folder` for what is decoded, the whole of it."""
+    if cuts:
+        return between(cuts, number, first)
+    if folder:
+        return spooled(file, BOUNDARY, number, first, folder)
+    return [Piece(number, first, 0, file.size, file.size, last=True)]

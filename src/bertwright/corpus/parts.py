@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,13 @@ from bertwright.core.log import Log
 from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.definitions import copy_of, gather_definitions
+from bertwright.corpus.definitions import gather_definitions
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.formats import pieces
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.source import Source
 from bertwright.corpus.sources.wiki import read_header
 from bertwright.corpus.wikitext.templates import Table
@@ -72,10 +73,11 @@ class Extraction:
         """Run the task list; returns the names of all parts in order."""
         names: list[str] = []
         done = documents = 0
-        definitions, copied = None, False
+        definitions: Path | None = None
+        found: list[tuple[File, Piece]] = []
         if self.config.wikitext.expand_templates and self.source.files[0].format == "dump":
             language, files = self.config.language, self.source.files
-            definitions, copied = gather_definitions(
+            definitions, found = gather_definitions(
                 files, language, self.number, self.folder, self.executor, self.share
             )
 
@@ -85,20 +87,25 @@ class Extraction:
             size = self.source.size / self.share.world / 1e6
             self.log.progress("corpus", done / 1e6, size, "MB", documents=documents)
 
-        self.executor.map(extract, self._jobs(names, definitions, copied), "corpus", progress)
+        self.executor.map(extract, self._jobs(found or self._pieces(), names, definitions), "corpus", progress)
         return names
 
-    def _jobs(self, names: list[str], definitions: Path | None, copied: bool) -> Iterator[Job]:
-        """The jobs of this rank, with copies of pieces if `copied`; the parts of all ranks are added to `names`."""
-        config, source = self.config, self.source.config
+    def _pieces(self) -> Iterator[tuple[File, Piece]]:
+        """The pieces of all files in order."""
+        first = 0
         for file in self.source.files:
-            header = _header(file)
-            for piece in pieces(file, source, self.number, len(names), self.folder, self.share):
-                names.append(piece.name)
-                if self.share.owns(self.number + piece.index):
-                    if copied:
-                        piece = replace(piece, copy=copy_of(piece, self.folder))
-                    yield Job(piece, file, header, config, source, self.folder, definitions, self.table)
+            for piece in pieces(file, self.source.config, self.number, first, self.folder, self.share):
+                yield file, piece
+                first = piece.index + 1
+
+    def _jobs(self, found: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
+        """The jobs of this rank among the pieces found; the parts of all ranks are added to `names`."""
+        header_of = functools.cache(_header)
+        for file, piece in found:
+            names.append(piece.name)
+            if self.share.owns(self.number + piece.index):
+                header, config, source = header_of(file), self.config, self.source.config
+                yield Job(piece, file, header, config, source, self.folder, definitions, self.table)
 
 
 def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:

@@ -1,7 +1,6 @@
 """The first pass over a dump: the same definitions from every packaging, and a corpus that uses them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,12 +8,12 @@ import pytest
 
 from bertwright.core.done import mark_done, read_done
 from bertwright.core.errors import DataError
+from bertwright.core.ranks import Share
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
-from bertwright.corpus.definitions import copy_of, gather_definitions
+from bertwright.corpus.definitions import gather_definitions
 from bertwright.corpus.run import run
 from bertwright.corpus.sources.detect import examine
-from bertwright.corpus.sources.formats import pieces as pieces_of
 from bertwright.corpus.sources.pieces import read
 from bertwright.corpus.text import sentences
 
@@ -54,28 +53,52 @@ def test_definitions_that_are_there_are_not_gathered_again(
     (tmp_path / "a.xml").write_bytes(export(pages(new_page)))
     kept = tmp_path / "0000.definitions.json"
     mark_done(kept, facts={})
-    assert gather_definitions([examine(tmp_path / "a.xml")], "hu", 0, tmp_path, Pool(1)) == (kept, False)
+    assert gather_definitions([examine(tmp_path / "a.xml")], "hu", 0, tmp_path, Pool(1)) == (kept, [])
     assert read_done(kept) == {}
 
 
+@pytest.mark.usefixtures("small_pieces")
 def test_what_was_decoded_in_the_search_is_not_decoded_again(
-    multistream: Callable[..., bytes], new_page: NewPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    packagings: Callable[..., dict[str, bytes]], export: Callable[..., bytes], new_page: NewPage, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.sources.pieces.BZ2_BYTES", 1)
-    (tmp_path / "a.xml.bz2").write_bytes(multistream(pages(new_page)))
-    file = examine(tmp_path / "a.xml.bz2")
-    found = list(pieces_of(file, CorpusConfig(source="a", language="hu").source[0], 3, 0, tmp_path))
-    assert len(found) > 1
-    with Pool(1) as pool:
-        path, copied = gather_definitions([file], "hu", 3, tmp_path, pool)
-    assert copied and read_done(path) == FOUND
-    for piece in found:
-        assert b"".join(read(file, replace(piece, copy=copy_of(piece, tmp_path)))) == b"".join(read(file, piece))
+    for number, (name, data) in enumerate(packagings(pages(new_page)).items()):
+        (tmp_path / name).write_bytes(data)
+        file = examine(tmp_path / name)
+        with Pool(1) as pool:
+            _, found = gather_definitions([file], "hu", number, tmp_path, pool)
+        assert len(found) > 1
+        if file.compression != "plain" or file.encoding != "utf-8":
+            (tmp_path / name).write_bytes(b"gone")
+        read_again = b"".join(block for file, piece in found for block in read(file, piece))
+        assert read_again.removeprefix(b"\xef\xbb\xbf") == export(pages(new_page)), name
 
-    path.unlink()
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=file.size))
-    with Pool(1) as pool:
-        assert gather_definitions([file], "hu", 3, tmp_path, pool) == (path, False)
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_rank_keeps_the_pieces_that_are_its_own(
+    packagings: Callable[..., dict[str, bytes]], new_page: NewPage, tmp_path: Path
+) -> None:
+    for number, (name, data) in enumerate(packagings(pages(new_page)).items()):
+        (tmp_path / name).write_bytes(data)
+        with Pool(1) as pool:
+            _, found = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool, Share(1, 2))
+        copied = {piece.index for _, piece in found if piece.copy and piece.copy.exists()}
+        assert copied == ({i for i in range(len(found)) if (number + i) % 2 == 1} if name == "c.xml.bz2" else set())
+        assert not list(tmp_path.glob("*.piece.zst")), "another rank would remove or write the same file"
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_nothing_is_kept_where_disk_is_short(
+    packagings: Callable[..., dict[str, bytes]], new_page: NewPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = packagings(pages(new_page))
+    for number, name in enumerate(("c.xml.bz2", "d.xml.xz")):
+        (tmp_path / name).write_bytes(files[name])
+        file = examine(tmp_path / name)
+        monkeypatch.setattr("shutil.disk_usage", lambda _, size=file.size: SimpleNamespace(free=size))
+        with Pool(1) as pool:
+            path, found = gather_definitions([file], "hu", number, tmp_path, pool)
+        assert found == [] and read_done(path) == FOUND
+        assert not list(tmp_path.glob("*.zst"))
 
 
 def built(path: Path, out: Path, wikitext: WikitextConfig, workers: int = 1) -> list[str]:

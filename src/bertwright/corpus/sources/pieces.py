@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,20 +35,29 @@ _HEAD = 2**12
 def text_pieces(
     file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: Share = WHOLE
 ) -> Iterator[Piece]:
-    """The pieces of a file, numbered from `first` in the source of this number; documents end where `boundary` does.
-
-    What is decoded in one go is written to `folder` piece by piece, before each is yielded; not the pieces of another
-    rank, nor those whose part is already there.
-    """
+    """The pieces of a file, numbered from `first` in the source of this number; documents end where `boundary` does."""
     cuts = bounds(file, boundary)
-    if cuts:
-        for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
-            yield Piece(source, first + i, start, stop, stop - start, last=stop == cuts[-1])
-        return
+    yield from between(cuts, source, first) if cuts else spooled(file, boundary, source, first, folder, share)
+
+
+def between(cuts: Sequence[int], source: int, first: int) -> Iterator[Piece]:
+    """The pieces of a file that begins, is cut and ends at these `bounds`."""
+    for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
+        yield Piece(source, first + i, start, stop, stop - start, last=stop == cuts[-1])
+
+
+def spooled(
+    file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: Share = WHOLE
+) -> Iterator[Piece]:
+    """The pieces of a file that is decoded in one go: each is written to `folder` before it is yielded.
+
+    Not the pieces of another rank, nor those whose part is already there. A later attempt decodes the file again, so
+    what is written is not waited for.
+    """
     for piece, data in _decoded(file, boundary, source, first):
         path = folder / f"{piece.name}.piece.zst"
         if share.owns(source + piece.index) and not is_done(folder / f"{piece.name}.json"):
-            write_atomic(path, zstandard.ZstdCompressor(level=1).compress(data))
+            write_atomic(path, zstandard.ZstdCompressor(level=1).compress(data), sync=False)
         yield replace(piece, spool=path)
 
 
