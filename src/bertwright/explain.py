@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bertwright.core.config import role
+from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members
 
@@ -125,7 +126,7 @@ def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[ty
         known = dict.fromkeys(name for m in models for name in m.model_fields)
         if part not in known:
             raise KeyError(part, list(known))
-        fields = [m.model_fields[part] for m in models if part in m.model_fields]
+        fields = [described(m)[part] for m in models if part in m.model_fields]
         classes = (c for field in fields for c in members(field.annotation))
         models = [c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)]
     return fields, models
@@ -136,6 +137,8 @@ def _unknown(model: type[BaseModel], dotted: str) -> str:
         _find(model, dotted)
     except KeyError as error:
         part, known = error.args
+        if keys := _keys_for(model, part):
+            return f"there is no key {dotted!r}; {part!r} is the end of {', '.join(keys)}."
         leaves = [key.rpartition(".")[2] for key in _keys(model, "")]
         near = difflib.get_close_matches(part, dict.fromkeys([*known, *originals(), *leaves]), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}."

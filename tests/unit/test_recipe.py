@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from bertwright import Recipe
+from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members
 from bertwright.model.config import BertConfig
@@ -108,7 +109,7 @@ SECTIONS = sections(Recipe) | {"BertConfig": BertConfig}
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_field_has_a_description_of_its_own(name: str) -> None:
-    told = [field.description or "" for field in SECTIONS[name].model_fields.values()]
+    told = [field.description or "" for field in described(SECTIONS[name]).values()]
     assert all(text.strip() for text in told)
     assert len(set(told)) == len(told), "two fields are described in the same words"
     assert (SECTIONS[name].__doc__ or "").strip()

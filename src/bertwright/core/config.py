@@ -30,7 +30,7 @@ Role = Literal["fingerprinted", "extendable", "runtime_only", "known_by_content"
 class Section(BaseModel):
     """A frozen group of settings. Unknown keys are errors; the docstring below a field is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __init__(self, **values: Any) -> None:
         """Check the settings; one `RecipeError` lists every mistake, as it does for those of a file."""

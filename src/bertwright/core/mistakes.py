@@ -15,6 +15,8 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from bertwright.core.described import described
+
 WhereIs = Callable[[type[BaseModel], str], str]
 """Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
 Lines = Mapping[str, int]
@@ -182,7 +184,7 @@ def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
         if not models:
             continue  # the name of a union member, which no user wrote
         keys.append(part)
-        fields = [f for m in models if (f := m.model_fields.get(part))]
+        fields = [f for m in models if (f := described(m).get(part))]
         field = fields[0] if fields else None
         choices = [a for f in fields for a in members(f.annotation)]
     return keys, known, field

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.document_filter import HUNGARIAN, first_failure
 
+from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.alphabet import letters, shortest_word
 from bertwright.corpus.config import TURKUNLP, FilterConfig
@@ -232,6 +233,6 @@ def test_settings_that_contradict_each_other_are_refused(settings: dict[str, obj
 
 def test_what_a_key_says_of_the_preset_is_so() -> None:
     for name, threshold in TURKUNLP.items():
-        text = " ".join((FilterConfig.model_fields[name].description or "").split())
+        text = " ".join((described(FilterConfig)[name].description or "").split())
         shown = threshold if isinstance(threshold, str) else f"{threshold:,g}"
         assert re.search(rf"turkunlp.*[^\d,.]{shown}\b", text), f"{name}: {text}"
