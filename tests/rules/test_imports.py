@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "corpus": {"core", "sample"},
     "vocab": {"core", "corpus"},
     "examples": {"core", "corpus", "vocab"},
-    "model": {"core"},
+    "model": {"core", "examples"},
     "optim": {"core"},
     "train": {"core", "examples", "model", "optim"},
     "evaluate": {"core", "model", "vocab", "examples"},

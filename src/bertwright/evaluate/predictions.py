@@ -82,7 +82,8 @@ def answer(model: BertForPreTraining, questions: Sequence[Question], tokenizer: 
     model.eval()
     with torch.inference_mode():
         batch = packed_sequences([(question.ids, ()) for question in questions], tokenizer.ids(MASK))
-        mlm_PV, _ = model(batch.to(next(model.parameters()).device))
+        device = next(model.parameters()).device
+        mlm_PV, _ = model(batch.map(lambda tensor: tensor.to(device)))
     model.train(was_training)
     best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
     return [

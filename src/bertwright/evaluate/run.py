@@ -113,5 +113,5 @@ def _finite(value: float) -> float | None:
 def _on_device(batches: Sequence[MicroBatch], model: BertForPreTraining, log: Log) -> Iterator[PackedBatch]:
     device = next(model.parameters()).device
     for number, batch in enumerate(batches, start=1):
-        yield packed(batch).to(device)
+        yield packed(batch, device)
         log.progress("evaluate", number, len(batches), "batches")

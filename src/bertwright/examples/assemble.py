@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits
-from bertwright.examples.batch import MicroBatch
+from bertwright.examples.batch import MicroBatch, max_row
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.rows import UNLABELLED
 from bertwright.examples.store import Store
@@ -91,6 +91,7 @@ def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroB
         segment_ids=np.repeat(is_second, sizes).astype(np.int64),
         cu_seqlens=np.concatenate([[0], ends]).astype(np.int32),
         cu_rows=np.concatenate([[0], ends]).astype(np.int32),
+        max_row=int(lengths.max(initial=0)),
         prediction_positions=chosen,
         labels=labels,
         weights=np.ones(len(labels), np.float32),
@@ -128,12 +129,14 @@ def split(batch: MicroBatch, row_sizes: list[Ids]) -> list[MicroBatch]:
 
 def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
     cu_seqlens = batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start
+    cu_rows = cu_seqlens[np.concatenate([[0], np.cumsum(row_sizes)])]
     return MicroBatch(
         token_ids=batch.token_ids[tokens],
         position_ids=batch.position_ids[tokens],
         segment_ids=batch.segment_ids[tokens],
         cu_seqlens=cu_seqlens,
-        cu_rows=cu_seqlens[np.concatenate([[0], np.cumsum(row_sizes)])],
+        cu_rows=cu_rows,
+        max_row=max_row(cu_rows),
         prediction_positions=batch.prediction_positions[predictions] - tokens.start,
         labels=batch.labels[predictions],
         weights=batch.weights[predictions],

@@ -1,9 +1,13 @@
-"""A micro-batch: flat tokens of whole sequences, one after another, without padding."""
+"""The batch: flat tokens of whole sequences, one after another, without padding between them.
+
+Names carry shapes: B sequences, T tokens of all sequences together, P predictions, R rows of a padded layout.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +15,8 @@ from numpy.typing import NDArray
 from bertwright.core.rng import Bits, bits
 
 PREDICTIONS_MULTIPLE = 64
+Array = TypeVar("Array")
+Other = TypeVar("Other")
 
 
 class Counts(NamedTuple):
@@ -22,61 +28,89 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MicroBatch:
-    """T tokens of B sequences with P predictions; all may be 0: a rank without a sequence for a micro-batch gets an
-    empty one, to be skipped or made static. Without sentence pairs `sequence_weights` are 0."""
+class Batch(Generic[Array]):
+    """What the network reads in one forward pass, in numpy arrays as it is drawn or in tensors of one device.
 
-    token_ids: NDArray[np.int64]
-    """[T] ids after masking."""
-    position_ids: NDArray[np.int64]
-    """[T] positions, from 0 in every sequence."""
-    segment_ids: NDArray[np.int64]
-    """[T] 0 for [CLS] A [SEP], 1 for B [SEP]."""
-    cu_seqlens: NDArray[np.int32]
-    """[B + 1] where sequences begin and end."""
-    cu_rows: NDArray[np.int32]
-    """[R + 1] where the rows of a padded layout begin and end: sequences packed together, else single ones."""
-    prediction_positions: NDArray[np.int64]
-    """[P] rising indices into the T tokens."""
-    labels: NDArray[np.int64]
-    """[P] original ids there."""
-    weights: NDArray[np.float32]
-    """[P] weight of each prediction in the loss: 1, or 0 for padding."""
-    next_sentence_labels: NDArray[np.int64]
-    """[B] 1 when B is a random segment."""
-    sequence_weights: NDArray[np.float32]
-    """[B] weight of each sequence in the next-sentence loss."""
+    Sequence b is the tokens `cu_seqlens[b] : cu_seqlens[b + 1]`. T, B and P may all be 0: a rank without a sequence for
+    a micro-batch gets an empty one, to be skipped or made static. A batch of fixed shape keeps the contract with
+    sequences and predictions that count nothing: its last tokens form one padding sequence, unused entries of
+    `cu_seqlens` equal T (sequences of length 0), unused predictions have position 0, and both have weight 0.
+    """
+
+    token_ids: Array
+    """[T] int64, rows of the token embedding: the ids after masking."""
+    position_ids: Array
+    """[T] int64, from 0 in every sequence."""
+    segment_ids: Array
+    """[T] int64, 0 for [CLS] A [SEP], 1 for B [SEP]."""
+    cu_seqlens: Array
+    """[B + 1] int32, where sequences begin and end, from 0 to T."""
+    cu_rows: Array
+    """[R + 1] int32, where the rows begin and end that a padded layout gives the tokens: each holds whole sequences,
+    one or, in a batch packed into rows, several."""
+    max_row: int
+    """Tokens of the longest row, the padding sequence included."""
+    prediction_positions: Array
+    """[P] int64, rising indices into the T tokens."""
+    labels: Array
+    """[P] int64, the original ids there."""
+    weights: Array
+    """[P] float32, weight of each prediction in the loss: 1, or 0 for padding."""
+    next_sentence_labels: Array
+    """[B] int64, 1 when B is a random segment, 0 when it follows A."""
+    sequence_weights: Array
+    """[B] float32, weight of each sequence in the next-sentence loss; 0 for padding and without sentence pairs."""
 
     @property
     def counts(self) -> Counts:
         """B, T and P."""
-        return Counts(len(self.cu_seqlens) - 1, len(self.token_ids), len(self.labels))
+        sizes = (self.cu_seqlens, self.token_ids, self.labels)
+        bounds, tokens, predictions = (len(array) for array in sizes)  # type: ignore[arg-type]
+        return Counts(bounds - 1, tokens, predictions)
 
-    def static(self, tokens: int, sequences: int, predictions: int, pad: int = 0) -> MicroBatch:
-        """The same micro-batch in a fixed shape: the tail is one padding sequence of `pad` tokens at position 0.
+    def map(self, convert: Callable[[Array], Other]) -> Batch[Other]:
+        """The same batch with every array converted."""
+        arrays = (field.name for field in fields(self) if field.name != "max_row")
+        converted: dict[str, Any] = {name: convert(getattr(self, name)) for name in arrays}
+        return Batch(max_row=self.max_row, **converted)
 
-        The other half of the contract of batches: the network takes either shape, and compiled code wants this one.
-        `sequences` counts the padding sequence; unused `cu_seqlens` equal `tokens`; `predictions` is rounded up to
-        a multiple of 64, unused ones point at token 0 with weight 0. Raises ValueError when it does not fit.
-        """
-        predictions = -(-predictions // PREDICTIONS_MULTIPLE) * PREDICTIONS_MULTIPLE
-        have = self.counts
-        needed = have.sequences + (have.tokens < tokens)
-        if have.tokens > tokens or needed > sequences or have.predictions > predictions:
-            room = f"{tokens} tokens, {sequences} sequences (one for padding) and {predictions} predictions"
-            raise ValueError(f"{have} does not fit into {room}")
-        return MicroBatch(
-            token_ids=_extended(self.token_ids, tokens, pad),
-            position_ids=_extended(self.position_ids, tokens, 0),
-            segment_ids=_extended(self.segment_ids, tokens, 0),
-            cu_seqlens=_extended(self.cu_seqlens, sequences + 1, tokens),
-            cu_rows=_extended(self.cu_rows, sequences + 1, tokens),
-            prediction_positions=_extended(self.prediction_positions, predictions, 0),
-            labels=_extended(self.labels, predictions, 0),
-            weights=_extended(self.weights, predictions, 0),
-            next_sentence_labels=_extended(self.next_sentence_labels, sequences, 0),
-            sequence_weights=_extended(self.sequence_weights, sequences, 0),
-        )
+
+MicroBatch = Batch[NDArray[Any]]
+"""A batch as it is drawn: what a rank trains on between two sums of gradients."""
+
+
+def static(batch: MicroBatch, tokens: int, sequences: int, predictions: int, pad: int = 0) -> MicroBatch:
+    """The same batch in a fixed shape: the tail is one padding sequence of `pad` tokens at position 0.
+
+    The other half of the contract of batches: the network takes either shape, and compiled code wants this one.
+    `sequences` counts the padding sequence; unused `cu_seqlens` equal `tokens`; `predictions` is rounded up to
+    a multiple of 64, unused ones point at token 0 with weight 0. Raises ValueError when it does not fit.
+    """
+    predictions = -(-predictions // PREDICTIONS_MULTIPLE) * PREDICTIONS_MULTIPLE
+    have = batch.counts
+    needed = have.sequences + (have.tokens < tokens)
+    if have.tokens > tokens or needed > sequences or have.predictions > predictions:
+        room = f"{tokens} tokens, {sequences} sequences (one for padding) and {predictions} predictions"
+        raise ValueError(f"{have} does not fit into {room}")
+    cu_rows = _extended(batch.cu_rows, sequences + 1, tokens)
+    return Batch(
+        token_ids=_extended(batch.token_ids, tokens, pad),
+        position_ids=_extended(batch.position_ids, tokens, 0),
+        segment_ids=_extended(batch.segment_ids, tokens, 0),
+        cu_seqlens=_extended(batch.cu_seqlens, sequences + 1, tokens),
+        cu_rows=cu_rows,
+        max_row=max_row(cu_rows),
+        prediction_positions=_extended(batch.prediction_positions, predictions, 0),
+        labels=_extended(batch.labels, predictions, 0),
+        weights=_extended(batch.weights, predictions, 0),
+        next_sentence_labels=_extended(batch.next_sentence_labels, sequences, 0),
+        sequence_weights=_extended(batch.sequence_weights, sequences, 0),
+    )
+
+
+def max_row(cu_rows: NDArray[np.integer[Any]]) -> int:
+    """Tokens of the longest of the R rows that `cu_rows` [R + 1] bounds; 0 where there is none."""
+    return int(np.diff(cu_rows).max(initial=0))
 
 
 def batch_hash(batch: MicroBatch) -> int:

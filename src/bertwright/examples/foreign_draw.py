@@ -171,6 +171,7 @@ class ForeignDraws:
             segment_ids=some.segment_ids.astype(np.int64),
             cu_seqlens=some.cu_seqlens.astype(np.int32),
             cu_rows=some.cu_seqlens.astype(np.int32),
+            max_row=int(lengths.max(initial=0)),
             prediction_positions=chosen,
             labels=labels,
             weights=np.ones(len(labels), np.float32),

@@ -29,7 +29,7 @@ class Attend(Protocol):
 
 
 def bind(kernel: Kernel, cu_seqlens: Tensor, cu_rows: Tensor, max_row: int) -> Attend:
-    """`kernel` for the sequences of one batch (see `PackedBatch`)."""
+    """`kernel` for the sequences of one batch (see `Batch`)."""
     match kernel:
         case "sequences":
             return Sequences(cu_seqlens)

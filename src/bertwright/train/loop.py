@@ -213,7 +213,7 @@ def _scored(session: Session, phase: Phase) -> Iterator[PackedBatch]:
 
 
 def _on_device(batches: list[MicroBatch], device: torch.device) -> list[PackedBatch]:
-    return [packed(batch).to(device) for batch in batches if batch.counts.sequences]
+    return [packed(batch, device) for batch in batches if batch.counts.sequences]
 
 
 def _refuse_divergence(state: State, phase: Phase) -> None:

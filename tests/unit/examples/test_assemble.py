@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from tests.reference import masking as reference_masking
 from tests.reference import pairs as reference_pairs
+from tests.reference.batch_types import TYPES, types
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.assemble import Rows, assemble, split
-from bertwright.examples.batch import batch_hash
+from bertwright.examples.batch import batch_hash, static
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.masking import Masking
 from bertwright.examples.store import Store, Vocabulary
@@ -112,10 +113,7 @@ def test_looking_for_documents_does_not_copy_where_they_begin() -> None:
 
 def test_types_are_what_torch_takes_as_they_are() -> None:
     batch = assemble(rows(A, B), 128, store(), MASKING)
-    kinds = {name: array.dtype.name for name, array in vars(batch).items()}
-    assert kinds.pop("cu_seqlens") == kinds.pop("cu_rows") == "int32"
-    assert kinds.pop("weights") == kinds.pop("sequence_weights") == "float32"
-    assert set(kinds.values()) == {"int64"}
+    assert types(batch) == TYPES
 
 
 def test_cutting_and_joining_agree() -> None:
@@ -129,15 +127,15 @@ def test_cutting_and_joining_agree() -> None:
 def test_a_static_batch_pads_as_the_contract_says() -> None:
     batch = assemble(rows([10, 12], [9, 7]), 128, store(), MASKING)
     used = batch.counts
-    static = batch.static(tokens=100, sequences=5, predictions=20, pad=9)
-    assert static.counts == (5, 100, 64)
-    assert static.cu_seqlens.tolist() == [*batch.cu_seqlens.tolist(), 100, 100, 100]
-    assert static.token_ids[used.tokens :].tolist() == [9] * (100 - used.tokens)
-    assert not static.position_ids[used.tokens :].any() and not static.segment_ids[used.tokens :].any()
-    assert not static.prediction_positions[used.predictions :].any() and not static.weights[used.predictions :].any()
-    assert static.weights.sum() == used.predictions and static.sequence_weights.tolist() == [1, 1, 0, 0, 0]
-    assert (static.token_ids[: used.tokens] == batch.token_ids).all()
-    full = batch.static(used.tokens, 2, 64)
+    fixed = static(batch, tokens=100, sequences=5, predictions=20, pad=9)
+    assert fixed.counts == (5, 100, 64)
+    assert fixed.cu_seqlens.tolist() == [*batch.cu_seqlens.tolist(), 100, 100, 100]
+    assert fixed.token_ids[used.tokens :].tolist() == [9] * (100 - used.tokens)
+    assert not fixed.position_ids[used.tokens :].any() and not fixed.segment_ids[used.tokens :].any()
+    assert not fixed.prediction_positions[used.predictions :].any() and not fixed.weights[used.predictions :].any()
+    assert fixed.weights.sum() == used.predictions and fixed.sequence_weights.tolist() == [1, 1, 0, 0, 0]
+    assert (fixed.token_ids[: used.tokens] == batch.token_ids).all()
+    full = static(batch, used.tokens, 2, 64)
     assert full.cu_seqlens.tolist() == batch.cu_seqlens.tolist()
 
 
@@ -145,7 +143,7 @@ def test_a_static_batch_pads_as_the_contract_says() -> None:
 def test_what_does_not_fit_is_refused(tokens: int, sequences: int, predictions: int) -> None:
     batch = assemble(rows([10, 12], [9, 7]), 128, store(), MASKING)
     with pytest.raises(ValueError, match="does not fit into"):
-        batch.static(tokens, sequences, predictions)
+        static(batch, tokens, sequences, predictions)
 
 
 def test_replacements_leave_out_special_and_unused_entries() -> None:

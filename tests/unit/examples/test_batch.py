@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.batch_hash import Sequence
 from tests.reference.batch_hash import batch_hash as restated
+from tests.reference.batch_types import TYPES, types
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
+from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits, max_row, static
 from bertwright.examples.config import Cut, MaskingConfig
 from bertwright.examples.draw import DrawSettings, open_draws
 
@@ -43,6 +44,7 @@ def as_batch(given: list[Sequence]) -> MicroBatch:
         *tokens.copy(),
         cu_seqlens=np.array(begins, np.int32),
         cu_rows=np.array(sorted({0, begins[-1]}), np.int32),
+        max_row=begins[-1],
         prediction_positions=np.array([p[0] for p in predictions], np.int64),
         labels=np.array([p[1] for p in predictions], np.int64),
         weights=np.array([p[2] for p in predictions], np.float32),
@@ -60,10 +62,10 @@ def test_it_is_the_restated_one_in_any_order_and_cut(given: list[Sequence], orde
     ends = [0, *sorted(cut for cut in cuts if cut < len(given)), len(given)]
     parts = [as_batch(given[first:end]) for first, end in pairwise(ends)]
     assert hash_digits(sum(map(batch_hash, parts))) == expected
-    static = [
-        part.static(part.counts.tokens + 5, part.counts.sequences + 3, 64 + part.counts.predictions) for part in parts
+    fixed = [
+        static(part, part.counts.tokens + 5, part.counts.sequences + 3, 64 + part.counts.predictions) for part in parts
     ]
-    assert hash_digits(sum(map(batch_hash, static))) == expected
+    assert hash_digits(sum(map(batch_hash, fixed))) == expected
 
 
 TWO = [
@@ -140,6 +142,8 @@ def test_ranks_add_up_to_the_whole_step(examples: Artifact, cut: Cut, world: int
     )
     for step in (0, 9):
         (batch,) = whole.step(step)
+        assert types(batch) == TYPES
         drawn = [part for rank in range(world) for part in parts.step(step, rank, world)]
         assert hash_digits(sum(map(batch_hash, drawn))) == hash_digits(batch_hash(batch))
+        assert [part.max_row for part in drawn] == [max_row(part.cu_rows) for part in drawn]
     assert batch_hash(whole.step(0)[0]) != batch_hash(whole.step(1)[0])

@@ -37,12 +37,12 @@ def make_batch() -> MakeBatch:
         ]
         return PackedBatch(
             token_ids=torch.randint(1, config.vocab_size, (total,), generator=random),
-            position_ids=torch.cat([torch.arange(n) for n in lengths]),
-            segment_ids=torch.cat([(torch.arange(n) >= n // 2).long() for n in lengths]),
+            position_ids=torch.cat([torch.arange(0), *(torch.arange(n) for n in lengths)]),
+            segment_ids=torch.cat([torch.arange(0), *((torch.arange(n) >= n // 2).long() for n in lengths)]),
             cu_seqlens=bounds.int(),
             cu_rows=bounds.int(),
-            max_row=max(lengths),
-            prediction_positions=torch.tensor(places),
+            max_row=max(lengths, default=0),
+            prediction_positions=torch.tensor(places, dtype=torch.int64),
             labels=torch.randint(1, config.vocab_size, (len(places),), generator=random),
             weights=torch.ones(len(places)),
             next_sentence_labels=torch.randint(0, 2, (count,), generator=random),

@@ -1,14 +1,13 @@
 """Scores against a plain restatement in float64 numpy, from the logits alone."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from tests.unit.model.conftest import MakeBatch
 
-from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.batch import PackedBatch
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
 from bertwright.model.scores import score
@@ -72,7 +71,9 @@ def test_right_guesses_are_counted(tiny: BertConfig, batches: list[PackedBatch])
     assert score(model, [best[0], replace(best[1], labels=labels)]).mlm_accuracy == pytest.approx(5 / 6)
 
 
-def test_what_was_not_measured_is_none_and_not_zero(tiny: BertConfig, batches: list[PackedBatch]) -> None:
+def test_what_was_not_measured_is_none_and_not_zero(
+    tiny: BertConfig, batches: list[PackedBatch], make_batch: MakeBatch
+) -> None:
     without_head = score(BertForPreTraining(tiny.model_copy(update={"next_sentence": False})), batches)
     assert (without_head.nsp_loss, without_head.nsp_accuracy, without_head.pairs) == (None, None, 0)
     assert without_head.mlm_loss is not None and without_head.predictions == 6
@@ -83,10 +84,7 @@ def test_what_was_not_measured_is_none_and_not_zero(tiny: BertConfig, batches: l
     assert (single.nsp_loss, single.nsp_accuracy, single.pairs) == (None, None, 0)
     nothing = score(model, [])
     assert [*nothing.as_dict().values()] == [None, None, None, None, 0, 0]
-    names = [name for name in vars(batches[0]) if name not in ("max_row", "cu_seqlens", "cu_rows")]
-    empty = packed(
-        SimpleNamespace(cu_seqlens=np.array([0]), cu_rows=np.array([0]), **{name: np.array([]) for name in names})
-    )
+    empty = make_batch(tiny, [])
     assert score(model, [empty]) == nothing
 
 
