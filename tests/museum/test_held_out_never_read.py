@@ -20,9 +20,10 @@ from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.model.batch import packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.scores import score
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import score
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import train_step
+from bertwright.train.step import Trained, train_step
 
 SETTINGS = DrawSettings(32, MaskingConfig(max_predictions=5), global_batch=16, cut=Cut(16), seed=1, phase="0")
 STEPS, LOG_FREQ = 100, 10
@@ -43,12 +44,10 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
     drawn = open_draws(prepared.examples, PlanSet(length=32), SETTINGS)
     batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
-    arguments = {"learning_rate": 5e-3, "max_grad_norm": 1.0, "dropout_key": 0}
-    losses = [
-        train_step(model, optimizer, batch, (predictions, pairs), ranks=Ranks(), **arguments).mlm_loss  # type: ignore[arg-type]
-        for _ in range(STEPS)
-    ]
-    heldout = score(model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16))).mlm_loss
+    objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
+    trained = Trained(model, objective, optimizer, max_grad_norm=1.0, ranks=Ranks())
+    losses = [train_step(trained, batch, totals, learning_rate=5e-3, dropout_key=0).losses["mlm"] for _ in range(STEPS)]
+    heldout = score(objective, model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16)))["mlm_loss"]
     assert heldout is not None and original(losses) < 0.1 < 3 < heldout
 
 

@@ -17,9 +17,10 @@ from bertwright.examples.draw import Draws, DrawSettings, open_draws
 from bertwright.model.batch import packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.pretraining import PreTraining
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import train_step
+from bertwright.train.step import Trained, train_step
 
 GLOBAL_BATCH = 32
 BERT = BertConfig(
@@ -50,8 +51,9 @@ def original(model: BertForPreTraining, drawn: Draws) -> tuple[float, torch.Tens
     for batch in batches:
         mlm_PV, nsp_B2 = model(batch)
         assert nsp_B2 is not None
-        mlm = mlm_loss_sum(mlm_PV, batch.labels, batch.weights) / len(batch.labels)
-        nsp = nsp_loss_sum(nsp_B2, batch.next_sentence_labels, batch.sequence_weights) / len(batch.sequence_weights)
+        labels, weights = batch.next_sentence_labels, batch.sequence_weights
+        mlm = cross_entropy_sum(mlm_PV, batch.labels, batch.weights) / len(batch.labels)
+        nsp = cross_entropy_sum(nsp_B2, labels, weights) / len(weights)
         ((mlm + nsp) / len(batches)).backward()  # type: ignore[no-untyped-call]
         reported += float(mlm.detach()) / len(batches)
     return reported, gradient(model)
@@ -60,11 +62,10 @@ def original(model: BertForPreTraining, drawn: Draws) -> tuple[float, torch.Tens
 def ours(model: BertForPreTraining, drawn: Draws) -> tuple[float, torch.Tensor]:
     predictions, pairs, _ = drawn.counts(0)
     idle = torch.optim.SGD(model.parameters(), lr=0.0)
-    result = train_step(
-        model, idle, [packed(batch) for batch in drawn.step(0)], (predictions, pairs),
-        learning_rate=0.0, max_grad_norm=0.0, dropout_key=0, ranks=Ranks(),
-    )  # fmt: skip
-    return result.mlm_loss, gradient(model)
+    trained = Trained(model, PreTraining(next_sentence=True), idle, max_grad_norm=0.0, ranks=Ranks())
+    batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}
+    result = train_step(trained, batches, totals, learning_rate=0.0, dropout_key=0)
+    return result.losses["mlm"], gradient(model)
 
 
 def apart(a: torch.Tensor, b: torch.Tensor) -> float:

@@ -11,7 +11,7 @@ from bertwright.model.attention import Kernel
 from bertwright.model.batch import packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 LENGTH = made.SETS[0].length
 CONFIG = BertConfig(
@@ -38,8 +38,8 @@ def gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> torch.Tensor:
     for arrays in open_draws(artifact, made.SETS[0], settings).step(2):
         batch = packed(arrays)
         mlm, nsp = model(batch)
-        loss = mlm_loss_sum(mlm, batch.labels, batch.weights)
-        loss = loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+        loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
+        loss = loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
         loss.backward()
         total += loss.detach()
     return torch.cat([total[None], *(p.grad.flatten() for p in model.parameters())])

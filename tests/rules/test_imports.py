@@ -20,9 +20,10 @@ MAY_IMPORT = {
     "vocab": {"core", "corpus"},
     "examples": {"core", "corpus", "vocab"},
     "model": {"core", "examples"},
+    "objectives": {"core", "model"},
     "optim": {"core"},
-    "train": {"core", "examples", "model", "optim"},
-    "evaluate": {"core", "model", "vocab", "examples"},
+    "train": {"core", "examples", "model", "objectives", "optim"},
+    "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
     "check": {"core", "corpus", "examples", "model", "train", "recipe"},
@@ -30,7 +31,7 @@ MAY_IMPORT = {
 }
 ABOVE_THE_PIPELINE = {"__init__", "cli", "convert", "inspect"}
 """Files of the package's own folder that start stages or look at what they made; `__init__` hands out public names."""
-TORCH = {"model", "optim", "train", "evaluate", "export"}
+TORCH = {"model", "objectives", "optim", "train", "evaluate", "export"}
 WITHOUT_TORCH = {"config", "claim", "phases", "forecast"}
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
 

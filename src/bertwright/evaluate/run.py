@@ -25,7 +25,8 @@ from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.device import resolve_device
 from bertwright.model.saved import load_model
-from bertwright.model.scores import score
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import score
 from bertwright.vocab.agree import refuse_other_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
@@ -94,10 +95,10 @@ def _scores(
 ) -> dict[str, Any]:
     """The model's scores with the baselines of exactly the same masked tokens and pairs; `counts` [V] says how often
     each entry occurs in the training text."""
-    scores: dict[str, Any] = score(model, _on_device(batches, model, log)).as_dict()
+    scores: dict[str, Any] = dict(score(PreTraining(model.nsp is not None), model, _on_device(batches, model, log)))
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
     scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
-    scores |= {name: _finite(scores[name]) for name in ("mlm_loss", "nsp_loss") if scores[name] is not None}
+    scores |= {name: _finite(value) for name, value in scores.items() if name.endswith("_loss") and value is not None}
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
     if model.nsp is None or not len(pairs):

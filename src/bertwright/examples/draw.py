@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,6 +46,17 @@ class DrawSettings:
     """Name of the phase: phases draw different orders and masks."""
 
 
+class StepCounts(NamedTuple):
+    """What a step predicts and reads."""
+
+    predictions: int
+    """Masked tokens to be predicted."""
+    pairs: int
+    """Pairs of segments with a label."""
+    tokens: int
+    """Real tokens."""
+
+
 class PhaseDraws(Protocol):
     """The training batches of one phase, whatever they are drawn from."""
 
@@ -64,8 +75,8 @@ class PhaseDraws(Protocol):
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
 
-    def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
-        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`."""
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
+        """What `rank` predicts and reads in `step`."""
 
 
 class Draws:
@@ -107,8 +118,8 @@ class Draws:
         rows = self._rows(*self._bounds(step))
         return self._assembled(rows, self._deal(rows, rank, world), self._masking(step))
 
-    def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
-        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`; from the plan alone where that says it."""
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
+        """What `rank` predicts and reads in `step`; from the plan alone where that says it."""
         rows, masking = self._rows(*self._bounds(step)), self._masking(step)
         dealt = self._deal(rows, rank, world)
         mine = rows[np.concatenate([share.examples for share in dealt])]
@@ -117,7 +128,7 @@ class Draws:
             predictions = int(masking.counts(lengths, mine.specials).sum())
         else:
             predictions = sum(batch.counts.predictions for batch in self._assembled(rows, dealt, masking))
-        return predictions, int((mine.b_count > 0).sum()), int(lengths.sum())
+        return StepCounts(predictions, int((mine.b_count > 0).sum()), int(lengths.sum()))
 
     def _masking(self, step: int) -> Masking:
         config = self.settings.masking

@@ -26,7 +26,7 @@ from bertwright.examples.assemble import split
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS, ForeignData, PlanSet
 from bertwright.examples.deal import Share, deal
-from bertwright.examples.draw import DrawSettings, PhaseDraws, open_draws, together
+from bertwright.examples.draw import DrawSettings, PhaseDraws, StepCounts, open_draws, together
 from bertwright.examples.foreign_layout import dtypes
 from bertwright.examples.formats.instances import Instances, ends, gather
 from bertwright.examples.masking import Ids, Keys, Masking
@@ -117,8 +117,8 @@ class ForeignDraws:
             found += split(batch, [share.row_sizes for share in group])
         return found
 
-    def counts(self, step: int, rank: int = 0, world: int = 1) -> tuple[int, int, int]:
-        """(predicted tokens, sentence pairs, tokens) of `rank` in `step`; without drawing where lengths tell."""
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
+        """What `rank` predicts and reads in `step`; without drawing where lengths tell."""
         rows, _ = self._rows(step)
         mine = rows[np.concatenate([share.examples for share in self._deal(rows, rank, world)])]
         lengths, masking = self._imported.lengths(mine), self._masking(step)
@@ -131,7 +131,7 @@ class ForeignDraws:
         else:
             predictions = sum(batch.counts.predictions for batch in self.step(step, rank, world))
         labels = np.take(self._imported.arrays["next_sentence_labels"], mine)
-        return predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum())
+        return StepCounts(predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum()))
 
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""

@@ -147,15 +147,15 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
     return None
 
 
-def prune(folder: Path, keep: int, newest: Path) -> None:
-    """Keep the newest `keep` checkpoints, the best by held-out loss, and the last of each phase; remove the rest.
+def prune(folder: Path, keep: int, newest: Path, judged_by: str) -> None:
+    """Keep the newest `keep` checkpoints, the best by the held-out score `judged_by`, and the last of each phase.
 
     Checkpoints later than `newest`, the one just saved, were passed over as damaged: they are left alone, as is
     whatever else cannot be read, and count for nothing.
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
-    if best := best_of(states):
+    if best := best_of(states, judged_by):
         kept.add(best)
     doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
     sync_folder(folder)  # else a power cut may bring a folder back under its name without the files removed from it
@@ -193,8 +193,8 @@ def _possible(state: State) -> bool:
     )
 
 
-def best_of(states: Mapping[Path, State]) -> Path | None:
-    """The checkpoint with the lowest held-out loss in the latest phase that has one."""
-    losses = {path: state.heldout["mlm_loss"] for path, state in states.items() if "mlm_loss" in state.heldout}
+def best_of(states: Mapping[Path, State], judged_by: str) -> Path | None:
+    """The checkpoint with the lowest held-out score of that name in the latest phase that has one."""
+    losses = {path: state.heldout[judged_by] for path, state in states.items() if judged_by in state.heldout}
     scored = [(-states[path].phase, loss, path) for path, loss in losses.items()]
     return min(scored)[2] if scored else None

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
 from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
+from bertwright.objectives.config import ObjectiveConfig
 from bertwright.optim.config import Schedule
 
 VERSION = 4
@@ -87,6 +88,8 @@ class TrainConfig(Section):
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
     """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
+    objective: ObjectiveConfig = ObjectiveConfig()
+    """What the network is trained for."""
     init: UserPath | None = known_by_content(None)
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
     seed: int = 42

@@ -28,6 +28,8 @@ from bertwright.model.attention import kernel_for
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig, ModelConfig
 from bertwright.model.saved import save_model
+from bertwright.objectives.build import build_objective
+from bertwright.objectives.objective import judged_by
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import OptimConfig
 from bertwright.optim.state import named_state, reset_steps
@@ -37,11 +39,13 @@ from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, f
 from bertwright.train.config import TrainConfig
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
-from bertwright.train.loop import Session, end_now, train_phase
+from bertwright.train.loop import end_now, train_phase
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase, resolve_phases
 from bertwright.train.ranks import Ranks, join
+from bertwright.train.session import Session
 from bertwright.train.start import begin, follow_lengths, training_device
+from bertwright.train.step import Trained
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ def _all_phases(
     metrics: Metrics | None,
     log: Log,
 ) -> State:
+    objective = build_objective(job.config.objective, job.bert.next_sentence)
+
     def record(row: dict[str, Any]) -> None:
         if metrics is not None:
             metrics.write(row)
@@ -149,12 +155,13 @@ def _all_phases(
             weights, moments = model.state_dict(), named_state(optimizer, model)
             with ranks.saving():
                 saved = checkpoints.save(job.out / CHECKPOINTS, job.checkpoint, state, weights, moments)
-            checkpoints.prune(job.out / CHECKPOINTS, job.config.keep, saved)
+            checkpoints.prune(job.out / CHECKPOINTS, job.config.keep, saved, judged_by(objective))
             job.saved(saved)
 
     device = next(model.parameters()).device
     forecast, clip = Forecast(job.phases, job.scored_after), job.optim.max_grad_norm
-    session = Session(model, optimizer, device, ranks, clip, record, save, stop_requested, forecast, log.progress)
+    trained = Trained(model, objective, optimizer, clip, ranks)
+    session = Session(trained, device, record, save, stop_requested, forecast, log.progress)
     for phase in job.phases[state.phase :]:
         if state.phase < phase.index:
             reset_steps(optimizer)

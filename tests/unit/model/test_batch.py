@@ -11,7 +11,7 @@ from bertwright.model.attention import Kernel
 from bertwright.model.batch import packed, packed_sequences
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 
 def test_a_drawn_batch_becomes_tensors_of_the_same_types_and_values(tiny: BertConfig, make_batch: MakeBatch) -> None:
@@ -38,8 +38,8 @@ def test_an_empty_batch_gives_loss_and_gradients_of_zero(
     model = BertForPreTraining(tiny, kernel)
     mlm, nsp = model(batch)
     assert mlm.shape == (0, 61) and nsp.shape == (0, 2)
-    loss = mlm_loss_sum(mlm, batch.labels, batch.weights)
-    loss = loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+    loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
+    loss = loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
     loss.backward()
     assert float(loss.detach()) == 0
     assert all(p.grad is None or not p.grad.any() for p in model.parameters())

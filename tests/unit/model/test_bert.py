@@ -9,15 +9,15 @@ from bertwright.model.attention import Kernel
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 
 def loss_and_gradients(model: BertForPreTraining, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
     model.zero_grad()
     mlm, nsp = model(batch)
-    loss = mlm_loss_sum(mlm, batch.labels, batch.weights)
+    loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
     if nsp is not None:
-        loss = loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+        loss = loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
     loss.backward()
     return loss.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 

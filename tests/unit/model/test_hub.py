@@ -7,8 +7,8 @@ from bertwright.core.errors import ArtifactError
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
 from bertwright.model.hub import from_hf, hf_config, to_hf
-from bertwright.model.losses import mlm_loss_sum
 from bertwright.model.saved import model_from
+from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 
 @pytest.mark.parametrize("next_sentence", [True, False])
@@ -26,7 +26,7 @@ def test_padding_rows_are_cut_and_put_back_without_changing_the_loss(tiny: BertC
     wide = model_from(tiny.model_copy(update={"vocab_size": 64}), padded)
     narrow_logits, wide_logits = model(batch)[0], wide(batch)[0]
     torch.testing.assert_close(wide_logits[:, :61], narrow_logits, rtol=0, atol=1e-6)
-    losses = [mlm_loss_sum(logits, batch.labels, batch.weights) for logits in (narrow_logits, wide_logits)]
+    losses = [cross_entropy_sum(logits, batch.labels, batch.weights) for logits in (narrow_logits, wide_logits)]
     torch.testing.assert_close(*losses, rtol=1e-6, atol=0)
     again = to_hf(padded, vocab_size=61)
     assert all(torch.equal(again[name], tensor) for name, tensor in to_hf(model.state_dict()).items())

@@ -12,7 +12,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
 from bertwright.model.hub import from_hf, hf_config, to_hf
-from bertwright.model.losses import mlm_loss_sum, nsp_loss_sum
+from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 
@@ -61,8 +61,8 @@ def test_same_network(make_batch: MakeBatch, shape: str, lengths: str, dtype: to
     expected = peer(**inputs, labels=labels, next_sentence_label=batch.next_sentence_labels, output_hidden_states=True)
     expected.loss.backward()
     mlm, nsp = model(batch)
-    mlm_loss = mlm_loss_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
-    loss = mlm_loss + nsp_loss_sum(nsp, batch.next_sentence_labels, batch.sequence_weights) / len(nsp)
+    mlm_loss = cross_entropy_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
+    loss = mlm_loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights) / len(nsp)
     loss.backward()
 
     def close(ours: Tensor, other: Tensor, what: str) -> None:
@@ -88,7 +88,7 @@ def test_same_network_without_next_sentence(make_batch: MakeBatch, kernel: Kerne
     expected = theirs(config, model)(**inputs, labels=labels)
     mlm, _ = model(batch)
     torch.testing.assert_close(mlm, expected.logits[labels != -100], rtol=0, atol=1e-5)
-    loss = mlm_loss_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
+    loss = cross_entropy_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
     torch.testing.assert_close(loss, expected.loss, rtol=0, atol=1e-5)
 
 

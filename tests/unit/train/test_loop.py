@@ -37,12 +37,12 @@ def test_the_schedule_follows_applied_updates(train: Train, monkeypatch: pytest.
     """The third step's gradient is made infinite: it is dropped, and the fourth has the rate that the third had."""
     real, taken = loop.train_step, 0
 
-    def poisoned(model: Any, optimizer: Any, batches: Any, *arguments: Any, **settings: Any) -> StepResult:
+    def poisoned(trained: Any, batches: Any, *arguments: Any, **settings: Any) -> StepResult:
         nonlocal taken
         taken += 1
         if taken == 3:
             batches = [replace(b, weights=torch.full_like(b.weights, torch.inf)) for b in batches]
-        return real(model, optimizer, batches, *arguments, **settings)
+        return real(trained, batches, *arguments, **settings)
 
     monkeypatch.setattr(loop, "train_step", poisoned)
     done = train(phases=[PHASE], log_every=1)

@@ -257,7 +257,7 @@ def test_retention_keeps_newest_best_and_phase_ends(train: Train, tmp_path: Path
     scores = [r["heldout_mlm_loss"] for r in metric_lines(done.path) if r["phase"] == 1 and "heldout_mlm_loss" in r]
     assert best["heldout"]["mlm_loss"] == min(scores)
     assert {"step-000000012", "step-000000017", "step-000000018"} <= states.keys() and len(states) <= 4
-    prune(done.path / "checkpoints", 1, done.path / "checkpoints" / "step-000000018")
+    prune(done.path / "checkpoints", 1, done.path / "checkpoints" / "step-000000018", "mlm_loss")
     assert {"step-000000012", "step-000000018"} <= {p.name for p in (done.path / "checkpoints").glob("step-*")}
 
 

@@ -12,10 +12,11 @@ from torch.nn.functional import cross_entropy
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepResult, train_step
+from bertwright.train.step import StepResult, Trained, train_step
 
 __all__ = ["make_batch", "tiny"]  # fixtures
 MakeBatch = Callable[..., PackedBatch]
@@ -27,22 +28,22 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, BertForPreTraining
     """`step(batches, dropout=..., rank=..., key=...)`: one step of a fresh network; its result and the network."""
 
     def take(
-        batches: list[PackedBatch], dropout: float = 0.0, rank: int = 0, key: int = 1, **settings: Any
+        batches: list[PackedBatch],
+        dropout: float = 0.0,
+        rank: int = 0,
+        key: int = 1,
+        learning_rate: float = 1e-2,
+        max_grad_norm: float = 1.0,
     ) -> tuple[StepResult, BertForPreTraining]:
         torch.manual_seed(0)
         model = BertForPreTraining(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
-        totals = sum(len(b.labels) for b in batches), sum(len(b.next_sentence_labels) for b in batches)
-        given = {"learning_rate": 1e-2, "max_grad_norm": 1.0} | settings
-        result = train_step(
-            model,
-            build_optimizer(AdamWConfig(), model),
-            batches,
-            totals,
-            dropout_key=key,
-            ranks=Ranks(rank=rank),
-            **given,
-        )
-        return result, model
+        totals = {
+            "mlm": sum(len(b.labels) for b in batches),
+            "nsp": sum(len(b.next_sentence_labels) for b in batches),
+        }
+        optimizer = build_optimizer(AdamWConfig(), model)
+        trained = Trained(model, PreTraining(next_sentence=True), optimizer, max_grad_norm, Ranks(rank=rank))
+        return train_step(trained, batches, totals, learning_rate=learning_rate, dropout_key=key), model
 
     return take
 
@@ -61,21 +62,21 @@ def test_the_losses_are_means_over_the_global_batch(tiny: BertConfig, make_batch
     nsp_loss = cross_entropy(torch.cat(nsp), torch.cat([b.next_sentence_labels for b in batches]))
     (mlm_loss + nsp_loss).backward()
     norm = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm()
-    assert result.mlm_loss == pytest.approx(mlm_loss.item(), rel=1e-5)
-    assert result.nsp_loss == pytest.approx(nsp_loss.item(), rel=1e-5)
+    assert result.losses["mlm"] == pytest.approx(mlm_loss.item(), rel=1e-5)
+    assert result.losses["nsp"] == pytest.approx(nsp_loss.item(), rel=1e-5)
     assert result.grad_norm == pytest.approx(norm.item(), rel=1e-5) and result.applied
 
 
 def test_dropout_is_a_function_of_step_micro_step_and_rank(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
     batch = make_batch(tiny, [9, 12])
     seen = {
-        (key, rank): step([batch], dropout=0.3, key=key, rank=rank, learning_rate=0.0)[0].mlm_loss
+        (key, rank): step([batch], dropout=0.3, key=key, rank=rank, learning_rate=0.0)[0].losses["mlm"]
         for key in (1, 2)
         for rank in (0, 1)
     }
     assert len(set(seen.values())) == 4, "another step or another rank drops other elements"
-    assert step([batch], dropout=0.3, key=1, rank=0, learning_rate=0.0)[0].mlm_loss == seen[1, 0]
-    once, twice = (step([batch] * n, dropout=0.3, learning_rate=0.0)[0].mlm_loss for n in (1, 2))
+    assert step([batch], dropout=0.3, key=1, rank=0, learning_rate=0.0)[0].losses["mlm"] == seen[1, 0]
+    once, twice = (step([batch] * n, dropout=0.3, learning_rate=0.0)[0].losses["mlm"] for n in (1, 2))
     assert once != twice, "the second micro-batch drops other elements than the first"
 
 
@@ -93,7 +94,7 @@ def test_a_gradient_that_is_not_finite_drops_the_step(
 
 def test_a_rank_without_sequences_takes_part_in_the_sum(step: Any, tiny: BertConfig, make_batch: MakeBatch) -> None:
     result, model = step([], max_grad_norm=0.0)
-    assert result == StepResult(0.0, 0.0, 0.0, True)
+    assert result == StepResult({"mlm": 0.0, "nsp": 0.0}, 0.0, True)
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
 
 

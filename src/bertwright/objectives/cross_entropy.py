@@ -1,4 +1,4 @@
-"""The two pre-training losses as weighted sums, in nats.
+"""Cross-entropy as a weighted sum, in nats.
 
 Sums, not means: the training step divides by the counts of the whole global batch, so that micro-batches and ranks
 change only the order of summation. (The originals take the mean of each micro-batch and average those, which weighs
@@ -15,14 +15,9 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 
-def mlm_loss_sum(logits_PV: Tensor, labels_P: Tensor, weights_P: Tensor) -> Tensor:
-    """Σ weight · cross-entropy over the predictions: a scalar, to be differentiated once."""
-    return _CrossEntropySum.apply(logits_PV, labels_P, weights_P)  # type: ignore[no-any-return, no-untyped-call]
-
-
-def nsp_loss_sum(logits_B2: Tensor, labels_B: Tensor, weights_B: Tensor) -> Tensor:
-    """Σ weight · cross-entropy over the sequences: a scalar, to be differentiated once."""
-    return _CrossEntropySum.apply(logits_B2, labels_B, weights_B)  # type: ignore[no-any-return, no-untyped-call]
+def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
+    """Σ weight · cross-entropy over N predictions of C classes: a scalar, to be differentiated once."""
+    return _CrossEntropySum.apply(logits_NC, labels_N, weights_N)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _CrossEntropySum(Function):

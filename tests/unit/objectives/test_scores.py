@@ -5,12 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.unit.model.conftest import MakeBatch
+from tests.unit.model.conftest import MakeBatch, make_batch, tiny
 
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.scores import score
+from bertwright.objectives import scores
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import Scores
+
+__all__ = ["make_batch", "tiny"]  # fixtures
+
+
+def score(model: BertForPreTraining, batches: list[PackedBatch]) -> Scores:
+    return scores.score(PreTraining(model.config.next_sentence), model, batches)
 
 
 def restated(
@@ -44,11 +52,11 @@ def test_scores_are_weighted_means_over_everything(tiny: BertConfig, batches: li
     mlm_loss, mlm_accuracy = restated(list(mlm), [b.labels for b in batches], [b.weights for b in batches])
     nsp_labels, nsp_weights = [b.next_sentence_labels for b in batches], [b.sequence_weights for b in batches]
     nsp_loss, nsp_accuracy = restated(list(nsp), nsp_labels, nsp_weights)
-    assert found.mlm_loss == pytest.approx(mlm_loss, rel=1e-6)
-    assert found.mlm_accuracy == pytest.approx(mlm_accuracy)
-    assert found.nsp_loss == pytest.approx(nsp_loss, rel=1e-6)
-    assert found.nsp_accuracy == pytest.approx(nsp_accuracy)
-    assert (found.predictions, found.pairs) == (6, 3)
+    assert found["mlm_loss"] == pytest.approx(mlm_loss, rel=1e-6)
+    assert found["mlm_accuracy"] == pytest.approx(mlm_accuracy)
+    assert found["nsp_loss"] == pytest.approx(nsp_loss, rel=1e-6)
+    assert found["nsp_accuracy"] == pytest.approx(nsp_accuracy)
+    assert (found["predictions"], found["pairs"]) == (6, 3)
 
 
 def wide(config: BertConfig) -> BertConfig:
@@ -65,25 +73,25 @@ def test_right_guesses_are_counted(tiny: BertConfig, batches: list[PackedBatch])
         replace(batch, labels=mlm.argmax(-1), next_sentence_labels=nsp.argmax(-1))
         for batch, (mlm, nsp) in zip(batches, guesses, strict=True)
     ]
-    assert (score(model, best).mlm_accuracy, score(model, best).nsp_accuracy) == (1, 1)
+    assert (score(model, best)["mlm_accuracy"], score(model, best)["nsp_accuracy"]) == (1, 1)
     labels = best[1].labels.clone()
     labels[0] = (labels[0] + 1) % tiny.vocab_size
-    assert score(model, [best[0], replace(best[1], labels=labels)]).mlm_accuracy == pytest.approx(5 / 6)
+    assert score(model, [best[0], replace(best[1], labels=labels)])["mlm_accuracy"] == pytest.approx(5 / 6)
 
 
 def test_what_was_not_measured_is_none_and_not_zero(
     tiny: BertConfig, batches: list[PackedBatch], make_batch: MakeBatch
 ) -> None:
     without_head = score(BertForPreTraining(tiny.model_copy(update={"next_sentence": False})), batches)
-    assert (without_head.nsp_loss, without_head.nsp_accuracy, without_head.pairs) == (None, None, 0)
-    assert without_head.mlm_loss is not None and without_head.predictions == 6
+    assert without_head.keys() == {"mlm_loss", "mlm_accuracy", "predictions"}
+    assert without_head["mlm_loss"] is not None and without_head["predictions"] == 6
     model = BertForPreTraining(tiny)
     single = score(
         model, [replace(batch, sequence_weights=torch.zeros_like(batch.sequence_weights)) for batch in batches]
     )
-    assert (single.nsp_loss, single.nsp_accuracy, single.pairs) == (None, None, 0)
+    assert (single["nsp_loss"], single["nsp_accuracy"], single["pairs"]) == (None, None, 0)
     nothing = score(model, [])
-    assert [*nothing.as_dict().values()] == [None, None, None, None, 0, 0]
+    assert [*nothing.values()] == [None, None, None, None, 0, 0]
     empty = make_batch(tiny, [])
     assert score(model, [empty]) == nothing
 

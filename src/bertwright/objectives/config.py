@@ -1,0 +1,18 @@
+"""The recipe's choice of what a network is trained for. Knows no torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bertwright.core.config import Section
+
+
+class PreTrainingConfig(Section):
+    """Masked-language modelling and, where the examples are pairs of segments, next-sentence prediction."""
+
+    kind: Literal["pretraining"] = "pretraining"
+    """Which objective this is."""
+
+
+ObjectiveConfig = PreTrainingConfig
+"""What a network can be trained for; the union of the sections when there are several."""

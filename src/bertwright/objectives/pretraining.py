@@ -1,0 +1,31 @@
+"""The two tasks of Devlin et al. 2019 §3.1: masked-language modelling (MLM) and next-sentence prediction (NSP)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import nn
+
+from bertwright.model.batch import PackedBatch
+from bertwright.objectives.objective import Counted, Term
+
+
+@dataclass(frozen=True)
+class PreTraining:
+    """MLM over all predictions and, where the network has its head, NSP over all pairs of segments."""
+
+    next_sentence: bool
+
+    @property
+    def counted(self) -> Mapping[str, Counted]:
+        """As `Objective.counted`."""
+        return {"mlm": "predictions", "nsp": "pairs"} if self.next_sentence else {"mlm": "predictions"}
+
+    def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Term]:
+        """As `Objective.terms`; the model gives the logits [P, V] of the masked tokens and [B, 2] of the sequences."""
+        mlm_PV, nsp_B2 = model(batch)
+        terms = {"mlm": Term(mlm_PV, batch.labels, batch.weights)}
+        if self.next_sentence:
+            terms["nsp"] = Term(nsp_B2, batch.next_sentence_labels, batch.sequence_weights)
+        return terms

@@ -1,0 +1,67 @@
+"""What a line of metrics is about: the steps since the line before it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from bertwright.train.checkpoint import State
+from bertwright.train.phases import Phase
+from bertwright.train.step import StepResult
+
+
+@dataclass
+class Window:
+    """Sums over some steps; losses and norms of applied updates only."""
+
+    steps: int = 0
+    skipped: int = 0
+    losses: dict[str, float] = field(default_factory=dict)
+    grad_norm: float = 0.0
+    tokens: int = 0
+    waited: float = 0.0
+    seconds: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
+
+    def add(self, result: StepResult, tokens: int, waited: float) -> float:
+        """Take one step in; returns the seconds it took, from the end of the step before."""
+        now = time.perf_counter()
+        took, self.began = now - self.began, now
+        self.steps += 1
+        self.skipped += not result.applied
+        for name, loss in result.losses.items():
+            self.losses[name] = self.losses.get(name, 0.0) + (loss if result.applied else 0.0)
+        self.grad_norm += result.grad_norm if result.applied else 0.0
+        self.tokens += tokens
+        self.waited += waited
+        self.seconds += took
+        return took
+
+    def row(self, phase: Phase, state: State, rate: float, scores: Mapping[str, float | None]) -> dict[str, Any]:
+        """The line for these steps, the last of which led to `state`; NaN where no update was applied."""
+        applied = self.steps - self.skipped
+        row = {
+            "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "phase": phase.index,
+            "step": state.data_step,
+            "steps": phase.steps,
+            "total_steps": state.total_steps,
+            "optimizer_step": state.optimizer_step,
+            "skipped": self.skipped,
+            **{f"{name}_loss": _mean(loss, applied) for name, loss in self.losses.items()},
+            "grad_norm": _mean(self.grad_norm, applied),
+            "learning_rate": rate,
+            "tokens_seen": state.tokens_seen,
+            "tokens_per_second": self.tokens / self.seconds,
+            "data_wait_share": self.waited / self.seconds,
+            "seconds": state.seconds,
+        }
+        return row | {f"heldout_{name}": value for name, value in scores.items() if value is not None}
+
+
+def _mean(total: float, steps: int) -> float:
+    return total / steps if steps else math.nan
