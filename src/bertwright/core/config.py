@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.fields import FieldInfo
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import mistakes
 
 UserPath = Annotated[Path, AfterValidator(Path.expanduser)]
 """A path; `~` is the user's home folder also where no shell has seen it."""
@@ -37,6 +36,8 @@ class Section(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
+            from bertwright.core.mistakes import mistakes  # not needed at every start
+
             raise RecipeError(mistakes(type(self), error, type(self).__name__, {})) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # sections inside others report to those

@@ -1,15 +1,19 @@
-"""From the recipe's choice to an optimizer."""
+"""From the recipe's choice to an optimizer.
+
+Matrices decay, biases and layer norms do not (Devlin et al. 2019, as in Google's code).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Iterable
+from typing import Any, assert_never
 
 from torch import Tensor, nn
+from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
+from bertwright.core.errors import RecipeError
 from bertwright.optim.config import AdamWConfig, LambConfig
-from bertwright.optim.groups import decay_groups
 from bertwright.optim.lamb import Lamb, whole_tensors
 
 
@@ -21,7 +25,7 @@ def build_optimizer(
     """The optimizer of `config` for `model`, with biases and layer norms kept from decay.
 
     The learning rate, `group["lr"]`, is 0 until the caller sets it before each update. Clipping to
-    `config.max_grad_norm` is the caller's too, because a step that is dropped is judged by the norm (see `clip`).
+    `config.max_grad_norm` is the caller's too, because a step that is dropped is judged by the norm (see `norms`).
     `reduce_norms` serves LAMB on sharded tensors (see `Lamb`).
     """
     groups = decay_groups(model.named_parameters(), config.weight_decay)
@@ -40,3 +44,26 @@ def build_optimizer(
             )
         case _:
             assert_never(config)
+
+
+def decays(name: str) -> bool:
+    """Whether the parameter of this name decays; layer norms are the modules called `norm`."""
+    *_, module, parameter = ["", *name.split(".")]
+    return parameter != "bias" and module != "norm"
+
+
+def decay_groups(named_parameters: Iterable[tuple[str, Parameter]], weight_decay: float) -> list[dict[str, Any]]:
+    """Two parameter groups for a torch optimizer: the decaying, then the others with weight decay 0.
+
+    An empty group is a `RecipeError`: names that the rule does not understand would decay, or not, without a word.
+    """
+    named = list(named_parameters)
+    decaying = [parameter for name, parameter in named if decays(name)]
+    others = [parameter for name, parameter in named if not decays(name)]
+    if not decaying or not others:
+        raise RecipeError(
+            f"weight decay needs parameters that decay and some that do not, but of {len(named)} names "
+            f"({', '.join(name for name, _ in named[:3])}, ...) {len(decaying)} decay; layer norms are to be called "
+            "'norm' and biases 'bias'"
+        )
+    return [{"params": decaying, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import Objective
-from bertwright.optim.clip import clip_global_norm
+from bertwright.optim.norms import clip_global_norm
 from bertwright.train.ranks import Ranks
 
 

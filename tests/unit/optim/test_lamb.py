@@ -6,8 +6,8 @@ import torch
 from tests.reference.lamb import ReferenceLamb
 from torch import Tensor
 
-from bertwright.optim.clip import clip_global_norm
 from bertwright.optim.lamb import Lamb
+from bertwright.optim.norms import clip_global_norm
 
 SHAPES = {
     "matrix": (37, 24),

@@ -4,7 +4,7 @@ import torch
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.optim.groups import decay_groups, decays
+from bertwright.optim.build import decay_groups, decays
 
 CONFIG = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertwright.optim.clip import clip_global_norm
-from bertwright.optim.norms import square_norms
+from bertwright.optim.norms import clip_global_norm, square_norms
 
 
 def parameters(*gradients: list[float]) -> list[torch.nn.Parameter]:
