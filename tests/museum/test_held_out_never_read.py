@@ -18,8 +18,8 @@ from bertwright.examples.config import Cut, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
 from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.model.batch import packed
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
 from bertwright.train.ranks import Ranks
@@ -40,7 +40,7 @@ def original(losses: list[float]) -> float:
 
 def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> None:
     torch.manual_seed(0)
-    model = BertForPreTraining(BERT)
+    model = PreTrainingModel(BERT)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
     drawn = open_draws(prepared.examples, PlanSet(length=32), SETTINGS)
     batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)

@@ -15,8 +15,8 @@ from tests.conftest import Prepared
 from bertwright.examples.config import Cut, MaskingConfig, PlanSet
 from bertwright.examples.draw import Draws, DrawSettings, open_draws
 from bertwright.model.batch import packed
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.cross_entropy import cross_entropy_sum
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.train.ranks import Ranks
@@ -30,9 +30,9 @@ BERT = BertConfig(
 
 
 @pytest.fixture
-def model() -> BertForPreTraining:
+def model() -> PreTrainingModel:
     torch.manual_seed(0)
-    return BertForPreTraining(BERT).double()
+    return PreTrainingModel(BERT).double()
 
 
 def draws(prepared: Prepared, micro_batch: int) -> Draws:
@@ -40,11 +40,11 @@ def draws(prepared: Prepared, micro_batch: int) -> Draws:
     return open_draws(prepared.examples, PlanSet(length=32), settings)
 
 
-def gradient(model: BertForPreTraining) -> torch.Tensor:
+def gradient(model: PreTrainingModel) -> torch.Tensor:
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def original(model: BertForPreTraining, drawn: Draws) -> tuple[float, torch.Tensor]:
+def original(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor]:
     """The masked-token loss and the gradient: means of micro-batches, averaged."""
     model.zero_grad()
     batches, reported = [packed(batch) for batch in drawn.step(0)], 0.0
@@ -59,7 +59,7 @@ def original(model: BertForPreTraining, drawn: Draws) -> tuple[float, torch.Tens
     return reported, gradient(model)
 
 
-def ours(model: BertForPreTraining, drawn: Draws) -> tuple[float, torch.Tensor]:
+def ours(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor]:
     predictions, pairs, _ = drawn.counts(0)
     idle = torch.optim.SGD(model.parameters(), lr=0.0)
     trained = Trained(model, PreTraining(next_sentence=True), idle, max_grad_norm=0.0, ranks=Ranks())
@@ -76,7 +76,7 @@ def test_the_micro_batches_predict_different_numbers_of_tokens(prepared: Prepare
     assert len({len(batch.labels) for batch in draws(prepared, 4).step(0)}) > 1
 
 
-def test_uncut_the_original_and_ours_agree(prepared: Prepared, model: BertForPreTraining) -> None:
+def test_uncut_the_original_and_ours_agree(prepared: Prepared, model: PreTrainingModel) -> None:
     theirs, mine = original(model, draws(prepared, GLOBAL_BATCH)), ours(model, draws(prepared, GLOBAL_BATCH))
     assert theirs[0] == pytest.approx(mine[0], rel=1e-12)
     assert apart(theirs[1], mine[1]) < 1e-12
@@ -84,7 +84,7 @@ def test_uncut_the_original_and_ours_agree(prepared: Prepared, model: BertForPre
 
 @pytest.mark.parametrize("micro_batch", [1, 4, 16])
 def test_cut_the_original_trains_differently_and_ours_does_not(
-    prepared: Prepared, model: BertForPreTraining, micro_batch: int
+    prepared: Prepared, model: PreTrainingModel, micro_batch: int
 ) -> None:
     loss, whole = ours(model, draws(prepared, GLOBAL_BATCH))
     their_loss, theirs = original(model, draws(prepared, micro_batch))

@@ -7,10 +7,9 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import Cut, MaskingConfig
 from bertwright.examples.draw import DrawSettings, open_draws
-from bertwright.model.attention import Kernel
 from bertwright.model.batch import packed
-from bertwright.model.bert import BertForPreTraining
-from bertwright.model.config import BertConfig
+from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 LENGTH = made.SETS[0].length
@@ -32,7 +31,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
 def gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> torch.Tensor:
     """Loss and gradient of step 2, in float64, as one vector."""
     torch.manual_seed(0)
-    model = BertForPreTraining(CONFIG, kernel).double().eval()
+    model = PreTrainingModel(CONFIG, kernel).double().eval()
     settings = DrawSettings(LENGTH, MaskingConfig(), 48, cut, seed=3, phase="0")
     total = torch.zeros((), dtype=torch.float64)
     for arrays in open_draws(artifact, made.SETS[0], settings).step(2):

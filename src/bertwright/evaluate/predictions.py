@@ -16,7 +16,7 @@ from bertwright.evaluate.config import GAP
 from bertwright.examples.order import Permutation
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed_sequences
-from bertwright.model.bert import BertForPreTraining
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normal import CLS, MASK, SEP, UNK
 from bertwright.vocab.tokenizer import Tokenizer
 
@@ -74,7 +74,7 @@ def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: 
     return found
 
 
-def answer(model: BertForPreTraining, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:
+def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:
     """Each question with the most probable entries, best first; the model is left in the mode it was in."""
     if not questions:
         return []

@@ -20,10 +20,10 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import heldout_batches
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.store import Store
-from bertwright.model.attention import kernel_for
+from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.batch import PackedBatch, packed
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.device import resolve_device
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
@@ -91,7 +91,7 @@ def _verify(artifact: Artifact, prefix: str) -> None:
 
 
 def _scores(
-    model: BertForPreTraining, batches: Sequence[MicroBatch], counts: NDArray[np.int64], log: Log
+    model: PreTrainingModel, batches: Sequence[MicroBatch], counts: NDArray[np.int64], log: Log
 ) -> dict[str, Any]:
     """The model's scores with the baselines of exactly the same masked tokens and pairs; `counts` [V] says how often
     each entry occurs in the training text."""
@@ -111,7 +111,7 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _on_device(batches: Sequence[MicroBatch], model: BertForPreTraining, log: Log) -> Iterator[PackedBatch]:
+def _on_device(batches: Sequence[MicroBatch], model: PreTrainingModel, log: Log) -> Iterator[PackedBatch]:
     device = next(model.parameters()).device
     for number, batch in enumerate(batches, start=1):
         yield packed(batch, device)

@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError
 from bertwright.model.batch import packed_sequences
-from bertwright.model.bert import BertForPreTraining
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normal import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
@@ -56,7 +56,7 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str]) -> int:
 
 
 def compare_model(
-    hf: Path, ours: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[str], tolerance: float
+    hf: Path, ours: PreTrainingModel, tokenizer: Tokenizer, texts: Sequence[str], tolerance: float
 ) -> dict[str, Any]:
     """The largest differences of masked-token and next-sentence logits; more than `tolerance` is an `ArtifactError`.
 
@@ -111,7 +111,7 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 @torch.inference_mode()
-def _our_logits(model: BertForPreTraining, rows: list[Row], mask: int) -> tuple[Tensor, Tensor | None]:
+def _our_logits(model: PreTrainingModel, rows: list[Row], mask: int) -> tuple[Tensor, Tensor | None]:
     mlm_PV, nsp_B2 = model.eval()(packed_sequences(rows, mask))
     return mlm_PV, nsp_B2
 

@@ -6,15 +6,17 @@ Knows no torch, so that checking a recipe stays quick.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from bertwright.core.config import Section, UserPath, known_by_content
+from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import MAX_JSON, parse_json, read_bytes
-from bertwright.model.foreign_keys import SAME_NETWORK
+from bertwright.model.interop.external_config_keys import SAME_NETWORK
 
+Kernel = Literal["sequences", "padded"]
+"""How attention is computed; `model.attention` has a file for each."""
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
 # Devlin et al. 2019 §3 (base, large) and Turc et al. 2019 (the others): hidden size, layers, heads, inner size.
@@ -30,6 +32,9 @@ SIZES: dict[SizeName, tuple[int, int, int, int]] = {
 
 class BertConfig(Section):
     """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
+
+    family: ClassVar = "bert"
+    """The name of its encoder among the tensors."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -77,9 +82,12 @@ class BertConfig(Section):
         return embeddings + self.num_hidden_layers * layer + heads
 
 
-class ModelConfig(Section):
-    """The network to train: a named size or a configuration file."""
+class BertModelConfig(Section):
+    """A BERT (Devlin et al. 2019): a named size or a configuration file."""
 
+    kind: Literal["bert"] = runtime_only("bert")
+    """Names this family of networks. Not hashed: networks were trained before there could be another family, whose
+    name is."""
     size: SizeName | None = None
     """A named size; give this or `config`."""
     config: UserPath | None = known_by_content(None)
@@ -143,6 +151,12 @@ class ModelConfig(Section):
             "intermediate_size": inner,
             "attention_probs_dropout_prob": 0.0,
         }
+
+
+ModelConfig = BertModelConfig
+"""The network to train: the union of the families' sections when there are several."""
+NetworkConfig = BertConfig
+"""A network to the last number: the union of the families' when there are several."""
 
 
 def read_bert_config(path: Path) -> dict[str, Any]:

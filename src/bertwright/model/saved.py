@@ -15,12 +15,11 @@ from torch import Tensor
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.tensors import check_tensors
-from bertwright.model.attention import Kernel
-from bertwright.model.bert import BertForPreTraining
-from bertwright.model.config import BertConfig, read_bert_config
+from bertwright.model.config import BertConfig, Kernel, read_bert_config
+from bertwright.model.pretraining import PreTrainingModel
 
 
-def save_model(folder: Path, config: BertConfig, model: BertForPreTraining, vocab: bytes | None = None) -> None:
+def save_model(folder: Path, config: BertConfig, model: PreTrainingModel, vocab: bytes | None = None) -> None:
     """Write `model` to `folder`, each file whole or not at all; `vocab` is the content of vocab.txt."""
     make_folder(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
@@ -30,7 +29,7 @@ def save_model(folder: Path, config: BertConfig, model: BertForPreTraining, voca
     write_json(folder / "config.json", config.model_dump())
 
 
-def load_model(folder: Path, kernel: Kernel = "sequences") -> BertForPreTraining:
+def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
     """The model that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
 
     A file that is absent or damaged, and a tensor that is missing, unexpected or of another shape, is an
@@ -58,10 +57,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def model_from(
     config: BertConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
-) -> BertForPreTraining:
+) -> PreTrainingModel:
     """A model that holds `tensors` themselves, under this project's names; strict, as `load_model` says."""
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
-        model = BertForPreTraining(config, kernel)
+        model = PreTrainingModel(config, kernel)
     expected = model.state_dict()
     faults = [f"missing {name}" for name in expected if name not in tensors]
     faults += [f"unexpected {name}" for name in tensors if name not in expected]

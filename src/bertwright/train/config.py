@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
 from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
+from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig
 from bertwright.optim.config import Schedule
 
@@ -109,6 +110,9 @@ class TrainConfig(Section):
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
+    attention: Literal["auto"] | Kernel = runtime_only("auto")
+    """How attention is computed: `sequences` (one call per distinct length), `padded` (a rectangle), or `auto`: the
+    first on a CPU without attention dropout, the second elsewhere. Changes the speed and the order of summation."""
     threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 

@@ -24,9 +24,9 @@ from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_
 from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.examples.config import PAIRS
-from bertwright.model.attention import kernel_for
-from bertwright.model.bert import BertForPreTraining
+from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.objectives.build import build_objective
 from bertwright.objectives.objective import judged_by
@@ -109,9 +109,10 @@ def run(
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
-    kernel = kernel_for(job.bert.attention_probs_dropout_prob, device.type)
+    wanted = job.config.attention
+    kernel = kernel_for(job.bert.attention_probs_dropout_prob, device.type) if wanted == "auto" else wanted
     torch.manual_seed(job.config.seed)
-    model = BertForPreTraining(job.bert, kernel).to(device).train()
+    model = PreTrainingModel(job.bert, kernel).to(device).train()
     optimizer = build_optimizer(job.optim, model)
     log.say(f"train: {job.bert.parameters:,} parameters on {device}, attention kernel {kernel}")
     state = begin(job.config, model, optimizer, job.checkpoint, job.out, ranks, log)
@@ -134,7 +135,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
 
 def _all_phases(
     job: Job,
-    model: BertForPreTraining,
+    model: PreTrainingModel,
     optimizer: Optimizer,
     state: State,
     ranks: Ranks,

@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 from bertwright.core.artifact import Artifact, Identity, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
 from bertwright.core.log import Log
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.device import resolve_device
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
@@ -28,7 +28,7 @@ from bertwright.train.ranks import Ranks
 
 def begin(
     config: TrainConfig,
-    model: BertForPreTraining,
+    model: PreTrainingModel,
     optimizer: Optimizer,
     identity: Identity,
     out: Path,
@@ -114,7 +114,7 @@ def training_device(wanted: Any, ranks: Ranks) -> torch.device:
     return device
 
 
-def _load_init(given: Artifact, model: BertForPreTraining, optimizer: Optimizer, identity: Identity) -> None:
+def _load_init(given: Artifact, model: PreTrainingModel, optimizer: Optimizer, identity: Identity) -> None:
     """Weights, and of a checkpoint the moments too, of another training with the same vocabulary and network."""
     given.verify()
     from_checkpoint = given.manifest["stage"] == "checkpoint"
@@ -134,7 +134,7 @@ def _load_init(given: Artifact, model: BertForPreTraining, optimizer: Optimizer,
         _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init {given.path}")
 
 
-def _load_weights(model: BertForPreTraining, weights: Mapping[str, torch.Tensor], source: str) -> None:
+def _load_weights(model: PreTrainingModel, weights: Mapping[str, torch.Tensor], source: str) -> None:
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]

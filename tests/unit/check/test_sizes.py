@@ -13,8 +13,8 @@ from bertwright import Recipe, RunFolder
 from bertwright.check.disk import disk, run_bytes
 from bertwright.check.memory import memory, training_bytes
 from bertwright.check.sources import sources
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.config import PhaseConfig
 
 __all__ = ["make_batch"]  # a fixture
@@ -25,7 +25,7 @@ def kept_for_backward(bert: BertConfig, lengths: list[int], make_batch: Callable
     """Bytes, beside the weights, that a forward pass keeps."""
     torch.manual_seed(0)
     dropped = bert.attention_probs_dropout_prob > 0
-    model = BertForPreTraining(bert, "padded" if dropped else "sequences").train()
+    model = PreTrainingModel(bert, "padded" if dropped else "sequences").train()
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 

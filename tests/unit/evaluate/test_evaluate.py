@@ -25,8 +25,8 @@ from bertwright.examples.draw import heldout_batches
 from bertwright.examples.frequencies import token_counts
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab
@@ -64,7 +64,7 @@ class Made:
                 next_sentence=next_sentence,
             )
             torch.manual_seed(1)
-            save_model(draft / "model", config, BertForPreTraining(config))
+            save_model(draft / "model", config, PreTrainingModel(config))
             return {"vocabulary": self.vocab.counts["vocabulary"]}
 
         self.corpus = build(folder / "corpus", Identity("corpus", 1, {}, {}), SILENT, shard)

@@ -11,8 +11,8 @@ import zstandard
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.files import write_atomic, write_json
 from bertwright.core.log import SILENT
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.run import run as make_vocab
@@ -59,7 +59,7 @@ def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> 
             next_sentence=next_sentence,
         )
         torch.manual_seed(0)
-        save_model(draft / "model", config, BertForPreTraining(config), vocab.file("vocab.txt").read_bytes())
+        save_model(draft / "model", config, PreTrainingModel(config), vocab.file("vocab.txt").read_bytes())
         return {
             "vocabulary": vocab.counts["vocabulary"],
             "steps": 10,

@@ -7,10 +7,9 @@ from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
 from bertwright.examples.batch import Batch
-from bertwright.model.attention import Kernel
 from bertwright.model.batch import packed, packed_sequences
-from bertwright.model.bert import BertForPreTraining
-from bertwright.model.config import BertConfig
+from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 
@@ -35,7 +34,7 @@ def test_an_empty_batch_gives_loss_and_gradients_of_zero(
     tiny: BertConfig, make_batch: MakeBatch, kernel: Kernel
 ) -> None:
     batch = make_batch(tiny, [])
-    model = BertForPreTraining(tiny, kernel)
+    model = PreTrainingModel(tiny, kernel)
     mlm, nsp = model(batch)
     assert mlm.shape == (0, 61) and nsp.shape == (0, 2)
     loss = cross_entropy_sum(mlm, batch.labels, batch.weights)

@@ -5,14 +5,13 @@ import torch
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
-from bertwright.model.attention import Kernel
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert import BertForPreTraining
-from bertwright.model.config import BertConfig
+from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 
-def loss_and_gradients(model: BertForPreTraining, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+def loss_and_gradients(model: PreTrainingModel, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
     model.zero_grad()
     mlm, nsp = model(batch)
     loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
@@ -49,7 +48,7 @@ def test_static_padding_changes_neither_loss_nor_gradients(
     tiny: BertConfig, make_batch: MakeBatch, kernel: Kernel
 ) -> None:
     torch.manual_seed(0)
-    model = BertForPreTraining(tiny, kernel).double()
+    model = PreTrainingModel(tiny, kernel).double()
     batch = make_batch(tiny, [7, 12, 3, 7])
     loss, gradients = loss_and_gradients(model, batch)
     static_loss, static_gradients = loss_and_gradients(model, pad(batch, tokens=40, sequences=8, predictions=16))
@@ -61,7 +60,7 @@ def test_static_padding_changes_neither_loss_nor_gradients(
 
 def test_kernels_train_alike(tiny: BertConfig, make_batch: MakeBatch) -> None:
     torch.manual_seed(0)
-    model = BertForPreTraining(tiny).double()
+    model = PreTrainingModel(tiny).double()
     batch = make_batch(tiny, [5, 30, 5, 11, 1, 30])
     loss, gradients = loss_and_gradients(model, batch)
     model.bert.kernel = "padded"
@@ -72,7 +71,7 @@ def test_kernels_train_alike(tiny: BertConfig, make_batch: MakeBatch) -> None:
 
 
 def test_a_sequence_does_not_see_its_neighbours(tiny: BertConfig, make_batch: MakeBatch) -> None:
-    model = BertForPreTraining(tiny).double().eval()
+    model = PreTrainingModel(tiny).double().eval()
     batch = make_batch(tiny, [6, 9, 6])
     other = replace(batch, token_ids=torch.cat([batch.token_ids[:6], (batch.token_ids[6:] + 1) % tiny.vocab_size]))
     first, second = model.bert(batch), model.bert(other)
@@ -83,7 +82,7 @@ def test_a_sequence_does_not_see_its_neighbours(tiny: BertConfig, make_batch: Ma
 def test_the_seed_decides_the_weights_and_they_start_as_they_should(tiny: BertConfig) -> None:
     def build(seed: int) -> dict[str, Tensor]:
         torch.manual_seed(seed)
-        return BertForPreTraining(tiny).state_dict()
+        return PreTrainingModel(tiny).state_dict()
 
     one, again, other = build(1), build(1), build(2)
     assert all(torch.equal(one[name], again[name]) for name in one)
@@ -99,14 +98,14 @@ def test_the_seed_decides_the_weights_and_they_start_as_they_should(tiny: BertCo
 
 def test_dropout_works_in_training_only(tiny: BertConfig, make_batch: MakeBatch) -> None:
     config = tiny.model_copy(update={"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})
-    model, batch = BertForPreTraining(config, "padded"), make_batch(tiny, [6, 9])
+    model, batch = PreTrainingModel(config, "padded"), make_batch(tiny, [6, 9])
     assert not torch.equal(model(batch)[0], model(batch)[0])
     model.eval()
     assert torch.equal(model(batch)[0], model(batch)[0])
 
 
 def test_without_next_sentence_there_is_no_pooler(tiny: BertConfig, make_batch: MakeBatch) -> None:
-    model = BertForPreTraining(tiny.model_copy(update={"next_sentence": False}))
+    model = PreTrainingModel(tiny.model_copy(update={"next_sentence": False}))
     logits, nsp = model(make_batch(tiny, [6, 9]))
     assert logits.shape == (4, 61) and nsp is None
     assert not [name for name in model.state_dict() if "pooler" in name or "nsp" in name]

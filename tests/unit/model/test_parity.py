@@ -7,11 +7,10 @@ import torch
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
-from bertwright.model.attention import Kernel
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert import BertForPreTraining
-from bertwright.model.config import BertConfig
-from bertwright.model.hub import from_hf, hf_config, to_hf
+from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.interop.bert import from_hf, hf_config, to_hf
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
@@ -29,7 +28,7 @@ def config_of(shape: str, **more: Any) -> BertConfig:
     return BertConfig(**sizes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SHAPES[shape], **more)
 
 
-def theirs(config: BertConfig, model: BertForPreTraining) -> Any:
+def theirs(config: BertConfig, model: PreTrainingModel) -> Any:
     settings = hf_config(config)
     network = getattr(transformers, settings["architectures"][0])(transformers.BertConfig(**settings))
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
@@ -55,7 +54,7 @@ def padded_inputs(batch: PackedBatch) -> tuple[dict[str, Tensor], Tensor, Tensor
 def test_same_network(make_batch: MakeBatch, shape: str, lengths: str, dtype: torch.dtype, tolerance: float) -> None:
     torch.manual_seed(3)
     config = config_of(shape)
-    model = BertForPreTraining(config).to(dtype)
+    model = PreTrainingModel(config).to(dtype)
     peer, batch = theirs(config, model), make_batch(config, LENGTHS[lengths])
     inputs, labels, mask = padded_inputs(batch)
     expected = peer(**inputs, labels=labels, next_sentence_label=batch.next_sentence_labels, output_hidden_states=True)
@@ -82,7 +81,7 @@ def test_same_network(make_batch: MakeBatch, shape: str, lengths: str, dtype: to
 def test_same_network_without_next_sentence(make_batch: MakeBatch, kernel: Kernel) -> None:
     torch.manual_seed(4)
     config = config_of("tiny", next_sentence=False)
-    model = BertForPreTraining(config, kernel)
+    model = PreTrainingModel(config, kernel)
     batch = make_batch(config, LENGTHS["ragged"])
     inputs, labels, _ = padded_inputs(batch)
     expected = theirs(config, model)(**inputs, labels=labels)
@@ -98,7 +97,7 @@ def test_a_saved_peer_comes_back_and_ours_loads_there(tmp_path: Any) -> None:
 
     torch.manual_seed(5)
     config = config_of("one head")
-    model = BertForPreTraining(config)
+    model = PreTrainingModel(config)
     theirs(config, model).save_pretrained(tmp_path)
     state = from_hf(load_file(tmp_path / "model.safetensors"))
     assert state.keys() == model.state_dict().keys()

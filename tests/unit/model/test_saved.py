@@ -6,21 +6,21 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
 
 
 @pytest.fixture
 def folder(tmp_path: Path, tiny: BertConfig) -> Path:
     torch.manual_seed(0)
-    save_model(tmp_path / "model", tiny, BertForPreTraining(tiny), b"[PAD]\n[UNK]\n")
+    save_model(tmp_path / "model", tiny, PreTrainingModel(tiny), b"[PAD]\n[UNK]\n")
     return tmp_path / "model"
 
 
 def test_round_trip(folder: Path, tiny: BertConfig) -> None:
     torch.manual_seed(0)
-    original = BertForPreTraining(tiny).state_dict()
+    original = PreTrainingModel(tiny).state_dict()
     torch.manual_seed(7)
     before = torch.get_rng_state()
     loaded = load_model(folder, kernel="padded")
@@ -39,7 +39,7 @@ def test_the_tied_decoder_is_stored_once_and_nothing_else_lies_there(folder: Pat
 
 def test_without_next_sentence(tmp_path: Path, tiny: BertConfig) -> None:
     config = tiny.model_copy(update={"next_sentence": False})
-    save_model(tmp_path, config, BertForPreTraining(config))
+    save_model(tmp_path, config, PreTrainingModel(config))
     assert load_model(tmp_path).nsp is None
     assert not (tmp_path / "vocab.txt").exists()
 

@@ -8,8 +8,8 @@ import torch
 from tests.unit.model.conftest import MakeBatch, make_batch, tiny
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives import scores
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import Scores
@@ -17,7 +17,7 @@ from bertwright.objectives.scores import Scores
 __all__ = ["make_batch", "tiny"]  # fixtures
 
 
-def score(model: BertForPreTraining, batches: list[PackedBatch]) -> Scores:
+def score(model: PreTrainingModel, batches: list[PackedBatch]) -> Scores:
     return scores.score(PreTraining(model.config.next_sentence), model, batches)
 
 
@@ -45,7 +45,7 @@ def batches(tiny: BertConfig, make_batch: MakeBatch) -> list[PackedBatch]:
 
 def test_scores_are_weighted_means_over_everything(tiny: BertConfig, batches: list[PackedBatch]) -> None:
     torch.manual_seed(3)
-    model = BertForPreTraining(wide(tiny)).eval()
+    model = PreTrainingModel(wide(tiny)).eval()
     with torch.inference_mode():
         mlm, nsp = zip(*(model(batch) for batch in batches), strict=True)
     found = score(model, batches)
@@ -66,7 +66,7 @@ def wide(config: BertConfig) -> BertConfig:
 
 def test_right_guesses_are_counted(tiny: BertConfig, batches: list[PackedBatch]) -> None:
     torch.manual_seed(3)
-    model = BertForPreTraining(wide(tiny)).eval()
+    model = PreTrainingModel(wide(tiny)).eval()
     with torch.inference_mode():
         guesses = [model(batch) for batch in batches]
     best = [
@@ -82,10 +82,10 @@ def test_right_guesses_are_counted(tiny: BertConfig, batches: list[PackedBatch])
 def test_what_was_not_measured_is_none_and_not_zero(
     tiny: BertConfig, batches: list[PackedBatch], make_batch: MakeBatch
 ) -> None:
-    without_head = score(BertForPreTraining(tiny.model_copy(update={"next_sentence": False})), batches)
+    without_head = score(PreTrainingModel(tiny.model_copy(update={"next_sentence": False})), batches)
     assert without_head.keys() == {"mlm_loss", "mlm_accuracy", "predictions"}
     assert without_head["mlm_loss"] is not None and without_head["predictions"] == 6
-    model = BertForPreTraining(tiny)
+    model = PreTrainingModel(tiny)
     single = score(
         model, [replace(batch, sequence_weights=torch.zeros_like(batch.sequence_weights)) for batch in batches]
     )
@@ -97,6 +97,6 @@ def test_what_was_not_measured_is_none_and_not_zero(
 
 
 def test_scoring_drops_nothing_and_leaves_the_mode(tiny: BertConfig, batches: list[PackedBatch]) -> None:
-    model = BertForPreTraining(tiny.model_copy(update={"hidden_dropout_prob": 0.5})).train()
+    model = PreTrainingModel(tiny.model_copy(update={"hidden_dropout_prob": 0.5})).train()
     assert score(model, batches) == score(model, batches)
     assert model.training

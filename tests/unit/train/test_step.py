@@ -10,8 +10,8 @@ from tests.unit.model.conftest import make_batch, tiny
 from torch.nn.functional import cross_entropy
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig
@@ -24,7 +24,7 @@ LENGTHS = ([5, 9, 3], [7, 4], [12])
 
 
 @pytest.fixture
-def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, BertForPreTraining]]:
+def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]:
     """`step(batches, dropout=..., rank=..., key=...)`: one step of a fresh network; its result and the network."""
 
     def take(
@@ -34,9 +34,9 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, BertForPreTraining
         key: int = 1,
         learning_rate: float = 1e-2,
         max_grad_norm: float = 1.0,
-    ) -> tuple[StepResult, BertForPreTraining]:
+    ) -> tuple[StepResult, PreTrainingModel]:
         torch.manual_seed(0)
-        model = BertForPreTraining(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
+        model = PreTrainingModel(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
         totals = {
             "mlm": sum(len(b.labels) for b in batches),
             "nsp": sum(len(b.next_sentence_labels) for b in batches),
@@ -48,7 +48,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, BertForPreTraining
     return take
 
 
-def weights(model: BertForPreTraining) -> torch.Tensor:
+def weights(model: PreTrainingModel) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
@@ -56,7 +56,7 @@ def test_the_losses_are_means_over_the_global_batch(tiny: BertConfig, make_batch
     batches = [make_batch(tiny, lengths, seed) for seed, lengths in enumerate(LENGTHS)]
     result, _ = step(batches, learning_rate=0.0)
     torch.manual_seed(0)
-    model = BertForPreTraining(tiny).double()
+    model = PreTrainingModel(tiny).double()
     mlm, nsp = zip(*(model(batch) for batch in batches), strict=True)
     mlm_loss = cross_entropy(torch.cat(mlm), torch.cat([b.labels for b in batches]))
     nsp_loss = cross_entropy(torch.cat(nsp), torch.cat([b.next_sentence_labels for b in batches]))

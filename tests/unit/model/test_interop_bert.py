@@ -4,16 +4,16 @@ import transformers
 from tests.unit.model.conftest import MakeBatch
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.bert import BertForPreTraining
 from bertwright.model.config import BertConfig
-from bertwright.model.hub import from_hf, hf_config, to_hf
+from bertwright.model.interop.bert import from_hf, hf_config, to_hf
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import model_from
 from bertwright.objectives.cross_entropy import cross_entropy_sum
 
 
 @pytest.mark.parametrize("next_sentence", [True, False])
 def test_names_go_there_and_back(tiny: BertConfig, next_sentence: bool) -> None:
-    state = BertForPreTraining(tiny.model_copy(update={"next_sentence": next_sentence})).state_dict()
+    state = PreTrainingModel(tiny.model_copy(update={"next_sentence": next_sentence})).state_dict()
     back = from_hf(to_hf(state))
     assert list(back) == list(state)
     assert all(torch.equal(back[name], tensor) for name, tensor in state.items())
@@ -21,7 +21,7 @@ def test_names_go_there_and_back(tiny: BertConfig, next_sentence: bool) -> None:
 
 def test_padding_rows_are_cut_and_put_back_without_changing_the_loss(tiny: BertConfig, make_batch: MakeBatch) -> None:
     torch.manual_seed(0)
-    model, batch = BertForPreTraining(tiny), make_batch(tiny, [9, 14])
+    model, batch = PreTrainingModel(tiny), make_batch(tiny, [9, 14])
     padded = from_hf(to_hf(model.state_dict()), vocab_size=64)
     wide = model_from(tiny.model_copy(update={"vocab_size": 64}), padded)
     narrow_logits, wide_logits = model(batch)[0], wide(batch)[0]
@@ -39,7 +39,7 @@ def test_padding_rows_are_cut_and_put_back_without_changing_the_loss(tiny: BertC
 
 def test_files_of_older_versions_are_understood(tiny: BertConfig) -> None:
     """Layer norms called gamma and beta, and copies of the tied tensors, as in bert-base-uncased."""
-    state = BertForPreTraining(tiny).state_dict()
+    state = PreTrainingModel(tiny).state_dict()
     old = to_hf(state)
     for new, ancient in (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")):
         old = {name.replace(new, ancient): tensor for name, tensor in old.items()}
@@ -52,7 +52,7 @@ def test_files_of_older_versions_are_understood(tiny: BertConfig) -> None:
 
 
 def test_a_foreign_tensor_is_named(tiny: BertConfig) -> None:
-    tensors = to_hf(BertForPreTraining(tiny).state_dict()) | {"classifier.weight": torch.zeros(2, 24)}
+    tensors = to_hf(PreTrainingModel(tiny).state_dict()) | {"classifier.weight": torch.zeros(2, 24)}
     with pytest.raises(ArtifactError, match=r"classifier\.weight"):
         from_hf(tensors)
 

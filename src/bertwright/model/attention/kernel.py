@@ -1,0 +1,43 @@
+"""What a kernel is, and which one a run takes.
+
+A kernel is bound to one batch's sequences and rows, so that its indices are computed once and serve every layer; then
+all kernels have one signature, `(q_TAD, k_TAD, v_TAD, dropout_p) -> TAD`, and give the same numbers.
+
+Names carry shapes: T tokens, A heads, D head width.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, assert_never
+
+from torch import Tensor
+
+from bertwright.examples.batch import Batch
+from bertwright.model.attention.padded import Padded
+from bertwright.model.attention.sequences import Sequences
+from bertwright.model.config import Kernel
+
+
+class Attend(Protocol):
+    """Attention within each sequence of one batch: softmax(q·k / √D)·v, dropping attention weights with `dropout_p`."""
+
+    def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
+        """The attended values, [T, A, D]."""
+        ...
+
+
+def bind(kernel: Kernel, batch: Batch[Tensor]) -> Attend:
+    """`kernel` for the sequences of one batch."""
+    match kernel:
+        case "sequences":
+            return Sequences(batch)
+        case "padded":
+            return Padded(batch)
+        case _:
+            assert_never(kernel)
+
+
+def kernel_for(attention_dropout: float, device_type: str) -> Kernel:
+    """The kernel to run with: `sequences` on a CPU, which it serves best; `padded` on a GPU, which `sequences` would
+    keep waiting at every batch, and wherever attention weights are dropped, which only `padded` can."""
+    return "sequences" if device_type == "cpu" and not attention_dropout else "padded"

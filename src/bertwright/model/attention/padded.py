@@ -1,0 +1,59 @@
+"""The kernel for any device: rows spread to a rectangle, with masked keys.
+
+Names carry shapes: R rows, S longest row, T tokens, A heads, D head width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from bertwright.core.errors import DataError
+from bertwright.examples.batch import Batch
+
+
+class Padded:
+    """Rows spread to [R, S] with masked keys: the plain way, which supports attention dropout on any device.
+
+    A row of several sequences is masked block by block: a token sees its own sequence only. Slots and mask are computed
+    once for all layers.
+    """
+
+    def __init__(self, batch: Batch[Tensor]) -> None:
+        cu_rows, longest = batch.cu_rows, batch.max_row
+        lengths_R = cu_rows.diff().long()
+        # A longer row would overwrite its neighbour. Looked at where looking does not wait for a device.
+        if cu_rows.device.type == "cpu" and bool((lengths_R > longest).any()):
+            raise DataError(f"a row of {int(lengths_R.max())} tokens in a batch whose max_row is {longest}")
+        self.shape = (len(lengths_R), longest)
+        token_T = torch.arange(len(batch.token_ids), device=cu_rows.device)
+        row_T = torch.bucketize(token_T, cu_rows[1:].long(), right=True)
+        self.slot_T = row_T * longest + token_T - cu_rows[:-1].long()[row_T]
+        if len(cu_rows) == len(batch.cu_seqlens):
+            # A sequence of length 0 sees its (zero) first key: with every key masked, softmax would give NaN.
+            positions_S = torch.arange(longest, device=cu_rows.device)
+            self.mask = (positions_S < lengths_R.clamp(min=1)[:, None])[:, None, None, :]
+        else:
+            self.mask = self._blocks(torch.bucketize(token_T, batch.cu_seqlens[1:].long(), right=True))
+
+    def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
+        """The attended values, [T, A, D]."""
+        if not len(v_TAD):
+            return v_TAD
+        q_RASD, k_RASD, v_RASD = map(self._spread, (q_TAD, k_TAD, v_TAD))
+        out_RASD = scaled_dot_product_attention(q_RASD, k_RASD, v_RASD, attn_mask=self.mask, dropout_p=dropout_p)
+        return out_RASD.transpose(1, 2).flatten(0, 1).index_select(0, self.slot_T)
+
+    def _spread(self, x_TAD: Tensor) -> Tensor:
+        """[T, A, D] -> [R, A, S, D], zero where no token is."""
+        rows, longest = self.shape
+        flat = x_TAD.new_zeros(rows * longest, *x_TAD.shape[1:]).index_copy(0, self.slot_T, x_TAD)
+        return flat.view(rows, longest, *x_TAD.shape[1:]).transpose(1, 2)
+
+    def _blocks(self, sequence_T: Tensor) -> Tensor:
+        """[R, 1, S, S] whether two slots belong to the same sequence; unused slots see each other."""
+        rows, longest = self.shape
+        number_RS = sequence_T.new_full((rows * longest,), -1).index_copy(0, self.slot_T, sequence_T)
+        number_RS = number_RS.view(rows, longest)
+        return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]

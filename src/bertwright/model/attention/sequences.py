@@ -1,0 +1,63 @@
+"""The kernel for CPUs: one call of fused attention per distinct length.
+
+Names carry shapes: T tokens, A heads, D head width, n sequences of one length L.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from bertwright.core.errors import RecipeError
+from bertwright.examples.batch import Batch
+
+
+class Sequences:
+    """One call of fused attention per distinct length, on exactly the tokens there are: the kernel for CPUs.
+
+    Where equal lengths do not already lie together the tokens are gathered into that order and back, so a batch
+    drawn in order of length pays nothing. Reading the lengths waits for the device, hence not for GPUs.
+    """
+
+    def __init__(self, batch: Batch[Tensor]) -> None:
+        bounds = batch.cu_seqlens.tolist()
+        spans = [(end - start, start) for start, end in pairwise(bounds) if end > start]
+        self.runs = _runs(spans)
+        self.order: Tensor | None = None
+        if len(self.runs) > len({length for length, _ in spans}):
+            spans.sort()
+            self.runs = _runs(spans)
+            tokens = torch.cat([torch.arange(start, start + length) for length, start in spans])
+            self.order = tokens.to(batch.cu_seqlens.device)
+            self.inverse = torch.argsort(self.order)
+
+    def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
+        """The attended values, [T, A, D]; refuses dropout, for which only slow kernels exist."""
+        if dropout_p > 0:
+            raise RecipeError(
+                f"the attention kernel 'sequences' cannot drop attention weights (dropout {dropout_p}); "
+                "use the kernel 'padded', or model.attention_dropout = 0"
+            )
+        if not self.runs:
+            return v_TAD
+        qkv = [q_TAD, k_TAD, v_TAD]
+        if self.order is not None:
+            qkv = [x.index_select(0, self.order) for x in qkv]
+        sizes = [count * length for count, length in self.runs]
+        parts = zip(*(torch.split(x, sizes) for x in qkv), strict=True)
+        out_TAD = torch.cat([_attend_run(run, *part) for run, part in zip(self.runs, parts, strict=True)])
+        return out_TAD if self.order is None else out_TAD.index_select(0, self.inverse)
+
+
+def _runs(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(count, length) of each stretch of neighbours of equal length, from (length, start) of each sequence."""
+    return [(len(list(group)), length) for length, group in groupby(length for length, _ in spans)]
+
+
+def _attend_run(run: tuple[int, int], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of n sequences of length L that lie end to end: [n·L, A, D] -> [n·L, A, D]."""
+    q_nALD, k_nALD, v_nALD = (x.view(*run, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
+    return scaled_dot_product_attention(q_nALD, k_nALD, v_nALD).transpose(1, 2).flatten(0, 1)

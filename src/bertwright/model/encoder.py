@@ -1,0 +1,40 @@
+"""What an encoder is: packed batches in, a hidden state for every token out. One file for each family of networks.
+
+Names carry shapes: B sequences, T tokens of all sequences together, H hidden, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, assert_never
+
+from torch import Tensor, nn
+
+from bertwright.model.batch import PackedBatch
+from bertwright.model.bert import Bert
+from bertwright.model.config import BertConfig, Kernel, NetworkConfig
+
+
+class Encoder(Protocol):
+    """A module whose tensors are named after it; fine-tuning needs no more of a network than this."""
+
+    kernel: Kernel
+    """How attention is computed: it changes the speed, not the function, and may be set at any time."""
+
+    @property
+    def token_weight(self) -> Tensor:
+        """The token embedding [V, H], to which the masked-token head is tied."""
+
+    def __call__(self, batch: PackedBatch) -> Tensor:
+        """The last layer's hidden states, [T, H]."""
+
+    def pool(self, hidden_TH: Tensor, cu_seqlens: Tensor) -> Tensor:
+        """One state for each sequence, [B, H]."""
+
+
+def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:
+    """The `Encoder` of the network's family."""
+    match config:
+        case BertConfig():
+            return Bert(config, kernel)
+        case _:
+            assert_never(config)

@@ -1,0 +1,68 @@
+"""The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT has it.
+
+Names carry shapes: T tokens of all sequences together, H hidden, A heads, D head width (H = A·D).
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from bertwright.model.attention.kernel import Attend
+from bertwright.model.config import BertConfig
+
+
+class Layer(nn.Module):
+    """Self-attention, then the feed-forward network."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config)
+        self.feed_forward = FeedForward(config)
+
+    def forward(self, x_TH: Tensor, attend: Attend) -> Tensor:
+        """[T, H] -> [T, H]."""
+        return self.feed_forward(self.attention(x_TH, attend))  # type: ignore[no-any-return]
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention with its residual and layer norm.
+
+    Query, key and value stay three tensors, because LAMB's trust ratio is one number per tensor.
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = (config.num_attention_heads, width // config.num_attention_heads)
+        self.attention_dropout = config.attention_probs_dropout_prob
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, x_TH: Tensor, attend: Attend) -> Tensor:
+        """[T, H] -> [T, H]."""
+        projections = (self.query, self.key, self.value)
+        q_TAD, k_TAD, v_TAD = (project(x_TH).unflatten(-1, self.heads) for project in projections)
+        attended_TAD = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0)
+        y_TH = self.dropout(self.output(attended_TAD.flatten(-2)))
+        return self.norm(x_TH + y_TH)  # type: ignore[no-any-return]
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a GELU between them, with residual and layer norm."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.output = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, x_TH: Tensor) -> Tensor:
+        """[T, H] -> [T, H]."""
+        y_TH = self.dropout(self.output(gelu(self.inner(x_TH))))
+        return self.norm(x_TH + y_TH)  # type: ignore[no-any-return]
