@@ -22,6 +22,7 @@ from bertwright.model.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
+from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import Trained, train_step
 
@@ -45,7 +46,8 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     drawn = open_draws(prepared.examples, PlanSet(length=32), SETTINGS)
     batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
-    trained = Trained(model, objective, optimizer, max_grad_norm=1.0, ranks=Ranks())
+    engine = Single(model, optimizer, max_grad_norm=1.0)
+    trained = Trained(model, objective, optimizer, engine, Ranks(), torch.device("cpu"))
     losses = [train_step(trained, batch, totals, learning_rate=5e-3, dropout_key=0).losses["mlm"] for _ in range(STEPS)]
     heldout = score(objective, model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16)))["mlm_loss"]
     assert heldout is not None and original(losses) < 0.1 < 3 < heldout

@@ -17,8 +17,9 @@ from bertwright.examples.draw import Draws, DrawSettings, open_draws
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.cross_entropy import cross_entropy_sum
 from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.term import cross_entropy_sum
+from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import Trained, train_step
 
@@ -62,7 +63,8 @@ def original(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor
 def ours(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor]:
     predictions, pairs, _ = drawn.counts(0)
     idle = torch.optim.SGD(model.parameters(), lr=0.0)
-    trained = Trained(model, PreTraining(next_sentence=True), idle, max_grad_norm=0.0, ranks=Ranks())
+    objective, engine = PreTraining(next_sentence=True), Single(model, idle, max_grad_norm=0.0)
+    trained = Trained(model, objective, idle, engine, Ranks(), torch.device("cpu"))
     batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}
     result = train_step(trained, batches, totals, learning_rate=0.0, dropout_key=0)
     return result.losses["mlm"], gradient(model)

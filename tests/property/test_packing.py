@@ -10,7 +10,7 @@ from bertwright.examples.draw import DrawSettings, open_draws
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.term import cross_entropy_sum
 
 LENGTH = made.SETS[0].length
 CONFIG = BertConfig(

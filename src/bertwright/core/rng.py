@@ -47,7 +47,12 @@ def bits(key: ArrayLike, counter: ArrayLike) -> Bits:
 
 def uniform(key: ArrayLike, counter: ArrayLike) -> NDArray[np.float64]:
     """Uniform numbers in [0, 1) with 53 bits."""
-    return (bits(key, counter) >> _S11).astype(np.float64) * _TO_UNIT
+    return unit_interval(bits(key, counter))
+
+
+def unit_interval(bits: Bits) -> NDArray[np.float64]:
+    """Random bits as uniform numbers in [0, 1), of the same shape and order."""
+    return (bits >> _S11).astype(np.float64) * _TO_UNIT
 
 
 def below(key: ArrayLike, counter: ArrayLike, n: ArrayLike) -> NDArray[np.int64]:

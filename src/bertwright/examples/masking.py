@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.rng import below, bits, uniform
+from bertwright.core.rng import below, bits, uniform, unit_interval
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.store import Vocabulary
-from bertwright.examples.words import choose_words, ranks
 
 ACTION = 1 << 16
 """Counter offset of the 80 / 10 / 10 choice at a position; positions are below 2^16."""
@@ -66,6 +65,8 @@ class Masking:
             continues[np.arange(special.shape[1]) < lengths[:, None]] = self.vocabulary.continuation[tokens]
             longest = self.config.longest_span if self.config.unit == "spans" else 1
             eligible = ~special if self.config.count == "exact" else ~special & self._heads(hashes)
+            from bertwright.examples.words import choose_words
+
             return choose_words(keys, hashes, ~special, continues, eligible, quota, longest)
         ranked = (hashes & ~_POSITION) | np.arange(special.shape[1], dtype=np.uint64)
         ranked[special] = _NEVER
@@ -97,4 +98,4 @@ class Masking:
         return by_coins
 
     def _heads(self, hashes: Keys) -> Table:
-        return ranks(hashes) < self.rate
+        return unit_interval(hashes) < self.rate

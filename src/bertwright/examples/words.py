@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.rng import uniform
+from bertwright.core.rng import uniform, unit_interval
 
 SPAN = 5 << 16
 """Counter offset of a span's number of words, at the position of its first word."""
@@ -20,11 +20,6 @@ SPAN = 5 << 16
 Ids = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Table = NDArray[np.bool_]
-
-
-def ranks(hashes: Keys) -> NDArray[np.float64]:
-    """Hashes as numbers in [0, 1)."""
-    return (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def choose_words(
@@ -44,7 +39,7 @@ def choose_words(
     row, place = np.nonzero(first)
     word = number[first]
     rank[:] = 2.0
-    rank[row, word] = np.where(eligible[row, place], ranks(hashes[row, place]), 2.0)
+    rank[row, word] = np.where(eligible[row, place], unit_interval(hashes[row, place]), 2.0)
     follows[row, word] = (place > 0) & candidates[row, place - 1]
     length = np.ones_like(sizes)
     if longest > 1:

@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError, model_validator
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import MAX_JSON, parse_json, read_bytes
-from bertwright.model.interop.external_config_keys import SAME_NETWORK
 
 Kernel = Literal["sequences", "padded"]
 """How attention is computed; `model.attention` has a file for each."""
@@ -164,6 +163,8 @@ def read_bert_config(path: Path) -> dict[str, Any]:
 
     An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
     """
+    from bertwright.model.interop.external_config_keys import SAME_NETWORK
+
     try:
         values = parse_json(read_bytes(path, MAX_JSON))
     except (OSError, ValueError) as error:

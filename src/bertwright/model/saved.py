@@ -5,6 +5,7 @@ Tensors are stored under this project's names; the tied decoder is stored once, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -15,14 +16,15 @@ from torch import Tensor
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.tensors import check_tensors
-from bertwright.model.config import BertConfig, Kernel, read_bert_config
+from bertwright.model.config import BertConfig, Kernel, NetworkConfig, read_bert_config
 from bertwright.model.pretraining import PreTrainingModel
 
 
-def save_model(folder: Path, config: BertConfig, model: PreTrainingModel, vocab: bytes | None = None) -> None:
-    """Write `model` to `folder`, each file whole or not at all; `vocab` is the content of vocab.txt."""
+def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor], vocab: bytes | None = None) -> None:
+    """Write the `weights` of a network by name to `folder`, each file whole or not at all; `vocab` is the content of
+    vocab.txt."""
     make_folder(folder)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     write_atomic(folder / "model.safetensors", save(tensors))
     if vocab is not None:
         write_atomic(folder / "vocab.txt", vocab)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from bertwright.model.batch import PackedBatch
-from bertwright.objectives.objective import Counted, Term
+from bertwright.objectives.term import Counted, Term
 
 
 @dataclass(frozen=True)

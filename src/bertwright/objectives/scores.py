@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import Objective
@@ -13,27 +13,42 @@ from bertwright.objectives.objective import Objective
 Scores = dict[str, float | None]
 
 
-@torch.inference_mode()
 def score(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> Scores:
-    """`<term>_loss` (nats) and `<term>_accuracy` over everything scored, and how much that was, by what it counts.
+    """The scores over all batches; see `scores_of`."""
+    return scores_of(objective, score_sums(objective, model, batches))
 
-    A mean over nothing is None. The model is scored without dropout and left in the mode it was in.
+
+@torch.inference_mode()
+def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> list[Tensor]:
+    """For each batch [terms, 3]: sum of the losses, of the weights guessed right, of all weights; float64, on the CPU.
+
+    The model is scored without dropout and left in the mode it was in.
     """
-    names = objective.counted
-    sums = torch.zeros(len(names), 3, dtype=torch.float64)
-    was_training = model.training
+    was_training, sums = model.training, list[Tensor]()
     model.eval()
     try:
         for batch in batches:
             terms = objective.terms(model, batch)
-            found = [(terms[name].loss_sum, terms[name].right_sum, terms[name].weight_sum) for name in names]
-            sums += torch.stack([torch.stack([value.double() for value in each]) for each in found]).cpu()
+            found = [
+                (terms[name].loss_sum, terms[name].right_sum, terms[name].weight_sum) for name in objective.counted
+            ]
+            sums.append(torch.stack([torch.stack([value.double() for value in each]) for each in found]).cpu())
     finally:
         model.train(was_training)
+    return sums
+
+
+def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
+    """`<term>_loss` (nats) and `<term>_accuracy` over everything scored, and how much that was, by what it counts.
+
+    A mean over nothing is None. The batches' sums are added in their order.
+    """
+    names = objective.counted
+    total = sum(sums, torch.zeros(len(names), 3, dtype=torch.float64)).tolist()
     scores: Scores = {}
-    for name, (loss, right, weight) in zip(names, sums.tolist(), strict=True):
+    for name, (loss, right, weight) in zip(names, total, strict=True):
         scores |= {f"{name}_loss": _mean(loss, weight), f"{name}_accuracy": _mean(right, weight)}
-    return scores | {names[name]: int(weight) for name, weight in zip(names, sums[:, 2].tolist(), strict=True)}
+    return scores | {names[name]: int(weight) for name, (_, _, weight) in zip(names, total, strict=True)}
 
 
 def _mean(total: float, count: float) -> float | None:

@@ -5,34 +5,31 @@ Matrices decay, biases and layer norms do not (Devlin et al. 2019, as in Google'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, assert_never
 
-from torch import Tensor, nn
+import torch
+from torch import nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
 from bertwright.core.errors import RecipeError
-from bertwright.optim.config import AdamWConfig, LambConfig
-from bertwright.optim.lamb import Lamb, whole_tensors
+from bertwright.optim.config import AdamWConfig, LambConfig, OptimConfig
 
 
-def build_optimizer(
-    config: LambConfig | AdamWConfig,
-    model: nn.Module,
-    reduce_norms: Callable[[Tensor], Tensor] = whole_tensors,
-) -> Optimizer:
+def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
     """The optimizer of `config` for `model`, with biases and layer norms kept from decay.
 
     The learning rate, `group["lr"]`, is 0 until the caller sets it before each update. Clipping to
     `config.max_grad_norm` is the caller's too, because a step that is dropped is judged by the norm (see `norms`).
-    `reduce_norms` serves LAMB on sharded tensors (see `Lamb`).
     """
     groups = decay_groups(model.named_parameters(), config.weight_decay)
     match config:
         case AdamWConfig():
             return AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=True)
         case LambConfig():
+            from bertwright.optim.lamb import Lamb
+
             return Lamb(
                 groups,
                 lr=0.0,
@@ -40,10 +37,20 @@ def build_optimizer(
                 eps=config.eps,
                 bias_correction=config.bias_correction,
                 trust_ratio_on_undecayed=config.trust_ratio_on_undecayed,
-                reduce_norms=reduce_norms,
             )
         case _:
             assert_never(config)
+
+
+def moment_names(config: OptimConfig) -> tuple[str, ...]:
+    """What the optimizer keeps of a parameter beside the number of updates, asked of one that has made an update."""
+    probe = nn.Linear(1, 1, device="meta").to_empty(device="cpu")  # draws no random numbers
+    for parameter in probe.parameters():
+        parameter.data.zero_()
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer = build_optimizer(config, probe)
+    optimizer.step()
+    return tuple(name for name in optimizer.state[probe.weight] if name != "step")
 
 
 def decays(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -18,16 +18,15 @@ def square_norms(tensors: Sequence[Tensor]) -> Tensor:
     return torch.stack([torch.linalg.vector_norm(x, dim=-1).double().square().sum() for x in tensors])
 
 
-def clip_global_norm(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
+def clip_global_norm(gradients: Sequence[Tensor], max_norm: float) -> Tensor:
     """Scale all gradients so that their global norm is at most `max_norm`; the norm before that, float64, a scalar.
 
     NVIDIA's rule: divide by norm / max_norm where the norm is longer (torch's clip_grad_norm_ adds 1e-6 to the
     norm). `max_norm` 0 measures only. A norm that is not finite leaves the gradients alone: such an update is the
     caller's to drop.
     """
-    gradients = [p.grad for p in parameters if p.grad is not None]
     norm = square_norms(gradients).sum().sqrt()
     if max_norm > 0:
         scale = torch.where(norm.isfinite() & (norm > max_norm), max_norm / norm, 1.0)
-        torch._foreach_mul_(gradients, scale.to(gradients[0].dtype))
+        torch._foreach_mul_(list(gradients), scale.to(gradients[0].dtype))
     return norm

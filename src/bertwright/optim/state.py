@@ -1,18 +1,18 @@
 """An optimizer's state as named tensors, for checkpoints without pickle and for the hand-over between phases.
 
-`exp_avg.NAME` and `exp_avg_sq.NAME` for each parameter, and `step`, the number of updates since the start or the
-last `reset_steps`. The same for LAMB and AdamW.
+`MOMENT.NAME` for each parameter and whatever the optimizer keeps of it (`exp_avg`, `exp_avg_sq` of LAMB and AdamW), and
+`step`, the number of updates since the start or the last `reset_steps`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from bertwright.core.errors import CheckpointError
-
-_MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -23,12 +23,15 @@ def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
         raise CheckpointError(
             f"parameters have had different numbers of updates ({sorted(steps)}); all must move together"
         )
-    moments = {f"{moment}.{name}": state[moment] for name, state in stepped.items() for moment in _MOMENTS}
+    kept = ((name, moment, value) for name, state in stepped.items() for moment, value in state.items())
+    moments = {f"{moment}.{name}": value for name, moment, value in kept if moment != "step"}
     return moments | {"step": torch.tensor(steps.pop(), dtype=torch.int64)}
 
 
-def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Tensor]) -> None:
+def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Tensor], moments: Sequence[str]) -> None:
     """Put what `named_state` gave into `optimizer`, copied; the next updates are the same to the last bit.
+
+    `moments` are what the optimizer keeps of a parameter (see `moment_names`).
 
     A tensor that is missing, unexpected or of another shape is a `CheckpointError` naming it.
     """
@@ -37,7 +40,7 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
         optimizer.state.clear()
         return
     expected = {"step": torch.Size([])}
-    expected |= {f"{moment}.{name}": p.shape for moment in _MOMENTS for name, p in parameters.items()}
+    expected |= {f"{moment}.{name}": p.shape for moment in moments for name, p in parameters.items()}
     faults = [f"{name} is missing" for name in expected if name not in state]
     faults += [f"{name} is unexpected" for name in state if name not in expected]
     faults += [
@@ -51,9 +54,9 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
             f"this optimizer state is not of this model: {'; '.join(faults[:5])}. Use the model's own"
         )
     for name, p in parameters.items():
-        moments = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in _MOMENTS}
+        own = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in moments}
         step = torch.tensor(float(state["step"]), dtype=torch.float32, device=p.device)
-        optimizer.state[p] = {"step": step, **moments}
+        optimizer.state[p] = {"step": step, **own}
 
 
 def reset_steps(optimizer: Optimizer) -> None:

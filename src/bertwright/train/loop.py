@@ -1,10 +1,10 @@
-"""The training loop of one phase: fetch, step, observe, save, stop."""
+"""The training loop: phase after phase, step after step: fetch, step, observe, save, stop."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.examples.draw import StepCounts
 from bertwright.model.batch import packed
 from bertwright.optim.schedule import learning_rate
+from bertwright.optim.state import reset_steps
 from bertwright.train.checkpoint import State
 from bertwright.train.phases import Phase
 from bertwright.train.prefetch import prefetch
@@ -24,6 +25,19 @@ from bertwright.train.step import train_step
 from bertwright.train.window import Window
 
 MOST_SKIPPED_IN_A_ROW = 20
+
+
+def train(session: Session, phases: Sequence[Phase], state: State) -> State:
+    """Train from `state` to the end of the last phase."""
+    for phase in phases[state.phase :]:
+        if state.phase < phase.index:
+            reset_steps(session.trained.optimizer)
+            state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_end=False)
+        if state.data_step < phase.steps:
+            state = train_phase(session, phase, state)
+        elif not state.phase_end:
+            state = end_now(session, phase, state)
+    return state
 
 
 def train_phase(session: Session, phase: Phase, state: State) -> State:
@@ -44,7 +58,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         rate = learning_rate(phase.schedule, state.optimizer_step, phase.schedule_steps, phase.warmup_steps, phase.peak)
         result = train_step(
             trained,
-            [packed(batch, session.device) for batch in micro_batches if batch.counts.sequences],
+            [packed(batch, trained.device) for batch in micro_batches if batch.counts.sequences],
             {term: getattr(counts, what) for term, what in counted.items()},
             learning_rate=rate,
             dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
@@ -67,7 +81,7 @@ def _observe(
     stop = ranks.any(session.stop_requested())
     scored = state.phase_end or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
-    if ranks.first and scored:
+    if scored:
         state, scores = score_heldout(session, phase, state)
     save = state.phase_end or stop or step % phase.checkpoint_every == 0
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
@@ -93,9 +107,7 @@ def _observe(
 
 def end_now(session: Session, phase: Phase, state: State) -> State:
     """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
-    state = replace(state, phase_end=True)
-    if session.trained.ranks.first:
-        state, _ = score_heldout(session, phase, state)
+    state, _ = score_heldout(session, phase, replace(state, phase_end=True))
     session.save(state)
     return state
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -22,8 +23,9 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError, Interrupted, RankError
-from bertwright.train.meeting import meet, our_name
-from bertwright.train.watchdog import GRACE, Watchdog, failure
+
+if TYPE_CHECKING:
+    from bertwright.train.watchdog import Watchdog
 
 NEVER = timedelta(days=7)
 """gloo's own time-out: ranks wait in it while the first one scores, however long; the watchdog knows who is lost."""
@@ -116,6 +118,8 @@ class Ranks:
 
     def _broken(self, error: Exception) -> RankError:
         """What a fault of the transport means."""
+        from bertwright.train.watchdog import GRACE
+
         assert self.watchdog is not None
         return self.watchdog.lost(GRACE) or RankError(
             f"rank {self.rank} of {self.world} lost its connection to another rank: {error}. Run the same command "
@@ -149,6 +153,9 @@ def join(timeout: float) -> Iterator[Ranks]:
     if world == 1:
         yield Ranks()
         return
+    from bertwright.train.meeting import meet, our_name
+    from bertwright.train.watchdog import Watchdog, failure
+
     meeting = meet(rank, world, timeout)
     ranks = Ranks(rank, world, Watchdog(meeting.peers, timeout))
     try:

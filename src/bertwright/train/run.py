@@ -8,62 +8,43 @@ length of a phase that has not ended, which may grow.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.optim import Optimizer
+from torch import Tensor
 
-from bertwright.core.artifact import MANIFEST, Artifact, Identity, open_artifact, seal
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
 from bertwright.core.errors import Interrupted
 from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.examples.config import PAIRS
 from bertwright.model.attention.kernel import kernel_for
-from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
-from bertwright.objectives.build import build_objective
-from bertwright.objectives.objective import judged_by
+from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import OptimConfig
-from bertwright.optim.state import named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
 from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, finished, identity, refuse_other_settings
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
-from bertwright.train.loop import end_now, train_phase
+from bertwright.train.job import Job
+from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
-from bertwright.train.phases import Phase, resolve_phases
+from bertwright.train.phases import resolve_phases
 from bertwright.train.ranks import Ranks, join
 from bertwright.train.session import Session
-from bertwright.train.start import begin, follow_lengths, training_device
+from bertwright.train.start import follow_lengths, restore_or_initialize, training_device
 from bertwright.train.step import Trained
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is asked for, resolved."""
-
-    config: TrainConfig
-    bert: BertConfig
-    optim: OptimConfig
-    vocab: Artifact
-    phases: list[Phase]
-    identity: Identity
-    """Of the run."""
-    checkpoint: Identity
-    """Of its checkpoints: without the lengths of phases."""
-    out: Path
-    scored_after: int
-    saved: Callable[[Path], None]
+from bertwright.train.torch_settings import torch_settings
 
 
 def run(
@@ -90,13 +71,13 @@ def run(
     ours = identity(config, model, optim, pairs, inputs, out)
     if done := finished(out, ours):
         return done
-    bert = model.resolve(int(vocab.counts["entries"]), pairs)
+    network = model.resolve(int(vocab.counts["entries"]), pairs)
     phases = resolve_phases(config, examples, vocab)
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(vocab.counts["vocabulary"])}
     checkpoint = checkpoint_identity(config, model, optim, pairs, replace(ours, inputs={**ours.inputs, **words}))
-    job = Job(config, bert, optim, vocab, phases, ours, checkpoint, out, scored_after, saved)
-    with _settings_of_torch(config.threads), join(config.timeout) as ranks, stop_on_signals() as stop_requested:
+    job = Job(config, network, optim, vocab, phases, ours, checkpoint, out, scored_after, saved)
+    with torch_settings(config.threads), join(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
             checkpoints.sweep(make_folder(out / CHECKPOINTS))
@@ -109,83 +90,44 @@ def run(
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
-    wanted = job.config.attention
-    kernel = kernel_for(job.bert.attention_probs_dropout_prob, device.type) if wanted == "auto" else wanted
-    torch.manual_seed(job.config.seed)
-    model = PreTrainingModel(job.bert, kernel).to(device).train()
-    optimizer = build_optimizer(job.optim, model)
-    log.say(f"train: {job.bert.parameters:,} parameters on {device}, attention kernel {kernel}")
-    state = begin(job.config, model, optimizer, job.checkpoint, job.out, ranks, log)
+    trained = _trained(job, ranks, device, log)
+    state = restore_or_initialize(job, trained.model, trained.optimizer, ranks, log)
     state = follow_lengths(state, job.phases)
     state = replace(state, lives=(*state.lives, life(state, device, ranks, job.config)))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
+    forecast = Forecast(job.phases, job.scored_after)
+    folder, keep = job.out / CHECKPOINTS, job.config.keep
     with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
-        state = _all_phases(job, model, optimizer, state, ranks, stop_requested, metrics, log)
+        session = Session(
+            trained, folder, job.checkpoint, keep, metrics, log, stop_requested, forecast, job.saved
+        )  # fmt: skip
+        state = train(session, job.phases, state)
+    weights, _ = trained.engine.gather()
     if ranks.first:
-        save_model(job.out / "model", job.bert, model, job.vocab.file("vocab.txt").read_bytes())
-        remove_leftovers(job.out)
-        weights = {p.name: sha256(p) for p in sorted((job.out / "model").iterdir())}
-        sealed = extended(job.identity, state.extensions, sha256_of(weights))
-        init = {"folder": job.config.init, "fingerprint": job.identity.inputs.get("train.init")}
-        facts = counts(state, job.bert, job.vocab, sha256_of(weights), init)
-        seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)
+        _finish(job, weights, state)
     ranks.barrier()
 
 
-def _all_phases(
-    job: Job,
-    model: PreTrainingModel,
-    optimizer: Optimizer,
-    state: State,
-    ranks: Ranks,
-    stop_requested: Callable[[], bool],
-    metrics: Metrics | None,
-    log: Log,
-) -> State:
-    objective = build_objective(job.config.objective, job.bert.next_sentence)
-
-    def record(row: dict[str, Any]) -> None:
-        if metrics is not None:
-            metrics.write(row)
-        log.record(row)
-
-    def save(state: State) -> None:
-        if metrics is not None:
-            metrics.sync()
-            weights, moments = model.state_dict(), named_state(optimizer, model)
-            with ranks.saving():
-                saved = checkpoints.save(job.out / CHECKPOINTS, job.checkpoint, state, weights, moments)
-            checkpoints.prune(job.out / CHECKPOINTS, job.config.keep, saved, judged_by(objective))
-            job.saved(saved)
-
-    device = next(model.parameters()).device
-    forecast, clip = Forecast(job.phases, job.scored_after), job.optim.max_grad_norm
-    trained = Trained(model, objective, optimizer, clip, ranks)
-    session = Session(trained, device, record, save, stop_requested, forecast, log.progress)
-    for phase in job.phases[state.phase :]:
-        if state.phase < phase.index:
-            reset_steps(optimizer)
-            state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_end=False)
-        if state.data_step < phase.steps:
-            state = train_phase(session, phase, state)
-        elif not state.phase_end:
-            state = end_now(session, phase, state)
-    return state
+def _trained(job: Job, ranks: Ranks, device: torch.device, log: Log) -> Trained:
+    """The network with fresh weights, its optimizer and its engine."""
+    wanted = job.config.attention
+    kernel = kernel_for(job.network.attention_probs_dropout_prob, device.type) if wanted == "auto" else wanted
+    torch.manual_seed(job.config.seed)
+    model = PreTrainingModel(job.network, kernel).to(device).train()
+    optimizer = build_optimizer(job.optim, model)
+    log.say(f"train: {job.network.parameters:,} parameters on {device}, attention kernel {kernel}")
+    objective = build_objective(job.config.objective, job.network.next_sentence)
+    engine = build_engine(model, optimizer, job.optim.max_grad_norm, ranks)
+    return Trained(model, objective, optimizer, engine, ranks, device)
 
 
-@contextmanager
-def _settings_of_torch(threads: int) -> Iterator[None]:
-    """Deterministic algorithms and the recipe's number of threads, for the length of the block."""
-    # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
-    # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
-    before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
-    torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(threads or before[1])
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before[0])
-        torch.set_num_threads(before[1])
+def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:
+    """Save the finished model and seal the folder."""
+    save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
+    remove_leftovers(job.out)
+    model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
+    sealed = extended(job.identity, state.extensions, model)
+    init = {"folder": job.config.init, "fingerprint": job.identity.inputs.get("train.init")}
+    facts = counts(state, job.network, job.vocab, model, init)
+    seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)

@@ -4,42 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 
-from bertwright.core.artifact import Artifact, Identity, open_artifact
+from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
 from bertwright.core.log import Log
 from bertwright.model.device import resolve_device
-from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
+from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
 from bertwright.train.claim import CHECKPOINTS
-from bertwright.train.config import TrainConfig
+from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 
 
-def begin(
-    config: TrainConfig,
-    model: PreTrainingModel,
-    optimizer: Optimizer,
-    identity: Identity,
-    out: Path,
-    ranks: Ranks,
-    log: Log,
-) -> State:
+def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, ranks: Ranks, log: Log) -> State:
     """The state to go on from, with weights and moments loaded, the same on all ranks.
 
     Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
     from zero.
     """
+    config, out = job.config, job.out
     ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
     ranks.agree(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
@@ -50,7 +43,7 @@ def begin(
                 "Restore the checkpoint from a copy, or move it away to go on from an older one."
             )
         _load_weights(model, weights, f"the checkpoint {ours.path}")
-        load_named_state(optimizer, model, moments)
+        load_named_state(optimizer, model, moments, moment_names(job.optim))
         log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
         return state
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
@@ -59,7 +52,7 @@ def begin(
             f"Put them back to continue, or move {out} away to start again from step 0."
         )
     if config.init is not None:
-        _load_init(open_artifact(config.init), model, optimizer, identity)
+        _load_init(open_artifact(config.init), job, model, optimizer)
         log.say(f"train: starting from {config.init}")
     return State()
 
@@ -114,27 +107,28 @@ def training_device(wanted: Any, ranks: Ranks) -> torch.device:
     return device
 
 
-def _load_init(given: Artifact, model: PreTrainingModel, optimizer: Optimizer, identity: Identity) -> None:
+def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer) -> None:
     """Weights, and of a checkpoint the moments too, of another training with the same vocabulary and network."""
     given.verify()
     from_checkpoint = given.manifest["stage"] == "checkpoint"
     words = given.manifest["inputs"]["vocabulary"] if from_checkpoint else given.counts["vocabulary"]
-    if words != identity.inputs["vocabulary"]:
+    ours = job.checkpoint.inputs["vocabulary"]
+    if words != ours:
         raise ArtifactError(
             f"train.init {given.path} was trained with another vocabulary ({words[:12]} instead of "
-            f"{identity.inputs['vocabulary'][:12]}): its embeddings would stand for other words. Give vocab.file the "
+            f"{ours[:12]}): its embeddings would stand for other words. Give vocab.file the "
             "vocabulary of that training."
         )
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init {given.path}")
-        load_named_state(optimizer, model, moments)
+        load_named_state(optimizer, model, moments, moment_names(job.optim))
         reset_steps(optimizer)
     else:
         _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init {given.path}")
 
 
-def _load_weights(model: PreTrainingModel, weights: Mapping[str, torch.Tensor], source: str) -> None:
+def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]

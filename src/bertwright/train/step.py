@@ -18,8 +18,21 @@ from torch.optim import Optimizer
 from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import Objective
-from bertwright.optim.norms import clip_global_norm
+from bertwright.train.engine.engine import Engine
 from bertwright.train.ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is trained, for what, and among whom: the same in every step."""
+
+    model: nn.Module
+    objective: Objective
+    optimizer: Optimizer
+    engine: Engine
+    ranks: Ranks
+    device: torch.device
+    """Where the model reads its batches."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +45,6 @@ class StepResult:
     """Global gradient norm before clipping."""
     applied: bool
     """False when a gradient was not finite: the whole global step was dropped."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What is trained, for what, and among whom: the same in every step."""
-
-    model: nn.Module
-    objective: Objective
-    optimizer: Optimizer
-    max_grad_norm: float
-    """Global norm to which gradients are clipped; 0 clips nothing."""
-    ranks: Ranks
 
 
 def train_step(
@@ -60,28 +61,18 @@ def train_step(
     needs saving.
     """
     trained.optimizer.zero_grad(set_to_none=True)
-    parameters = [p for p in trained.model.parameters() if p.requires_grad]
-    losses = torch.zeros(len(totals), dtype=torch.float64, device=parameters[0].device)
+    losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.device)
     for micro_step, batch in enumerate(batches):
         torch.manual_seed(rng.key(dropout_key, micro_step, trained.ranks.rank))
         means = _means(trained, batch, totals)
-        means.sum().backward()  # type: ignore[no-untyped-call]
+        trained.engine.backward(means.sum())
         losses += means.detach()
-    for parameter in parameters:  # a rank without sequences still takes part in the sum
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-    trained.ranks.sum_in_place([p.grad for p in parameters if p.grad is not None])
+    update = trained.engine.update(learning_rate)
     trained.ranks.sum_in_place([losses])
-    norm = float(clip_global_norm(parameters, trained.max_grad_norm))
-    applied = norm < float("inf")  # False for NaN as well
-    if applied:
-        for group in trained.optimizer.param_groups:
-            group["lr"] = learning_rate
-        trained.optimizer.step()
-    return StepResult(dict(zip(totals, losses.tolist(), strict=True)), norm, applied)
+    return StepResult(dict(zip(totals, losses.tolist(), strict=True)), update.grad_norm, update.applied)
 
 
 def _means(trained: Trained, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
-    """The share of a micro-batch in the mean of each term, in the order of `totals`."""
+    """What a micro-batch adds to the mean of each term, in the order of `totals`."""
     terms = trained.objective.terms(trained.model, batch)
     return torch.stack([terms[name].loss_sum / max(total, 1) for name, total in totals.items()])

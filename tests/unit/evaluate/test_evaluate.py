@@ -64,7 +64,7 @@ class Made:
                 next_sentence=next_sentence,
             )
             torch.manual_seed(1)
-            save_model(draft / "model", config, PreTrainingModel(config))
+            save_model(draft / "model", config, PreTrainingModel(config).state_dict())
             return {"vocabulary": self.vocab.counts["vocabulary"]}
 
         self.corpus = build(folder / "corpus", Identity("corpus", 1, {}, {}), SILENT, shard)

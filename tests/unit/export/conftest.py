@@ -59,7 +59,7 @@ def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> 
             next_sentence=next_sentence,
         )
         torch.manual_seed(0)
-        save_model(draft / "model", config, PreTrainingModel(config), vocab.file("vocab.txt").read_bytes())
+        save_model(draft / "model", config, PreTrainingModel(config).state_dict(), vocab.file("vocab.txt").read_bytes())
         return {
             "vocabulary": vocab.counts["vocabulary"],
             "steps": 10,

@@ -10,7 +10,7 @@ from bertwright.examples.batch import Batch
 from bertwright.model.batch import packed, packed_sequences
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.term import cross_entropy_sum
 
 
 def test_a_drawn_batch_becomes_tensors_of_the_same_types_and_values(tiny: BertConfig, make_batch: MakeBatch) -> None:

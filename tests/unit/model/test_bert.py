@@ -8,7 +8,7 @@ from torch import Tensor
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.term import cross_entropy_sum
 
 
 def loss_and_gradients(model: PreTrainingModel, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -8,7 +8,7 @@ from bertwright.model.config import BertConfig
 from bertwright.model.interop.bert import from_hf, hf_config, to_hf
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import model_from
-from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.term import cross_entropy_sum
 
 
 @pytest.mark.parametrize("next_sentence", [True, False])

@@ -11,7 +11,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.interop.bert import from_hf, hf_config, to_hf
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.term import cross_entropy_sum
 
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 

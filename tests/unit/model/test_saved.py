@@ -14,7 +14,7 @@ from bertwright.model.saved import load_model, save_model
 @pytest.fixture
 def folder(tmp_path: Path, tiny: BertConfig) -> Path:
     torch.manual_seed(0)
-    save_model(tmp_path / "model", tiny, PreTrainingModel(tiny), b"[PAD]\n[UNK]\n")
+    save_model(tmp_path / "model", tiny, PreTrainingModel(tiny).state_dict(), b"[PAD]\n[UNK]\n")
     return tmp_path / "model"
 
 
@@ -39,7 +39,7 @@ def test_the_tied_decoder_is_stored_once_and_nothing_else_lies_there(folder: Pat
 
 def test_without_next_sentence(tmp_path: Path, tiny: BertConfig) -> None:
     config = tiny.model_copy(update={"next_sentence": False})
-    save_model(tmp_path, config, PreTrainingModel(config))
+    save_model(tmp_path, config, PreTrainingModel(config).state_dict())
     assert load_model(tmp_path).nsp is None
     assert not (tmp_path / "vocab.txt").exists()
 

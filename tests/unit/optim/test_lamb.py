@@ -50,7 +50,7 @@ def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max
     for step in steps:
         for name, gradient in gradients(step).items():
             named[name].grad = torch.tensor(gradient)
-        clip_global_norm(named.values(), max_norm)
+        clip_global_norm([p.grad for p in named.values() if p.grad is not None], max_norm)
         for group in optimizer.param_groups:
             group["lr"] = 6e-3 / (step + 1)
         optimizer.step()

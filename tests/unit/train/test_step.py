@@ -15,6 +15,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig
+from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepResult, Trained, train_step
 
@@ -42,7 +43,9 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
             "nsp": sum(len(b.next_sentence_labels) for b in batches),
         }
         optimizer = build_optimizer(AdamWConfig(), model)
-        trained = Trained(model, PreTraining(next_sentence=True), optimizer, max_grad_norm, Ranks(rank=rank))
+        engine = Single(model, optimizer, max_grad_norm)
+        objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
+        trained = Trained(model, objective, optimizer, engine, ranks, torch.device("cpu"))
         return train_step(trained, batches, totals, learning_rate=learning_rate, dropout_key=key), model
 
     return take

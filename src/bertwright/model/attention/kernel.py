@@ -13,8 +13,6 @@ from typing import Protocol, assert_never
 from torch import Tensor
 
 from bertwright.examples.batch import Batch
-from bertwright.model.attention.padded import Padded
-from bertwright.model.attention.sequences import Sequences
 from bertwright.model.config import Kernel
 
 
@@ -30,8 +28,12 @@ def bind(kernel: Kernel, batch: Batch[Tensor]) -> Attend:
     """`kernel` for the sequences of one batch."""
     match kernel:
         case "sequences":
+            from bertwright.model.attention.sequences import Sequences
+
             return Sequences(batch)
         case "padded":
+            from bertwright.model.attention.padded import Padded
+
             return Padded(batch)
         case _:
             assert_never(kernel)

@@ -1,4 +1,6 @@
-from typing import Any
+"""Every optimizer of the union: its state is saved by name, loaded to the bit, handed over, and refused where wrong."""
+
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -7,12 +9,14 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from bertwright.core.errors import CheckpointError
-from bertwright.optim.build import build_optimizer
-from bertwright.optim.config import AdamWConfig, LambConfig
+from bertwright.optim.build import build_optimizer, moment_names
+from bertwright.optim.config import AdamWConfig, LambConfig, OptimConfig
 from bertwright.optim.lamb import Lamb
 from bertwright.optim.state import load_named_state, named_state, reset_steps
 
-CONFIGS = [LambConfig(), AdamWConfig()]
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""Of LAMB and AdamW."""
+CONFIGS = [kind() for kind in get_args(get_args(OptimConfig)[0])]
 
 
 class Small(nn.Module):
@@ -51,7 +55,7 @@ def test_five_steps_are_three_saved_loaded_and_two(config: Any) -> None:
     file = save({**named_state(its_optimizer, halfway)})
     resumed, new_optimizer = build(config)
     resumed.load_state_dict(halfway.state_dict())
-    load_named_state(new_optimizer, resumed, load(file))
+    load_named_state(new_optimizer, resumed, load(file), moment_names(config))
     train(resumed, new_optimizer, range(3, 5))
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
     expected, got = named_state(optimizer, model), named_state(new_optimizer, resumed)
@@ -65,7 +69,7 @@ def test_names_and_counter(config: Any) -> None:
     assert list(named_state(optimizer, model)) == ["step"]
     train(model, optimizer, range(2))
     state = named_state(optimizer, model)
-    moments = {f"{moment}.{name}" for moment in ("exp_avg", "exp_avg_sq") for name, _ in model.named_parameters()}
+    moments = {f"{moment}.{name}" for moment in moment_names(config) for name, _ in model.named_parameters()}
     assert state.keys() == {"step", *moments}
     assert int(state["step"]) == 2 and state["step"].dtype == torch.int64
 
@@ -81,7 +85,7 @@ def test_hand_over_keeps_moments_and_resets_the_counter(config: Any) -> None:
     assert all(torch.equal(after[name], before[name]) for name in before if name != "step")
     fresh_model, fresh = build(config)
     fresh_model.load_state_dict(model.state_dict())
-    load_named_state(fresh, fresh_model, after)
+    load_named_state(fresh, fresh_model, after, moment_names(config))
     for pair in ((model, optimizer), (fresh_model, fresh)):
         train(*pair, range(3, 4))
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh_model.parameters(), strict=True))
@@ -91,7 +95,7 @@ def test_state_before_the_first_step_loads_as_a_fresh_start() -> None:
     model, optimizer = build(LambConfig())
     nothing = named_state(optimizer, model)
     train(model, optimizer, range(1))
-    load_named_state(optimizer, model, nothing)
+    load_named_state(optimizer, model, nothing, MOMENTS)
     assert not optimizer.state
 
 
@@ -101,11 +105,11 @@ def test_the_state_of_another_model_is_refused_by_name() -> None:
     state = dict(named_state(optimizer, model))
     moment = state.pop("exp_avg.inner.weight")
     with pytest.raises(CheckpointError, match=r"exp_avg\.inner\.weight is missing"):
-        load_named_state(optimizer, model, state)
+        load_named_state(optimizer, model, state, MOMENTS)
     with pytest.raises(CheckpointError, match=r"exp_avg\.inner\.weight has shape \[32\], not \[32, 16\]"):
-        load_named_state(optimizer, model, state | {"exp_avg.inner.weight": moment[:, 0]})
+        load_named_state(optimizer, model, state | {"exp_avg.inner.weight": moment[:, 0]}, MOMENTS)
     with pytest.raises(CheckpointError, match="stray is unexpected"):
-        load_named_state(optimizer, model, state | {"exp_avg.inner.weight": moment, "stray": moment})
+        load_named_state(optimizer, model, state | {"exp_avg.inner.weight": moment, "stray": moment}, MOMENTS)
 
 
 def test_unequal_counters_are_refused() -> None:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from bertwright.objectives.cross_entropy import cross_entropy_sum
+from bertwright.objectives.term import cross_entropy_sum
 
 
 def test_losses_are_weighted_sums_of_cross_entropies() -> None:

@@ -1,18 +1,51 @@
-"""Cross-entropy as a weighted sum, in nats.
+"""A term of a loss: one kind of prediction in a batch, as weighted sums, in nats.
 
 Sums, not means: the training step divides by the counts of the whole global batch, so that micro-batches and ranks
 change only the order of summation. (The originals take the mean of each micro-batch and average those, which weighs
 a token by the company it happens to have.) Computed in float32 or wider whatever the logits are.
+
+Names carry shapes: N predictions of C classes each.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+
+Counted = Literal["predictions", "pairs"]
+"""What the loader counts in a step (`StepCounts`) and a loss may be the mean over."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """What was predicted, what is right, and what each prediction counts."""
+
+    logits: Tensor
+    """[N, C] a score for each class."""
+    labels: Tensor
+    """[N] int64, the right class."""
+    weights: Tensor
+    """[N] float32, what each prediction counts; 0 for padding."""
+
+    @property
+    def loss_sum(self) -> Tensor:
+        """Σ weight · cross-entropy, in nats: a scalar, to be differentiated once."""
+        return cross_entropy_sum(self.logits, self.labels, self.weights)
+
+    @property
+    def right_sum(self) -> Tensor:
+        """Σ weight of the predictions whose best class is the right one: a scalar."""
+        return ((self.logits.argmax(-1) == self.labels) * self.weights).sum()
+
+    @property
+    def weight_sum(self) -> Tensor:
+        """Σ weight: a scalar."""
+        return self.weights.sum()
 
 
 def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:

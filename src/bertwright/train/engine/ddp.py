@@ -1,0 +1,31 @@
+"""Every rank has all weights, and gradients are summed after the last micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from bertwright.train.engine.single import Single, Update
+from bertwright.train.ranks import Ranks
+
+
+@dataclass(frozen=True)
+class DataParallel:
+    """The engine of several ranks, each with a copy of everything; see `Engine`."""
+
+    single: Single
+    ranks: Ranks
+
+    def backward(self, loss: Tensor) -> None:
+        """As `Engine.backward`."""
+        self.single.backward(loss)
+
+    def update(self, learning_rate: float) -> Update:
+        """As `Engine.update`; a rank without sequences takes part in the sum."""
+        self.ranks.sum_in_place(self.single.gradients())
+        return self.single.update(learning_rate)
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`."""
+        return self.single.gather()

@@ -1,0 +1,37 @@
+"""What an engine is, and which one a run takes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from bertwright.train.engine.single import Single, Update
+from bertwright.train.ranks import Ranks
+
+
+class Engine(Protocol):
+    """Holds the weights and the optimizer's state, whole or in parts, of one rank among all."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of a micro-batch's loss to those of this step."""
+
+    def update(self, learning_rate: float) -> Update:
+        """Sum the gradients over all ranks, clip, and update the weights; all ranks together.
+
+        Where the sum is not finite, nothing is updated.
+        """
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The whole weights and the whole state of the optimizer by name, on the first rank; all ranks together."""
+
+
+def build_engine(model: nn.Module, optimizer: Optimizer, max_grad_norm: float, ranks: Ranks) -> Engine:
+    """The engine for this many ranks; gradients are clipped to the global norm `max_grad_norm`, 0 clips nothing."""
+    single = Single(model, optimizer, max_grad_norm)
+    if ranks.world == 1:
+        return single
+    from bertwright.train.engine.ddp import DataParallel
+
+    return DataParallel(single, ranks)

@@ -1,0 +1,59 @@
+"""One process with all weights on one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from bertwright.optim.norms import clip_global_norm
+from bertwright.optim.state import named_state
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became of a step's gradients."""
+
+    grad_norm: float
+    """Global norm before clipping."""
+    applied: bool
+    """False when a gradient was not finite: the whole global step was dropped."""
+
+
+@dataclass(frozen=True)
+class Single:
+    """The engine of one process; see `Engine`."""
+
+    model: nn.Module
+    optimizer: Optimizer
+    max_grad_norm: float
+
+    def backward(self, loss: Tensor) -> None:
+        """As `Engine.backward`."""
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def gradients(self) -> list[Tensor]:
+        """The gradient of every trained parameter, 0 where no micro-batch had one."""
+        found = []
+        for parameter in self.model.parameters():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                found.append(parameter.grad)
+        return found
+
+    def update(self, learning_rate: float) -> Update:
+        """As `Engine.update`."""
+        norm = float(clip_global_norm(self.gradients(), self.max_grad_norm))
+        applied = norm < float("inf")  # False for NaN as well
+        if applied:
+            for group in self.optimizer.param_groups:
+                group["lr"] = learning_rate
+            self.optimizer.step()
+        return Update(norm, applied)
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`: the tensors themselves, not copies."""
+        return self.model.state_dict(), named_state(self.optimizer, self.model)
