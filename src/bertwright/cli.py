@@ -245,7 +245,7 @@ def convert(
 ) -> None:
     """Examples of a run, with masks that stay, or anyone's examples, into a format of the field."""
     from bertwright.convert import convert as write
-    from bertwright.examples.formats.names import Target, kind_of
+    from bertwright.formats.names import Target, kind_of
 
     with Terminal() as log:
         target = Target(kind_of(to), length, predictions, gzip)

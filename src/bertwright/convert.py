@@ -11,11 +11,11 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
-from bertwright.examples.formats import convert as between
-from bertwright.examples.formats.export import ExportSet, export
-from bertwright.examples.formats.export_tokens import export_documents
-from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
+from bertwright.formats import convert as between
+from bertwright.formats.export import ExportSet, export
+from bertwright.formats.export_tokens import export_documents
+from bertwright.formats.names import PADDED, Target, nvidia_folder
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
-from bertwright.examples.formats.errors import ShardError
-from bertwright.examples.formats.recognise import facts_of, recognise
-from bertwright.examples.formats.statistics import statistics
+from bertwright.formats.errors import ShardError
+from bertwright.formats.recognise import facts_of, recognise
+from bertwright.formats.statistics import statistics
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES

@@ -24,7 +24,7 @@ from bertwright.convert import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of
-from bertwright.examples.formats.names import Target
+from bertwright.formats.names import Target
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import shipped

@@ -18,14 +18,15 @@ MAY_IMPORT = {
     "sample": {"core"},
     "corpus": {"core", "sample"},
     "vocab": {"core", "corpus"},
-    "examples": {"core", "corpus", "vocab"},
+    "examples": {"core", "corpus", "vocab", "formats"},
+    "formats": {"core", "corpus", "vocab", "examples"},
     "model": {"core", "examples"},
     "optim": {"core"},
     "train": {"core", "examples", "model", "optim"},
     "evaluate": {"core", "model", "vocab", "examples"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
-    "check": {"core", "corpus", "examples", "model", "train", "recipe"},
+    "check": {"core", "corpus", "examples", "formats", "model", "train", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
 }
 ABOVE_THE_PIPELINE = {"__init__", "cli", "convert", "inspect"}

@@ -10,8 +10,8 @@ from tests.conftest import small_text
 
 from bertwright import Recipe, run
 from bertwright.convert import convert
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.names import Target
+from bertwright.formats.format import Kind
+from bertwright.formats.names import Target
 
 SMALL = """
 [corpus]

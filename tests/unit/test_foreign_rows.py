@@ -13,9 +13,9 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import sha256
 from bertwright.examples import foreign_tokens
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.formats.names import Target
-from bertwright.examples.formats.recognise import recognise
 from bertwright.examples.store import Store
+from bertwright.formats.names import Target
+from bertwright.formats.recognise import recognise
 from bertwright.inspect import Examples, describe
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.given import read_vocabulary

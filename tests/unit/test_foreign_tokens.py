@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.examples.formats.test_megatron import write_new, write_old
+from tests.unit.formats.test_megatron import write_new, write_old
 from tests.unit.test_foreign_data import Notes, data, prepared
 
 from bertwright import Recipe, cli, run
@@ -22,13 +22,13 @@ from bertwright.examples import foreign, foreign_tokens
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import Draws
-from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.megatron import open_index
-from bertwright.examples.formats.names import Target
-from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.walk import plan_passes
+from bertwright.formats.instances import ends
+from bertwright.formats.megatron.documents import open_index
+from bertwright.formats.names import Target
+from bertwright.formats.sketch import row_hashes
 from bertwright.inspect import describe, describe_batch
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases

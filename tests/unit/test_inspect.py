@@ -13,7 +13,7 @@ from bertwright.convert import convert
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.examples.config import MaskingConfig
-from bertwright.examples.formats.names import Target
+from bertwright.formats.names import Target
 from bertwright.inspect import describe, describe_batch
 
 

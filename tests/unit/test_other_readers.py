@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.reference import lddl, mlperf
-from tests.unit.examples.formats.references import rows_of
+from tests.unit.formats.references import rows_of
 
 from bertwright.convert import convert
 from bertwright.examples.draw import open_heldout
-from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target, shares
-from bertwright.examples.formats.recognise import FORMATS, recognise
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
+from bertwright.formats.instances import Instances, concatenate
+from bertwright.formats.names import Target, shares
+from bertwright.formats.recognise import FORMATS, recognise
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.given import read_vocabulary
 

@@ -22,13 +22,13 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.draw import heldout_batches
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target
-from bertwright.examples.formats.recognise import FORMATS
-from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.store import Store, is_heldout
+from bertwright.formats.format import Kind
+from bertwright.formats.instances import Instances, concatenate
+from bertwright.formats.names import Target
+from bertwright.formats.recognise import FORMATS
+from bertwright.formats.sketch import row_hashes
 from bertwright.inspect import describe
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe

@@ -26,11 +26,11 @@ from bertwright.examples.foreign_files import damaged, hash_of
 from bertwright.examples.foreign_heldout import HeldoutPart, HoldOut
 from bertwright.examples.foreign_layout import ENDS, dtypes
 from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
-from bertwright.examples.formats.errors import ShardError
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.instances import Instances
-from bertwright.examples.formats.recognise import FORMATS, Found
 from bertwright.examples.store import Vocabulary
+from bertwright.formats.errors import ShardError
+from bertwright.formats.format import Kind
+from bertwright.formats.instances import Instances
+from bertwright.formats.recognise import FORMATS, Found
 from bertwright.vocab.given import read_vocabulary
 
 TELLING = 16

@@ -9,9 +9,9 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.corpus.sources.file import sampled_hash
 from bertwright.examples.config import ForeignData, MaskingConfig
-from bertwright.examples.formats.errors import ShardError, reading
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.recognise import Found, recognise
+from bertwright.formats.errors import ShardError, reading
+from bertwright.formats.format import Kind
+from bertwright.formats.recognise import Found, recognise
 
 
 def find(data: ForeignData) -> Found:

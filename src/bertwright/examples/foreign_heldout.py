@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from bertwright.core.files import write_atomic
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.formats.instances import Instances, ends
-from bertwright.examples.formats.sketch import Hashes, row_hashes
 from bertwright.examples.rows import ROW, UNLABELLED, rows
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, is_heldout, token_dtype
+from bertwright.formats.instances import Instances, ends
+from bertwright.formats.sketch import Hashes, row_hashes
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from bertwright.examples.foreign_layout import ENDS, dtypes
 from bertwright.examples.foreign_repeats import leave_out, repeated
 from bertwright.examples.foreign_tokens import TokensTask
 from bertwright.examples.foreign_tokens_join import join_tokens, told_of_tokens
-from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.recognise import Found
 from bertwright.examples.join import concatenate
+from bertwright.formats.instances import ends
+from bertwright.formats.recognise import Found
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")
 

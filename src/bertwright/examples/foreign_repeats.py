@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from bertwright.core.files import read_bytes
 from bertwright.examples.foreign import HASHES, ImportTask
 from bertwright.examples.foreign_layout import ENDS
-from bertwright.examples.formats.instances import ends, gather
 from bertwright.examples.store import map_file
+from bertwright.formats.instances import ends, gather
 
 _AT_ONCE = 1 << 14
 """Examples written together."""

@@ -25,12 +25,12 @@ from bertwright.examples.foreign_heldout import HoldOut
 from bertwright.examples.foreign_heldout_join import held_out_of, join_heldout
 from bertwright.examples.foreign_join import join_foreign
 from bertwright.examples.foreign_text import count_text, rates, text_of
-from bertwright.examples.formats.recognise import Found
 from bertwright.examples.frequencies import COUNTS, unigram_loss_of
 from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
+from bertwright.formats.recognise import Found
 
 FEW = 20
 """Held-out examples below which the user is told that scores will be rough."""

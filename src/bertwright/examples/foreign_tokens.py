@@ -24,13 +24,13 @@ from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
 from bertwright.examples.foreign_files import files_of, hash_of
 from bertwright.examples.foreign_heldout import HoldOut
-from bertwright.examples.formats.documents import TokenDocuments
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.instances import ends
-from bertwright.examples.formats.recognise import Found, open_documents
-from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
+from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.format import Kind
+from bertwright.formats.instances import ends
+from bertwright.formats.recognise import Found, open_documents
+from bertwright.formats.sketch import row_hashes
 
 STRETCH = 1 << 20
 """Tokens of a task, about."""

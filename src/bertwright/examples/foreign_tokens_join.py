@@ -12,9 +12,9 @@ from bertwright.core.files import write_json
 from bertwright.examples.config import ForeignData, PlanSet
 from bertwright.examples.foreign_leak import find_leaked
 from bertwright.examples.foreign_tokens import TokensTask
-from bertwright.examples.formats.recognise import Found
 from bertwright.examples.join import join_split
 from bertwright.examples.leak import heldout_contamination, training_text
+from bertwright.formats.recognise import Found
 
 FEW = 0.01
 """Share of documents with special ids above which they are no accident of the text."""
