@@ -27,7 +27,7 @@ SHOWN_SEQUENCES = 4
 
 @dataclass(frozen=True)
 class Examples:
-    """How examples in a foreign format are to be looked at."""
+    """How data made elsewhere is to be looked at."""
 
     vocabulary: Path | None = None
     limit: int | None = None
@@ -51,7 +51,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return {"what": "a model folder", **_object(path / "config.json"), **checked}
     if path.is_file() and not facts_of(path):
         return _source(path)
-    return _foreign(path, examples)
+    return _imported(path, examples)
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
     return {}
 
 
-def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
+def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a format of the field: numbers and faults of each set of files."""
     try:
         sets = recognise(path)
@@ -207,7 +207,7 @@ def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
         )
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
     found = statistics(path, entries, examples.limit, examples.world)["sets"]
-    return {"what": "training data in a foreign format", "set": found}
+    return {"what": "training data made elsewhere", "set": found}
 
 
 def _object(path: Path) -> dict[str, Any]:

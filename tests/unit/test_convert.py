@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.reference.mlperf import picked
-from tests.unit.test_foreign_data import Notes
+from tests.unit.formats.test_imported_data import Notes
 
 from bertwright.convert import convert
 from bertwright.core.errors import DataError, RecipeError

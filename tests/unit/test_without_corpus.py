@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.conftest import MODEL
-from tests.unit.test_foreign_data import Notes, contents, saved
-from tests.unit.test_foreign_tokens import nested
-from tests.unit.test_foreign_tokens import saved as saved_documents
+from tests.unit.formats.test_imported_data import Notes, contents, saved
+from tests.unit.formats.test_imported_tokens import nested
+from tests.unit.formats.test_imported_tokens import saved as saved_documents
 
 from bertwright import Recipe, run
 from bertwright.check.recipe import check_recipe

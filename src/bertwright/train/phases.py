@@ -14,7 +14,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, PhaseDraws, heldout_batches, open_draws
-from bertwright.examples.foreign_draw import open_foreign
+from bertwright.examples.imported import open_imported
 from bertwright.examples.store import Store
 from bertwright.optim.config import Schedule
 from bertwright.train.config import PhaseConfig, TrainConfig
@@ -95,8 +95,8 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
 
 
 def _draws(config: TrainConfig, index: int, settings: DrawSettings, examples: Artifact, vocab: Artifact) -> PhaseDraws:
-    if own := [data for data in config.foreign_data() if data.phase == index]:
-        return open_foreign(examples, own[0], settings, vocab)
+    if own := [data for data in config.imported_data() if data.phase == index]:
+        return open_imported(examples, own[0], settings, vocab)
     phase = config.phases[index]
     source = examples if phase.data is None else _own_data(phase, index, examples)
     return open_draws(source, PlanSet(length=phase.length, documents=phase.documents), settings, vocab)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.files import read_bytes
-from bertwright.examples.foreign import HASHES, ImportTask
-from bertwright.examples.foreign_layout import ENDS
+from bertwright.examples.imported_layout import ENDS
 from bertwright.examples.store import map_file
+from bertwright.formats.imported.tasks import HASHES, ImportTask
 from bertwright.formats.instances import ends, gather
 
 _AT_ONCE = 1 << 14

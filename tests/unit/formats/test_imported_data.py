@@ -17,7 +17,7 @@ from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MaskingConfig
-from bertwright.examples.foreign_draw import ForeignDraws
+from bertwright.examples.imported import ImportedDraws
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.instances import Instances, concatenate
@@ -59,12 +59,12 @@ def data(folders: list[Path]) -> list[str]:
     return [f"train.phases.{i}.data={folder}" for i, folder in enumerate(folders)]
 
 
-def draws_of(folder: RunFolder, *changes: str) -> list[ForeignDraws]:
+def draws_of(folder: RunFolder, *changes: str) -> list[ImportedDraws]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
     found = [phase.draws for phase in phases]
-    assert all(isinstance(each, ForeignDraws) for each in found)
-    return [each for each in found if isinstance(each, ForeignDraws)]
+    assert all(isinstance(each, ImportedDraws) for each in found)
+    return [each for each in found if isinstance(each, ImportedDraws)]
 
 
 def contents(folder: Path, entries: list[str]) -> Instances:

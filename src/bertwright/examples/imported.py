@@ -24,10 +24,10 @@ from bertwright.core.rng import fold, key
 from bertwright.core.shapes import Count
 from bertwright.examples.assemble import split
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import PAIRS, ForeignData, PlanSet
+from bertwright.examples.config import PAIRS, ImportedData, PlanSet
 from bertwright.examples.deal import Share, deal
 from bertwright.examples.draw import DrawSettings, PhaseDraws, open_draws, together
-from bertwright.examples.foreign_layout import dtypes
+from bertwright.examples.imported_layout import dtypes
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs
 from bertwright.examples.store import Vocabulary, map_file
@@ -45,13 +45,13 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Imported:
-    """The mapped arrays of a phase's data; `foreign_layout` says what they are."""
+    """The mapped arrays of a phase's data; `imported_layout` says what they are."""
 
     arrays: dict[str, NDArray[Any]]
     facts: _Facts
 
     @classmethod
-    def open(cls, examples: Artifact, data: ForeignData, vocabulary_size: int) -> Imported:
+    def open(cls, examples: Artifact, data: ImportedData, vocabulary_size: int) -> Imported:
         """What the stage examples brought in for a phase."""
         if f"{data.folder}/facts.json" not in examples.names():
             raise ArtifactError(
@@ -89,7 +89,7 @@ class Imported:
         return sizes
 
 
-class ForeignDraws:
+class ImportedDraws:
     """The training batches of a phase from examples made elsewhere; see `draw.PhaseDraws`."""
 
     def __init__(self, imported: Imported, vocabulary: Vocabulary, settings: DrawSettings, pairs: bool) -> None:
@@ -180,10 +180,10 @@ class ForeignDraws:
         )
 
 
-def open_foreign(examples: Artifact, data: ForeignData, settings: DrawSettings, vocab: Artifact) -> PhaseDraws:
+def open_imported(examples: Artifact, data: ImportedData, settings: DrawSettings, vocab: Artifact) -> PhaseDraws:
     """The training batches of a phase from what the stage examples brought in; refused with another vocabulary."""
     if examples.names(f"{data.folder}/store/"):
         return open_draws(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
     vocabulary = Vocabulary.open(examples, vocab)
     pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
-    return ForeignDraws(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)
+    return ImportedDraws(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

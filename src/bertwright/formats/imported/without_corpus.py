@@ -20,16 +20,16 @@ from bertwright.core.log import Log
 from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.foreign import Chosen, Import, import_tasks
-from bertwright.examples.foreign_heldout import HoldOut
-from bertwright.examples.foreign_heldout_join import held_out_of, join_heldout
-from bertwright.examples.foreign_join import join_foreign
-from bertwright.examples.foreign_text import count_text, rates, text_of
 from bertwright.examples.frequencies import COUNTS, unigram_loss_of
 from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
+from bertwright.formats.imported.heldout import HoldOut
+from bertwright.formats.imported.heldout_join import held_out_of, join_heldout
+from bertwright.formats.imported.join import join_imported
+from bertwright.formats.imported.tasks import Chosen, Import, import_tasks
+from bertwright.formats.imported.text import count_text, rates, text_of
 from bertwright.formats.recognise import Found
 
 FEW = 20
@@ -65,7 +65,7 @@ def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor,
     share.complete("examples", draft, [task.facts for task in tasks])
     heldout = join_heldout(draft, tasks, stage.known, stage.config)
     heldout["phases"] = held_out_of(stage.chosen, tasks, stage.config)
-    counts = join_foreign(draft, stage.chosen, tasks, stage.config, entries, log)
+    counts = join_imported(draft, stage.chosen, tasks, stage.config, entries, log)
     folders = [draft / data.folder for data, _ in stage.chosen]
     text = np.sum([count_text(folder, vocabulary) for folder in folders], axis=0)
     write_atomic(draft / COUNTS, text.astype("<u8").tobytes())

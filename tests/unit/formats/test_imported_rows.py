@@ -5,15 +5,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.test_foreign_data import Notes, data, prepared, without_masks
-from tests.unit.test_foreign_tokens import WITHOUT_CHANCE, draws_of, facts_of, flat, nested, saved, store_of
+from tests.unit.formats.test_imported_data import Notes, data, prepared, without_masks
+from tests.unit.formats.test_imported_tokens import WITHOUT_CHANCE, draws_of, facts_of, flat, nested, saved, store_of
 
 from bertwright.convert import convert
 from bertwright.core.errors import DataError
 from bertwright.core.files import sha256
-from bertwright.examples import foreign_tokens
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.store import Store
+from bertwright.formats.imported import tokens
 from bertwright.formats.names import Target
 from bertwright.formats.recognise import recognise
 from bertwright.inspect import Examples, describe
@@ -46,7 +46,7 @@ def test_rows_of_running_text_are_documents_of_one_sentence(
     two_phases: Path, texts: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int
 ) -> None:
     """Drawn from as Megatron's documents without sentences are, to the bit."""
-    monkeypatch.setattr(foreign_tokens, "STRETCH", stretch)
+    monkeypatch.setattr(tokens, "STRETCH", stretch)
     padded = [row + [0] * (i % 3) for i, row in enumerate(texts)]
     mask = [[1] * len(row) + [0] * (i % 3) for i, row in enumerate(texts)]
     source = rows(tmp_path / "rows", padded, 2, attention_mask=mask, token_type_ids=[[0] * len(row) for row in padded])

@@ -12,20 +12,20 @@ from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
-from bertwright.examples.config import ExamplesConfig, ForeignData
-from bertwright.examples.foreign import Chosen, Import, ImportTask
-from bertwright.examples.foreign_layout import ENDS, dtypes
-from bertwright.examples.foreign_repeats import leave_out, repeated
-from bertwright.examples.foreign_tokens import TokensTask
-from bertwright.examples.foreign_tokens_join import join_tokens, told_of_tokens
+from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.imported_layout import ENDS, dtypes
 from bertwright.examples.join import concatenate
+from bertwright.formats.imported.repeats import leave_out, repeated
+from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
+from bertwright.formats.imported.tokens import TokensTask
+from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
 from bertwright.formats.instances import ends
 from bertwright.formats.recognise import Found
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")
 
 
-def join_foreign(
+def join_imported(
     draft: Path, chosen: Chosen, tasks: list[Import], config: ExamplesConfig, entries: Sequence[str], log: Log
 ) -> dict[str, Any]:
     """Write `foreign/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
@@ -57,7 +57,7 @@ def join_foreign(
     return {"foreign": counts} if counts else {}
 
 
-def _join_set(draft: Path, data: ForeignData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
+def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
     """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
     facts = [read_done(task.facts) for task in tasks]
     whole = [task for task, each in zip(tasks, facts, strict=True) if "fault" not in each]
@@ -91,12 +91,12 @@ def _join_set(draft: Path, data: ForeignData, found: Found, tasks: list[ImportTa
     return summary
 
 
-def _refuse_empty(data: ForeignData, found: Found, counts: dict[str, int], why: str) -> None:
+def _refuse_empty(data: ImportedData, found: Found, counts: dict[str, int], why: str) -> None:
     if not counts["examples"]:
         raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({why}).")
 
 
-def _sentences(data: ForeignData, summary: dict[str, Any], pairs: bool) -> list[str]:
+def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list[str]:
     """What the user should know of a phase's data."""
     masks = "with their masks" if summary["static"] else "to be masked"
     said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.files import read_json
-from bertwright.examples.foreign_layout import dtypes
 from bertwright.examples.frequencies import token_counts
+from bertwright.examples.imported_layout import dtypes
 from bertwright.examples.leak import training_text
 from bertwright.examples.store import Vocabulary, map_file
 

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
-from bertwright.examples.config import ExamplesConfig, ForeignData, PlanSet
-from bertwright.examples.foreign_files import files_of, hash_of
-from bertwright.examples.foreign_heldout import HoldOut
+from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind
+from bertwright.formats.imported.heldout import HoldOut
+from bertwright.formats.imported.phase_files import files_of, hash_of
 from bertwright.formats.instances import ends
 from bertwright.formats.recognise import Found, open_documents
 from bertwright.formats.sketch import row_hashes
@@ -42,7 +42,7 @@ NEARLY_ALL = 0.9
 class TokensTask:
     """What a worker needs to bring in one stretch of documents."""
 
-    data: ForeignData
+    data: ImportedData
     kind: Kind
     file: Path
     """Megatron's .idx file, or an Arrow file."""
@@ -75,7 +75,12 @@ class TokensTask:
 
 
 def token_tasks(
-    data: ForeignData, found: Found, parts: Path, vocabulary: Vocabulary, entries: Sequence[str], config: ExamplesConfig
+    data: ImportedData,
+    found: Found,
+    parts: Path,
+    vocabulary: Vocabulary,
+    entries: Sequence[str],
+    config: ExamplesConfig,
 ) -> list[TokensTask]:
     """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
     stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]

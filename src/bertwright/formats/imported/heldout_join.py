@@ -18,8 +18,6 @@ from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.foreign import Chosen, Import, ImportTask
-from bertwright.examples.foreign_heldout import HoldOut
 from bertwright.examples.heldout_plans import (
     Group,
     documents_of_groups,
@@ -29,6 +27,8 @@ from bertwright.examples.heldout_plans import (
 )
 from bertwright.examples.join import join_store, totals
 from bertwright.examples.rows import ROW
+from bertwright.formats.imported.heldout import HoldOut
+from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
 
 
 class _Planned(NamedTuple):

@@ -8,13 +8,13 @@ from pathlib import Path
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.corpus.sources.file import sampled_hash
-from bertwright.examples.config import ForeignData, MaskingConfig
+from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.recognise import Found, recognise
 
 
-def find(data: ForeignData) -> Found:
+def find(data: ImportedData) -> Found:
     """The one training set at the phase's path that is made for its length, or does not say for which.
 
     Looks at the beginnings of files only. `RecipeError` where none or several fit, or where a setting has no meaning
@@ -42,7 +42,7 @@ def find(data: ForeignData) -> Found:
     return found
 
 
-def find_tests(data: ForeignData, training: Found) -> tuple[Found, ...]:
+def find_tests(data: ImportedData, training: Found) -> tuple[Found, ...]:
     """The sets beside `training` that are not for training and may be held out: of its length, or of none they say.
 
     NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Looks at the beginnings
@@ -56,13 +56,13 @@ def find_tests(data: ForeignData, training: Found) -> tuple[Found, ...]:
     return fitting
 
 
-def known_by(data: ForeignData, training: Found, tests: Sequence[Found] = ()) -> dict[str, str]:
+def known_by(data: ImportedData, training: Found, tests: Sequence[Found] = ()) -> dict[str, str]:
     """What the files of a phase are known by, as inputs of the examples artifact."""
     known = {data.input: content(training)}
     return known | ({data.test_input: sha256_of([content(each) for each in tests])} if tests else {})
 
 
-def _refuse_faults(data: ForeignData, found: Found) -> None:
+def _refuse_faults(data: ImportedData, found: Found) -> None:
     if found.damaged and not data.quarantine:
         raise damaged(data, found.damaged[0])
     if found.documents and found.mixed:
@@ -90,7 +90,7 @@ def hash_of(file: Path) -> str:
         return sha256(file)
 
 
-def damaged(data: ForeignData, error: ShardError) -> DataError:
+def damaged(data: ImportedData, error: ShardError) -> DataError:
     """What to raise for a damaged file that is not to be left out."""
     return DataError(
         f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or leave damaged files out with "

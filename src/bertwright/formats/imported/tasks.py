@@ -1,7 +1,7 @@
 """Examples made elsewhere, brought in once: files in any format of the field become flat arrays that can be mapped.
 
 A task is one file; its part is ended by a note, as that of a corpus shard is.
-Tokenised documents become a store and plans instead (`foreign_tokens`).
+Tokenised documents become a store and plans instead (`tokens`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder
-from bertwright.examples.config import ExamplesConfig, ForeignData
-from bertwright.examples.foreign_files import damaged, hash_of
-from bertwright.examples.foreign_heldout import HeldoutPart, HoldOut
-from bertwright.examples.foreign_layout import ENDS, dtypes
-from bertwright.examples.foreign_tokens import TokensTask, import_documents, token_tasks
+from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.imported_layout import ENDS, dtypes
 from bertwright.examples.store import Vocabulary
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind
+from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
+from bertwright.formats.imported.phase_files import damaged, hash_of
+from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.instances import Instances
 from bertwright.formats.recognise import FORMATS, Found
 from bertwright.vocab.given import read_vocabulary
@@ -39,7 +39,7 @@ HASHES = "hashes"
 """The column of the parts with the hash of each example's ids before masking, where examples are held out."""
 
 
-Chosen = Sequence[tuple[ForeignData, Found]]
+Chosen = Sequence[tuple[ImportedData, Found]]
 """The phases with such data, and the files of each."""
 
 
@@ -47,7 +47,7 @@ Chosen = Sequence[tuple[ForeignData, Found]]
 class ImportTask:
     """What a worker needs to bring in one file."""
 
-    data: ForeignData
+    data: ImportedData
     file: Path
     kind: Kind
     static: bool

@@ -9,11 +9,11 @@ from typing import Any
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_json
-from bertwright.examples.config import ForeignData, PlanSet
-from bertwright.examples.foreign_leak import find_leaked
-from bertwright.examples.foreign_tokens import TokensTask
+from bertwright.examples.config import ImportedData, PlanSet
 from bertwright.examples.join import join_split
 from bertwright.examples.leak import heldout_contamination, training_text
+from bertwright.formats.imported.heldout_overlap import find_leaked
+from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.recognise import Found
 
 FEW = 0.01
@@ -21,7 +21,7 @@ FEW = 0.01
 
 
 def join_tokens(
-    draft: Path, data: ForeignData, found: Found, tasks: Sequence[TokensTask], entries: Sequence[str]
+    draft: Path, data: ImportedData, found: Found, tasks: Sequence[TokensTask], entries: Sequence[str]
 ) -> dict[str, Any]:
     """Write the store and the plans of a phase's documents; returns what `facts.json` says of the whole.
 
@@ -62,7 +62,7 @@ def join_tokens(
     return summary
 
 
-def _checked(data: ForeignData, found: Found, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
+def _checked(data: ImportedData, found: Found, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
     """How many documents there are (at least one), and how many were left out because of special ids (few)."""
     documents = sum(each["train"]["documents"] for each in facts.values())
     special = sum(each["special"] for each in facts.values())
@@ -77,11 +77,11 @@ def _checked(data: ForeignData, found: Found, facts: dict[int, dict[str, Any]], 
     return documents, special
 
 
-def _nothing_left(data: ForeignData, found: Found, why: str) -> DataError:
+def _nothing_left(data: ImportedData, found: Found, why: str) -> DataError:
     return DataError(f"{data.key}.data: there is no document to train on in {found.folder} ({why}).")
 
 
-def told_of_tokens(data: ForeignData, summary: dict[str, Any]) -> list[str]:
+def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
     """What the user should know of a phase's documents."""
     key, leak = f"{data.key}.data", summary["heldout_contamination"]
     said = [

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.formats.test_imported_data import Notes, data, prepared
 from tests.unit.formats.test_megatron import write_new, write_old
-from tests.unit.test_foreign_data import Notes, data, prepared
 
 from bertwright import Recipe, cli, run
 from bertwright.convert import convert
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json, sha256
-from bertwright.examples import foreign, foreign_tokens
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import Draws
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.walk import plan_passes
+from bertwright.formats.imported import tasks, tokens
 from bertwright.formats.instances import ends
 from bertwright.formats.megatron.documents import open_index
 from bertwright.formats.names import Target
@@ -222,16 +222,16 @@ def test_the_end_of_a_document_is_taken_off(own: RunFolder, two_phases: Path, tm
 
 
 def test_an_end_of_document_among_the_entries() -> None:
-    assert foreign_tokens._end_of_document(["[EOS]", "a"]) == 0
-    assert foreign_tokens._end_of_document(["a", "[BOS]"]) == 2
-    assert foreign_tokens._end_of_document(["a", "b"]) == 3
+    assert tokens._end_of_document(["[EOS]", "a"]) == 0
+    assert tokens._end_of_document(["a", "[BOS]"]) == 2
+    assert tokens._end_of_document(["a", "b"]) == 3
 
 
 @pytest.mark.parametrize("plan", ["next-sentence", "doc-sentences", "full-sentences"])
 def test_held_out_documents_are_not_trained_on(
     own: RunFolder, two_phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: str
 ) -> None:
-    monkeypatch.setattr(foreign_tokens, "STRETCH", 2000)
+    monkeypatch.setattr(tokens, "STRETCH", 2000)
     train, heldout = (nested(Store.open(own.artifact("examples"), split)) for split in ("train", "heldout"))
     mixed = [*train[:20], *heldout, *train[20:], heldout[0]]
     options = f"examples.plan={plan}", "examples.short_seq_prob=0"
@@ -296,7 +296,7 @@ def test_another_vocabulary_is_told_as_far_as_it_can_be(own: RunFolder, two_phas
 def test_damaged_files_are_left_out_whole_and_only_on_request(
     own: RunFolder, two_phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign_tokens, "STRETCH", 300)
+    monkeypatch.setattr(tokens, "STRETCH", 300)
     documents = nested(Store.open(own.artifact("examples")))
     source = saved(tmp_path / "damaged", documents[:40], documents[40:80], documents[80:])
     index = bytearray((source / "text_1.idx").read_bytes())
@@ -334,28 +334,28 @@ def files(artifact: Artifact) -> dict[str, str]:
 def test_ranks_share_the_stretches_and_a_killed_import_goes_on(
     two_phases: Path, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign_tokens, "STRETCH", 500)
+    monkeypatch.setattr(tokens, "STRETCH", 500)
     options = data([written, written])
     alone = prepared(two_phases, tmp_path / "alone", *options).artifact("examples")
     out, begun = tmp_path / "shared", list[int]()
     shutil.copytree(two_phases.parent / "own", out, ignore=shutil.ignore_patterns("examples"))
-    whole = foreign.import_documents
+    whole = tasks.import_documents
 
-    def killed(task: foreign_tokens.TokensTask) -> Any:
+    def killed(task: tokens.TokensTask) -> Any:
         begun.append(task.number)
         if len(begun) == 4:
             raise KeyboardInterrupt
         return whole(task)
 
-    monkeypatch.setattr(foreign, "import_documents", killed)
+    monkeypatch.setattr(tasks, "import_documents", killed)
     for rank in (0, 0, 1):
         assert not (out / "examples").exists()
         try:
             run(Recipe.load(two_phases, options), out, ["examples"], rank=rank, world=2)
         except KeyboardInterrupt:
             assert len(begun) == 4
-    tasks = len(begun) - 1
-    assert tasks > 10 and files(RunFolder(out).artifact("examples")) == files(alone)
+    stretches = len(begun) - 1
+    assert stretches > 10 and files(RunFolder(out).artifact("examples")) == files(alone)
 
 
 def test_the_files_are_known_by_their_content(two_phases: Path, written: Path, tmp_path: Path) -> None:
