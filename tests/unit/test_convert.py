@@ -13,9 +13,9 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import Cut, PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.export import drawn, instances
 from bertwright.formats.format import Kind
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.names import Target, kind_of
 from bertwright.formats.recognise import FORMATS, recognise
 from bertwright.inspect import Examples, describe

@@ -12,9 +12,9 @@ from tests.unit.formats.references import rows_of
 
 from bertwright.convert import convert
 from bertwright.examples.draw import open_heldout
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.names import Target, shares
 from bertwright.formats.recognise import FORMATS, recognise
 from bertwright.pipeline.run_folder import RunFolder

@@ -23,9 +23,9 @@ from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.draw import heldout_batches
 from bertwright.examples.frequencies import training_counts
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.store import Store, is_heldout
 from bertwright.formats.format import Kind
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.names import Target
 from bertwright.formats.recognise import FORMATS
 from bertwright.formats.sketch import row_hashes

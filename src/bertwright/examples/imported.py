@@ -28,10 +28,10 @@ from bertwright.examples.config import PAIRS, ImportedData, PlanSet
 from bertwright.examples.deal import Share, deal
 from bertwright.examples.draw import DrawSettings, PhaseDraws, open_draws, together
 from bertwright.examples.imported_layout import dtypes
+from bertwright.examples.instances import Instances, ends, gather
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.plans import Epochs
 from bertwright.examples.store import Vocabulary, map_file
-from bertwright.formats.instances import Instances, ends, gather
 
 
 class _Facts(TypedDict):

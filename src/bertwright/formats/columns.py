@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.examples.instances import Instances, Ints, ends
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instances import Instances, Ints, ends
+from bertwright.formats.instance_checks import checked
 
 Ragged = tuple[NDArray[Any], Ints]
 """Values of N rows one after another, and the number of values in each row."""
@@ -54,7 +55,8 @@ def instances_of(
         _int32(place, labels),
         ends(positions[1]),
         np.clip(next_sentence_labels, -2, 2).astype(np.int8),
-    ).check(place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
+    )
+    checked(found, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
     if len(wrong := np.flatnonzero(found.segment_ids != segment_ids)):
         row = place.first_row + int(np.searchsorted(cu_seqlens, wrong[0], side="right")) - 1
         raise ShardError(place.file, f"example {row:,}: its segment ids are not zeros followed by ones")

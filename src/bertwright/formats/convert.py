@@ -13,7 +13,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.formats.datasets.folder import describe_folders
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind, Shape
-from bertwright.formats.instances import MAX_LENGTH
+from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.names import PADDED, SPLITS, Split, Target, file_name, folder_name
 from bertwright.formats.recognise import FORMATS, Found, recognise
 from bertwright.formats.whole import whole_folder

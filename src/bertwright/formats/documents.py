@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.formats.instances import Ints, ends
+from bertwright.examples.instances import Ints, ends
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import Draws, Heldout
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.convert import NOTE
 from bertwright.formats.datasets.folder import describe_folders
 from bertwright.formats.format import Shape
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.names import Split, Target, file_name, folder_name, shares
 from bertwright.formats.recognise import FORMATS
 from bertwright.formats.whole import whole_folder

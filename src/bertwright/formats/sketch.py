@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits
-from bertwright.formats.instances import Ints
+from bertwright.examples.instances import Ints
 
 Hashes = NDArray[np.uint64]
 

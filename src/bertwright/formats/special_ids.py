@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bertwright.formats.instances import Instances
+from bertwright.examples.instances import Instances
 
 _TELLING = 16
 """Predictions from which the id that most of them show tells whether it is [MASK]."""

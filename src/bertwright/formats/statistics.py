@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.examples.instances import Instances
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instances import MAX_LENGTH, Instances
+from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.recognise import FORMATS, Found, recognise
 from bertwright.formats.sketch import Sketch, row_hashes
 from bertwright.formats.special_ids import SpecialIds

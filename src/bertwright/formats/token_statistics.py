@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.examples.instances import ends
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instances import ends
 from bertwright.formats.recognise import Found, open_documents
 from bertwright.formats.sketch import Sketch, row_hashes
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from bertwright.formats.instances import Instances
+from bertwright.examples.instances import Instances
 
 
 def rows_of(found: Instances) -> list[dict[str, list[int]]]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bertwright.examples.instances import Instances, ends
 from bertwright.formats.documents import TokenDocuments
-from bertwright.formats.instances import Instances, ends
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)

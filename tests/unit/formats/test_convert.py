@@ -5,12 +5,12 @@ from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample, token_documents
 
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.examples.instances import concatenate
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
-from bertwright.formats.instances import concatenate
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
 from bertwright.formats.recognise import FORMATS, recognise

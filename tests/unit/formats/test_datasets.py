@@ -5,11 +5,11 @@ import pytest
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
+from bertwright.examples.instances import concatenate
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.datasets.documents import open_rows
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
-from bertwright.formats.instances import concatenate
 from bertwright.formats.recognise import recognise
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")

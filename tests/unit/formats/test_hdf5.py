@@ -10,12 +10,12 @@ from tests.unit.formats.references import nvidia_loader, rows_of, write_nvidia, 
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import concatenate
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
 from bertwright.formats.hdf5.writer import Sink
-from bertwright.formats.instances import concatenate
 from bertwright.formats.names import nvidia_file, nvidia_folder
 
 SHAPE = Shape(32, 5, static=True)

@@ -8,12 +8,12 @@ import pytest
 from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.recognise import FORMATS, facts_of
 from bertwright.formats.tfrecord import examples as tfrecord

@@ -18,9 +18,9 @@ from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.imported import ImportedDraws
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.recognise import FORMATS, recognise
 from bertwright.inspect import describe_batch
 from bertwright.pipeline.run_folder import RunFolder

@@ -21,11 +21,11 @@ from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import Draws
+from bertwright.examples.instances import ends
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.walk import plan_passes
 from bertwright.formats.imported import tasks, tokens
-from bertwright.formats.instances import ends
 from bertwright.formats.megatron.documents import open_index
 from bertwright.formats.names import Target
 from bertwright.formats.sketch import row_hashes

@@ -4,8 +4,9 @@ from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import same, sample
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances, concatenate, stretches
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instances import Instances, concatenate, stretches
+from bertwright.formats.instance_checks import checked, must_fit
 
 
 def changed(found: Instances, **columns) -> Instances:
@@ -32,8 +33,8 @@ def test_originals_put_the_labels_back():
 
 
 def test_whole_examples_pass(tmp_path):
-    assert sample(50).check(tmp_path, 0, 500) is not None
-    assert sample(50, masks=False).check(tmp_path, 0) is not None
+    assert checked(sample(50), tmp_path, 0, 500) is not None
+    assert checked(sample(50, masks=False), tmp_path, 0) is not None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_every_broken_rule_names_file_and_row(tmp_path, column, index, value, fa
     array = vars(found)[column].copy()
     array[index] = value
     with pytest.raises(ShardError, match=fault) as error:
-        changed(found, **{column: array}).check(tmp_path / "file.hdf5", 1000, 500)
+        checked(changed(found, **{column: array}), tmp_path / "file.hdf5", 1000, 500)
     assert "file.hdf5: example 1,0" in str(error.value)
 
 
@@ -67,14 +68,14 @@ def test_a_fall_between_examples_is_none(tmp_path):
         labels=np.array([7, 7], np.int32),
         cu_predictions=np.array([0, 1, 1, 2]),
     )
-    assert found.check(tmp_path, 0, 500) is found
+    assert checked(found, tmp_path, 0, 500) is found
 
 
 def test_what_does_not_fit_is_named(tmp_path):
     with pytest.raises(DataError, match="room for 20"):
-        sample(20).must_fit(tmp_path, 0, 20, 5)
+        must_fit(sample(20), tmp_path, 0, 20, 5)
     with pytest.raises(DataError, match="predictions; there is room for 2"):
-        sample(20).must_fit(tmp_path, 0, 32, 2)
+        must_fit(sample(20), tmp_path, 0, 32, 2)
 
 
 def test_stretches_hold_about_as_much_as_is_asked():

@@ -8,10 +8,10 @@ from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats import parquet_checks
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
-from bertwright.formats.instances import Instances, concatenate
 from bertwright.formats.lddl import examples as lddl
 
 STATIC, DYNAMIC = Shape(None, None, True), Shape(None, None, False)

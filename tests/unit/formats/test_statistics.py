@@ -6,10 +6,10 @@ import pytest
 from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import CLS, MASK, SEP, UNK, VOCABULARY, sample
 
+from bertwright.examples.instances import Instances
 from bertwright.formats import sketch
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Shape
-from bertwright.formats.instances import Instances
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.sketch import Sketch, row_hashes
 from bertwright.formats.statistics import statistics

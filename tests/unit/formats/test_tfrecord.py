@@ -10,9 +10,9 @@ from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import concatenate
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
-from bertwright.formats.instances import concatenate
 from bertwright.formats.tfrecord import examples as tfrecord
 from bertwright.formats.tfrecord import varint
 from bertwright.formats.tfrecord.example_proto import parse, unparse

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.examples.instances import Ints, ends
 from bertwright.formats.columns import Place
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.instances import Ints, ends
 
 
 def lengths_of(place: Place, batch: Any, name: str) -> Ints:

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.examples.instances import Ints, ends, stretches
 from bertwright.formats.columns import Place
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, without_padding
 from bertwright.formats.datasets.row_batches import open_batches
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instances import MAX_LENGTH, Ints, ends, stretches
+from bertwright.formats.instance_checks import MAX_LENGTH
 
 _SHOWN = 1 << 18
 """Tokens at the beginning of a file by which text is told from examples, about."""

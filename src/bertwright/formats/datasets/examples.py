@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.examples.instances import Instances, ends, stretches
 from bertwright.formats.columns import Place, instances_of
 from bertwright.formats.datasets.arrow_checks import CONTINUED
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
@@ -23,7 +24,6 @@ from bertwright.formats.datasets.documents import open_rows
 from bertwright.formats.datasets.row_batches import open_batches
 from bertwright.formats.errors import package, reading
 from bertwright.formats.format import Facts, Shape
-from bertwright.formats.instances import Instances, ends, stretches
 from bertwright.formats.parquet_checks import is_parquet
 from bertwright.formats.whole import whole_file
 

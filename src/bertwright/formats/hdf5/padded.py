@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Facts, Shape
 from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import Column, new_hdf5
-from bertwright.formats.instances import MAX_LENGTH, Instances
+from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
 
 DTYPES = {
     "input_ids": "<i4",
@@ -79,7 +80,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     with new_hdf5(file) as (handle, sink):
         columns = {key: Column(handle, key, dtype, widths[key]) for key, dtype in DTYPES.items()}
         for block in blocks:
-            block.must_fit(file, written, length, predictions)
+            must_fit(block, file, written, length, predictions)
             for key, rows in _columns(block, length, predictions).items():
                 columns[key].append(rows)
             written += len(block)

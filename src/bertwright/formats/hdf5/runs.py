@@ -15,7 +15,7 @@ import numpy as np
 from bertwright.formats.columns import Ragged
 from bertwright.formats.errors import ShardError, package
 from bertwright.formats.hdf5.stored import Mapped, Stored
-from bertwright.formats.instances import MAX_LENGTH
+from bertwright.formats.instance_checks import MAX_LENGTH
 
 _DESCRIPTOR = np.dtype([("length", "<u4"), ("heap", "<u8"), ("object", "<u4")])
 _HEAP, _OBJECT = struct.Struct("<4sB3xQ"), struct.Struct("<HHxxxxQ")

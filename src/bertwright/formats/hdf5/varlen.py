@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances, Ints
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package
 from bertwright.formats.format import Facts, Shape
@@ -22,7 +23,6 @@ from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.runs import Runs
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import CHUNK, new_hdf5
-from bertwright.formats.instances import Instances, Ints
 
 DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
 _LABELS = "next_sentence_labels"

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.files import read_bytes, read_json
+from bertwright.examples.instances import ends
 from bertwright.examples.store import map_file
-from bertwright.formats.instances import ends
 from bertwright.formats.sketch import Hashes, row_hashes
 
 _AT_ONCE = 1 << 12

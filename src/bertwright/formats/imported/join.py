@@ -14,12 +14,12 @@ from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.imported_layout import ENDS, dtypes
+from bertwright.examples.instances import ends
 from bertwright.examples.join import concatenate
 from bertwright.formats.imported.repeats import leave_out, repeated
 from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
-from bertwright.formats.instances import ends
 from bertwright.formats.recognise import Found
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bertwright.core.files import read_bytes
 from bertwright.examples.imported_layout import ENDS
+from bertwright.examples.instances import ends, gather
 from bertwright.examples.store import map_file
 from bertwright.formats.imported.tasks import HASHES, ImportTask
-from bertwright.formats.instances import ends, gather
 
 _AT_ONCE = 1 << 14
 """Examples written together."""

@@ -23,13 +23,13 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.imported_layout import ENDS, dtypes
+from bertwright.examples.instances import Instances
 from bertwright.examples.store import Vocabulary
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
 from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
-from bertwright.formats.instances import Instances
 from bertwright.formats.recognise import FORMATS, Found
 from bertwright.vocab.given import read_vocabulary
 

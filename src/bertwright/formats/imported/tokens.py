@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
+from bertwright.examples.instances import ends
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.phase_files import files_of, hash_of
-from bertwright.formats.instances import ends
 from bertwright.formats.recognise import Found, open_documents
 from bertwright.formats.sketch import row_hashes
 

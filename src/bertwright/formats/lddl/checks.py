@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.examples.instances import Ints, stretches
 from bertwright.formats.columns import Place
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.instances import MAX_LENGTH, Ints, stretches
+from bertwright.formats.instance_checks import MAX_LENGTH
 
 TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
 _AT_ONCE = 2**18

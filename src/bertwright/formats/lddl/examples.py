@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package, reading
 from bertwright.formats.format import Facts, Shape
-from bertwright.formats.instances import Instances
+from bertwright.formats.instance_checks import checked
 from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
 from bertwright.formats.whole import whole_file
@@ -149,7 +150,7 @@ def _positions(place: Place, row: int, stored: bytes) -> Any:
 def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entries: Any) -> dict[str, list[Any]]:
     begin, end, second = block.cu_seqlens[:-1], block.cu_seqlens[1:], block.cu_seqlens[:-1] + block.second
     _must_be_pairs(file, first, block, ids)
-    block.check(file, first, len(ids))
+    checked(block, file, first, len(ids))
     pieces, labels = entries[block.token_ids], entries[block.labels]
     cu = block.cu_predictions
     spans = list(pairwise(cu))

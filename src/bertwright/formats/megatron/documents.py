@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
+from bertwright.examples.instances import Ints, ends, stretches
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Facts, Shape
-from bertwright.formats.instances import Ints, ends, stretches
 from bertwright.formats.whole import whole_file
 
 LONGEST_DOCUMENT = 1 << 28

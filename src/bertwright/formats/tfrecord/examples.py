@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances, ends
 from bertwright.formats.columns import Place, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Facts, Shape
-from bertwright.formats.instances import MAX_LENGTH, Instances, ends
+from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
 from bertwright.formats.tfrecord import varint
 from bertwright.formats.tfrecord.example_proto import parse, unparse
 from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
@@ -57,7 +58,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     with whole_file(file) as temporary, open(temporary, "wb") as plain:
         packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if file.suffix == ".gz" else None
         for block in blocks:
-            block.must_fit(file, written, shape.length, shape.predictions)
+            must_fit(block, file, written, shape.length, shape.predictions)
             for start in range(0, len(block), _BLOCK):
                 part = block.take(slice(start, start + _BLOCK))
                 (packed or plain).write(b"".join(map(framed, _encoded(part, shape.length, shape.predictions))))

@@ -1,21 +1,17 @@
-"""Finished examples in memory, whatever format they came from: N of them, one after another, without padding."""
+"""Finished examples in memory, wherever they came from: N of them, one after another, without padding.
+
+Training reads what was brought in as these, and the formats read and write them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from bertwright.core.errors import DataError
-from bertwright.formats.errors import ShardError
-
-MAX_LENGTH = 32_768
-"""Most tokens of one example."""
 
 Ints = NDArray[np.int64]
 
@@ -77,41 +73,6 @@ class Instances:
             cu_predictions,
             self.next_sentence_labels[chosen],
         )
-
-    def check(self, file: Path, first_row: int, vocabulary_size: int | None = None) -> Instances:
-        """These examples, rows `first_row` and on of `file`; the first that breaks a rule is a `ShardError`."""
-        size = np.iinfo(np.int32).max if vocabulary_size is None else vocabulary_size
-        within = f"outside the vocabulary of {size:,} entries" if vocabulary_size else "negative"
-        token_rows = np.repeat(np.arange(len(self)), self.lengths)
-        rows = np.repeat(np.arange(len(self)), np.diff(self.cu_predictions))
-        lengths, positions = self.lengths, self.positions
-        falling = np.diff(positions, prepend=0) <= 0
-        falling[np.unique(self.cu_predictions[:-1][np.diff(self.cu_predictions) > 0])] = False
-        rules = [
-            (np.flatnonzero((lengths < 1) | (lengths > MAX_LENGTH)), f"its length is not 1 to {MAX_LENGTH:,}"),
-            (token_rows[(self.token_ids < 0) | (self.token_ids >= size)], f"a token id is {within}"),
-            (rows[(self.labels < 0) | (self.labels >= size)], f"the label of a prediction is {within}"),
-            (rows[(positions < 1) | (positions >= lengths[rows])], "a prediction is not between [CLS] and the end"),
-            (rows[falling], "the positions of its predictions do not rise"),
-            (np.flatnonzero((self.second < 1) | (self.second > lengths)), "its second segment begins outside it"),
-            (np.flatnonzero(np.abs(self.next_sentence_labels) > 1), "its next-sentence label is not 0, 1 or -1"),
-        ]
-        for broken, fault in rules:
-            if len(broken):
-                raise ShardError(file, f"example {first_row + broken[0]:,}: {fault}")
-        return self
-
-    def must_fit(self, file: Path, first_row: int, length: int, predictions: int) -> None:
-        """Raise `DataError` naming the first example that has more tokens or predictions than `file` has room for."""
-        for sizes, room, unit in (
-            (self.lengths, length, "tokens"),
-            (np.diff(self.cu_predictions), predictions, "predictions"),
-        ):
-            if len(over := np.flatnonzero(sizes > room)):
-                raise DataError(
-                    f"{file}: example {first_row + over[0]:,} has {sizes[over[0]]:,} {unit}; there is room for "
-                    f"{room:,}. Give room for more {unit}."
-                )
 
 
 def concatenate(parts: Sequence[Instances]) -> Instances:
