@@ -11,6 +11,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.formats.errors import ShardError
+from bertwright.formats.known import format_of
 from bertwright.formats.recognise import facts_of, recognise
 from bertwright.formats.statistics import statistics
 from bertwright.pipeline.run_folder import RunFolder
@@ -201,9 +202,10 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
         raise DataError(
             f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
         ) from error
-    if examples.vocabulary is None and any(found.kind == "lddl" for found in sets):
+    pieces = [found.kind.upper() for found in sets if not found.documents and format_of(found.kind).reads_vocabulary]
+    if examples.vocabulary is None and pieces:
         raise RecipeError(
-            f"{path} holds word pieces (LDDL), not ids: give the vocab.txt that it was made with (--vocab)."
+            f"{path} holds word pieces ({pieces[0]}), not ids: give the vocab.txt that it was made with (--vocab)."
         )
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
     found = statistics(path, entries, examples.limit, examples.world)["sets"]

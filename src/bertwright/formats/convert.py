@@ -10,16 +10,15 @@ from typing import Any
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.formats.datasets.folder import describe_folders
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Kind, Shape
+from bertwright.formats.format import SPLITS, Kind, Shape, Split
 from bertwright.formats.instance_checks import MAX_LENGTH
-from bertwright.formats.names import PADDED, SPLITS, Split, Target, file_name, folder_name
-from bertwright.formats.recognise import FORMATS, Found, recognise
+from bertwright.formats.known import format_of, holds_examples
+from bertwright.formats.names import Target, file_name, folder_name
+from bertwright.formats.recognise import Found, recognise
 from bertwright.formats.whole import whole_folder
 
 NOTE = "conversion.json"
-_WITHOUT_DYNAMIC: tuple[Kind, ...] = ("hdf5", "hdf5-varlen", "tfrecord")
 
 
 def convert(
@@ -47,8 +46,8 @@ def convert(
         )
     with whole_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
-        if target.kind == "datasets":
-            describe_folders(draft)
+        if describe := target.format.describe:
+            describe(draft)
         note = _note(source, target, written, left_out, [found for found in sets if found.incomplete], log)
         write_json(draft / NOTE, note)
     return note
@@ -89,9 +88,9 @@ def _write(
     written: dict[str, Any] = {}
     for done, task in enumerate(tasks, start=1):
         make_folder((draft / task.name).parent)
-        blocks = FORMATS[task.kind].read(task.file, vocabulary)
+        blocks = format_of(task.kind).read(task.file, vocabulary)
         try:
-            examples = FORMATS[target.kind].write(draft / task.name, blocks, task.shape, vocabulary)
+            examples = target.format.write(draft / task.name, blocks, task.shape, vocabulary)
             written[task.name] = {"source": str(task.file), "examples": examples}
         except ShardError as error:
             if left_out is None:
@@ -109,12 +108,12 @@ def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Sh
             f"{from_to}: it holds token documents, of which examples (pairs, masks) are yet to be made. "
             "Train on them as they lie (phase.data)."
         )
-    if target.kind == "megatron":
+    if not holds_examples(target.kind):
         raise DataError(
-            f"{from_to}: it holds examples, and Megatron's files are of token documents. Convert a run folder: its "
-            "training documents become such files."
+            f"{from_to}: it holds examples, and {target.kind.capitalize()}'s files are of token documents. Convert a "
+            "run folder: its training documents become such files."
         )
-    if not found.shape.static and target.kind in _WITHOUT_DYNAMIC:
+    if not found.shape.static and target.format.static_only:
         raise DataError(
             f"{from_to}: its examples have no masks. Export examples with masks from the token store instead."
         )
@@ -123,11 +122,14 @@ def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Sh
             f"{from_to}: {found.mixed[0].name} has {'no masks' if found.shape.static else 'masks'}, unlike "
             f"{found.files[0].name}. Keep files with and without masks in folders of their own."
         )
-    if vocabulary is None and "lddl" in (found.kind, target.kind):
-        raise DataError(f"{from_to} without a vocabulary: LDDL holds word pieces, the others ids. Give the vocab.txt.")
+    pieces = [each.kind.upper() for each in (format_of(found.kind), target.format) if each.reads_vocabulary]
+    if vocabulary is None and pieces:
+        raise DataError(
+            f"{from_to} without a vocabulary: {pieces[0]} holds word pieces, the others ids. Give the vocab.txt."
+        )
     length = target.length or found.shape.length
     predictions = target.predictions or found.shape.predictions
-    if target.kind in PADDED:
+    if target.format.padded:
         _check_room(from_to, length, predictions)
     return Shape(length, predictions, found.shape.static)
 

@@ -1,14 +1,17 @@
-"""Tokenised documents, which are yet to become examples, and what the files of them have in common."""
+"""Tokenised documents, which are yet to become examples, and what a format of them is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.examples.instances import Ints, ends
+from bertwright.formats.format import Facts, Kind
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,19 @@ class DocumentFile(Protocol):
 
     def read(self, first: int, stop: int) -> TokenDocuments:
         """The documents `first` to `stop`; damage is a `ShardError`."""
+
+
+@dataclass(frozen=True)
+class DocumentFormat:
+    """One format of tokenised documents; damaged and hostile files raise `ShardError`, as those of a `Format` do."""
+
+    kind: Kind
+    open: Callable[[Path], DocumentFile]
+    facts: Callable[[Path], Facts | None] | None = None
+    """What a file says of itself; None where the format of examples of the same kind tells the two apart."""
+    write: Callable[[Path, Iterable[TokenDocuments], int], int] | None = None
+    """Write documents of a vocabulary of that size and return their number; None where they are only read."""
+    suffix: str = ""
+    """What the names of the files that are written end with."""
+    beside: Callable[[Path], tuple[Path, ...]] = lambda _: ()
+    """The files that belong to one and are not recognised by themselves."""

@@ -21,16 +21,12 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.draw import Draws, Heldout
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.convert import NOTE
-from bertwright.formats.datasets.folder import describe_folders
-from bertwright.formats.format import Shape
-from bertwright.formats.names import Split, Target, file_name, folder_name, shares
-from bertwright.formats.recognise import FORMATS
+from bertwright.formats.format import Shape, Split
+from bertwright.formats.names import Target, file_name, folder_name, shares
 from bertwright.formats.whole import whole_folder
 
 BLOCK = 2048
 """Most examples in memory at a time."""
-
-WHY_LEFT_OUT = "LDDL's loader refuses files of one size"
 
 Blocks = Callable[[int, int], Iterator[Instances]]
 
@@ -83,9 +79,10 @@ def export(
                     done += written[path]
                     log.progress("convert", done, total, "examples")
                 if edges[-1] < size:
-                    log.say(f"convert: {folder}: one of {size:,} examples is left out: {WHY_LEFT_OUT}")
-        if target.kind == "datasets":
-            describe_folders(draft)
+                    why = f"{target.kind.upper()}'s loader refuses files of one size"
+                    log.say(f"convert: {folder}: one of {size:,} examples is left out: {why}")
+        if describe := target.format.describe:
+            describe(draft)
         note = {"kind": target.kind, "examples": sum(written.values()), "left_out": total - done, "files": written}
         write_json(draft / NOTE, note)
     return note
@@ -123,4 +120,4 @@ def instances(batch: MicroBatch) -> Instances:
 
 def _write(path: Path, blocks: Iterator[Instances], target: Target, shape: Shape, vocabulary: Sequence[str]) -> int:
     make_folder(path.parent)
-    return FORMATS[target.kind].write(path, blocks, shape, vocabulary)
+    return target.format.write(path, blocks, shape, vocabulary)

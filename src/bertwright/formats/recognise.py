@@ -10,29 +10,13 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from bertwright.core.errors import DataError
-from bertwright.formats.datasets import examples as datasets
-from bertwright.formats.datasets.documents import open_rows
 from bertwright.formats.documents import DocumentFile
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts, Format, Kind, Shape
-from bertwright.formats.hdf5 import padded as hdf5
-from bertwright.formats.hdf5 import varlen as hdf5_varlen
-from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.megatron.documents import open_index
-from bertwright.formats.names import OTHER_SPLITS, Split
-from bertwright.formats.tfrecord import examples as tfrecord
-
-FORMATS: dict[Kind, Format] = {
-    "hdf5": hdf5,
-    "hdf5-varlen": hdf5_varlen,
-    "tfrecord": tfrecord,
-    "lddl": lddl,
-    "datasets": datasets,
-}
-"""The formats of examples; `megatron` holds token documents, and `datasets` may."""
+from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
+from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
 
 _PARTS = re.compile(r"[-_]of[-_](\d+)")
 _TEST = re.compile(r"_test_\d+\.")
@@ -93,22 +77,24 @@ def recognise(path: Path) -> tuple[Found, ...]:
     if not facts:
         for fault in faults.values():
             raise fault
-        kinds = ", ".join([*FORMATS, "megatron"])
+        kinds = ", ".join(get_args(Kind))
         raise DataError(f"{path} holds no training data in a known format. Known are {kinds}.")
     return _sets(facts, faults)
 
 
 def facts_of(file: Path) -> Facts | None:
     """What `file` says of itself by the format that knows it; None when none does."""
-    for module in FORMATS.values():
-        if found := module.facts(file):
+    for facts in [each.facts for each in FORMATS] + [each.facts for each in DOCUMENT_FORMATS if each.facts]:
+        if found := facts(file):
             return found
-    return megatron.facts(file)
+    return None
 
 
 def open_documents(file: Path, kind: Kind) -> DocumentFile:
     """A file of a set of tokenised documents."""
-    return open_index(file) if kind == "megatron" else open_rows(file)
+    documents = document_format_of(kind)
+    assert documents, f"no format of documents is called {kind}"
+    return documents.open(file)
 
 
 def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Found, ...]:
@@ -149,8 +135,10 @@ def _split(file: Path) -> Split:
 def _data_below(folder: Path) -> list[Path]:
     """What may be data, in natural order: without hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
     names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
-    visible = (file for file, parts in names if not any(part.startswith((".", "_")) for part in parts))
-    return sorted(datasets.without_caches(visible), key=_natural)
+    files = iter([file for file, parts in names if not any(part.startswith((".", "_")) for part in parts)])
+    for each in FORMATS:
+        files = each.data_files(files)
+    return sorted(files, key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

@@ -18,7 +18,8 @@ import numpy as np
 from bertwright.examples.instances import Instances
 from bertwright.formats.errors import ShardError
 from bertwright.formats.instance_checks import MAX_LENGTH
-from bertwright.formats.recognise import FORMATS, Found, recognise
+from bertwright.formats.known import format_of
+from bertwright.formats.recognise import Found, recognise
 from bertwright.formats.sketch import Sketch, row_hashes
 from bertwright.formats.special_ids import SpecialIds
 from bertwright.formats.token_statistics import token_statistics
@@ -52,8 +53,9 @@ def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, w
     for file in found.files:
         tally.begin(file)
         try:
-            # Ids are to be counted, not refused; only LDDL cannot be read without the vocabulary.
-            blocks = FORMATS[found.kind].read(file, vocabulary if found.kind == "lddl" else None)
+            # Ids are to be counted, not refused, where they can be read without the vocabulary.
+            known = format_of(found.kind)
+            blocks = known.read(file, vocabulary if known.reads_vocabulary else None)
             for block in _first(blocks, limit):
                 tally.add(block)
         except ShardError as error:

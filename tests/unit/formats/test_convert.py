@@ -11,13 +11,14 @@ from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
+from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.recognise import FORMATS, recognise
+from bertwright.formats.recognise import recognise
 from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 
-KINDS = list(FORMATS)
+KINDS = [each.kind for each in FORMATS]
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ class Heard:
 def examples_of(folder):
     sets = {found.split if found.folder.name != "test" else "test": found for found in recognise(folder)}
     return {
-        split: concatenate([block for file in found.files for block in FORMATS[found.kind].read(file, VOCABULARY)])
+        split: concatenate([block for file in found.files for block in format_of(found.kind).read(file, VOCABULARY)])
         for split, found in sets.items()
     }
 
@@ -102,7 +103,7 @@ def test_folders_and_nvidias_names_say_what_is_not_for_training(tmp_path, source
 def test_every_pair_of_formats_keeps_the_examples(tmp_path, first, second):
     found = sample(20)
     (tmp_path / "a").mkdir()
-    FORMATS[first].write(tmp_path / "a" / "x", iter([found]), Shape(32, 5, static=True), VOCABULARY)
+    format_of(first).write(tmp_path / "a" / "x", iter([found]), Shape(32, 5, static=True), VOCABULARY)
     convert(tmp_path / "a", tmp_path / "b", Target(second, 32, 5), VOCABULARY)
     assert same(examples_of(tmp_path / "b")["training"], found)
 

@@ -15,8 +15,8 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
+from bertwright.formats.hdf5.names import nvidia_file, nvidia_folder
 from bertwright.formats.hdf5.writer import Sink
-from bertwright.formats.names import nvidia_file, nvidia_folder
 
 SHAPE = Shape(32, 5, static=True)
 
@@ -298,11 +298,11 @@ from tests.unit.formats.samples import sample
 from bertwright.core.errors import DataError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5.writer import Sink
-from bertwright.formats.recognise import FORMATS
+from bertwright.formats.known import format_of
 kind, most, file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 try:
-    FORMATS[kind].write(file, iter([sample(600, seed=seed) for seed in range(4)]), Shape(32, 5, static=True))
+    format_of(kind).write(file, iter([sample(600, seed=seed) for seed in range(4)]), Shape(32, 5, static=True))
 except DataError as error:
     sys.exit(str(error))
 """

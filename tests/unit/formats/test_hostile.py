@@ -14,8 +14,9 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
+from bertwright.formats.known import format_of
 from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.recognise import FORMATS, facts_of
+from bertwright.formats.recognise import facts_of
 from bertwright.formats.tfrecord import examples as tfrecord
 
 FOUND, SHAPE = sample(20), Shape(32, 5, static=True)
@@ -80,6 +81,6 @@ def test_few_tokens_are_decoded_at_once_however_long_examples_are(tmp_path, kind
     ids[edges[:-1]], ids[edges[1:] - 1], ids[edges[1:] - 9] = CLS, SEP, SEP
     columns = (edges, np.full(count, length - 8), np.full(count, 2), np.full(count, 7), np.arange(count + 1))
     found = Instances(ids, *(column.astype(np.int64) for column in columns), np.zeros(count, np.int8))
-    FORMATS[kind].write(tmp_path / "f", iter([found]), Shape(length, 1, static=True), VOCABULARY)
-    sizes = [len(block.token_ids) for block in FORMATS[kind].read(tmp_path / "f", VOCABULARY)]
+    format_of(kind).write(tmp_path / "f", iter([found]), Shape(length, 1, static=True), VOCABULARY)
+    sizes = [len(block.token_ids) for block in format_of(kind).read(tmp_path / "f", VOCABULARY)]
     assert sum(sizes) == len(ids) and max(sizes) <= 2**22

@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from bertwright.examples.imported import ImportedDraws
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
-from bertwright.formats.recognise import FORMATS, recognise
+from bertwright.formats.imported import tasks
+from bertwright.formats.known import format_of
+from bertwright.formats.recognise import recognise
 from bertwright.inspect import describe_batch
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
@@ -69,7 +72,7 @@ def draws_of(folder: RunFolder, *changes: str) -> list[ImportedDraws]:
 
 def contents(folder: Path, entries: list[str]) -> Instances:
     (found,) = (each for each in recognise(folder) if each.trains)
-    return concatenate([block for file in found.files for block in FORMATS[found.kind].read(file, entries)])
+    return concatenate([block for file in found.files for block in format_of(found.kind).read(file, entries)])
 
 
 def as_rows(every: Instances) -> Counter[Any]:
@@ -258,7 +261,7 @@ def test_a_killed_import_goes_on(
 ) -> None:
     options = data(converted("hdf5"))
     whole = prepared(two_phases, tmp_path / "whole", *options)
-    read = FORMATS["hdf5"].read
+    read = format_of("hdf5").read
     opened: list[Path] = []
 
     def failing(file: Path, vocabulary: Any = None) -> Any:
@@ -267,7 +270,7 @@ def test_a_killed_import_goes_on(
             raise KeyboardInterrupt
         return read(file, vocabulary)
 
-    monkeypatch.setattr(FORMATS["hdf5"], "read", failing)
+    monkeypatch.setattr(tasks, "format_of", lambda kind: replace(format_of(kind), read=failing))
     with pytest.raises(KeyboardInterrupt):
         prepared(two_phases, tmp_path / "run", *options)
     again = prepared(two_phases, tmp_path / "run", *options)

@@ -23,7 +23,7 @@ from bertwright.examples.instances import Ints, ends, stretches
 from bertwright.formats.columns import Place
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, without_padding
 from bertwright.formats.datasets.row_batches import open_batches
-from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.documents import DocumentFormat, TokenDocuments
 from bertwright.formats.errors import ShardError
 from bertwright.formats.instance_checks import MAX_LENGTH
 
@@ -116,3 +116,6 @@ def open_rows(file: Path) -> Rows:
         if "input_ids" not in batches.schema.names:
             raise ShardError(file, "it has no column input_ids: it is not tokenised")
     return Rows(file)
+
+
+FORMAT = DocumentFormat("datasets", open_rows)

@@ -3,7 +3,7 @@
 `input_ids` holds the whole sequence with its special tokens. Optional: `attention_mask` (where it ends),
 `token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
 `next_sentence_label` (as in transformers' BertForPreTraining). Other columns are not read. Rows of running text are
-token documents rather than examples: `dataset_text` tells them apart, and reads them.
+token documents rather than examples: `documents` tells them apart, and reads them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from bertwright.formats.columns import Place, instances_of
 from bertwright.formats.datasets.arrow_checks import CONTINUED
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
 from bertwright.formats.datasets.documents import open_rows
+from bertwright.formats.datasets.folder import describe_folders
 from bertwright.formats.datasets.row_batches import open_batches
 from bertwright.formats.errors import package, reading
-from bertwright.formats.format import Facts, Shape
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 from bertwright.formats.whole import whole_file
 
@@ -118,3 +119,10 @@ def _decoded(place: Place, batch: Any) -> Instances:
         labels[predicted],
         whole_numbers(place, batch, _LABEL) if _LABEL in names else np.full(len(lengths), -1),
     )
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"data-{file.of}.arrow"
+
+
+FORMAT = Format("datasets", facts, read, write, _file_name, data_files=without_caches, describe=describe_folders)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.files import sha256, sha256_of, write_json
-from bertwright.formats.names import SPLITS
+from bertwright.formats.format import SPLITS
 
 
 def describe_folders(folder: Path) -> None:

@@ -16,8 +16,9 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts, Shape
+from bertwright.formats.format import Facts, Format, Shape
 from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
+from bertwright.formats.hdf5.names import file_name, set_folder
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import Column, new_hdf5
 from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
@@ -116,3 +117,8 @@ def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:
     """Examples to read at once: whole chunks, so that each is decompressed once."""
     rows = max(1, _BLOCK // length)
     return max(rows // chunks[0], 1) * min(chunks[0], rows) if chunks else rows
+
+
+FORMAT = Format(
+    "hdf5", facts, read, write, file_name, padded=True, static_only=True, split_folders=False, set_folder=set_folder
+)

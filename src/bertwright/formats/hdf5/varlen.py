@@ -18,7 +18,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, Ints
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.format import Facts, Shape
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.runs import Runs
 from bertwright.formats.hdf5.stored import Mapped
@@ -156,3 +156,10 @@ def _unpacked(place: Place, block: dict[str, Ragged]) -> Instances:
 def _same_lengths(place: Place, one: Ints, other: Ints) -> None:
     if len(wrong := np.flatnonzero(one != other)):
         raise ShardError(place.file, f"near example {place.first_row + wrong[0]:,}: columns of different lengths")
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"part_{file.of.replace('-', '_')}.hdf5"  # MLPerf's sampler takes the files with `part_` in their names
+
+
+FORMAT = Format("hdf5-varlen", facts, read, write, _file_name, static_only=True)

@@ -11,6 +11,7 @@ from bertwright.corpus.sources.file import sampled_hash
 from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
+from bertwright.formats.known import document_format_of
 from bertwright.formats.recognise import Found, recognise
 
 
@@ -81,7 +82,8 @@ def content(found: Found) -> str:
 
 def files_of(files: Sequence[Path], kind: Kind) -> list[Path]:
     """Some files of a set, and those that belong to them: Megatron's tokens lie beside their index."""
-    return [*files, *(file.with_suffix(".bin") for file in files if kind == "megatron")]
+    documents = document_format_of(kind)
+    return [*files, *(other for file in files if documents for other in documents.beside(file))]
 
 
 def hash_of(file: Path) -> str:

@@ -30,7 +30,8 @@ from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
 from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
-from bertwright.formats.recognise import FORMATS, Found
+from bertwright.formats.known import format_of
+from bertwright.formats.recognise import Found
 from bertwright.vocab.given import read_vocabulary
 
 TELLING = 16
@@ -117,12 +118,13 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     part = HeldoutPart(task.hold_out, task.vocabulary) if task.hold_out else None
     kinds |= {HASHES: "<u8"} if part else {}
     totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
-    # Ids beyond the vocabulary are no damage: `_check` says what they mean. LDDL's pieces cannot be read without it.
-    entries = read_vocabulary(task.vocab.file("vocab.txt")) if task.kind == "lddl" else None
+    # Ids beyond the vocabulary are no damage: `_check` says what they mean. Pieces cannot be read without it.
+    known = format_of(task.kind)
+    entries = read_vocabulary(task.vocab.file("vocab.txt")) if known.reads_vocabulary else None
     first, hashes = 0, np.zeros(0, np.uint64)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
-        for block in filter(len, FORMATS[task.kind].read(task.file, entries)):
+        for block in filter(len, known.read(task.file, entries)):
             _check(task, block, first)
             first += len(block)
             if part:

@@ -19,7 +19,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package, reading
-from bertwright.formats.format import Facts, Shape
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import checked
 from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
@@ -188,3 +188,10 @@ def _npy(positions: Any) -> bytes:
     text = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({len(positions)},), }}"
     header = text.ljust(117).encode() + b"\n"
     return b"".join([_VERSION_1, len(header).to_bytes(2, "little"), header, positions.astype("<u2").tobytes()])
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"shard-{file.number}.parquet"
+
+
+FORMAT = Format("lddl", facts, read, write, _file_name, pairs_only=True, reads_vocabulary=True, unequal_files=True)

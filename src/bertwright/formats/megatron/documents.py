@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
 from bertwright.examples.instances import Ints, ends, stretches
-from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.documents import DocumentFormat, TokenDocuments
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Facts, Shape
 from bertwright.formats.whole import whole_file
@@ -212,3 +212,10 @@ def _arrays(file: Path, offset: int, parts: list[tuple[str, int]]) -> list[NDArr
 def _mapped(file: Path, dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
     """Part of a file as a read-only array; an empty part cannot be mapped."""
     return np.memmap(file, dtype, "r", offset, (count,)) if count else np.zeros(0, dtype)
+
+
+def _tokens_beside(file: Path) -> tuple[Path, ...]:
+    return (file.with_suffix(".bin"),)
+
+
+FORMAT = DocumentFormat("megatron", open_index, facts, write_documents, "_text_sentence.idx", _tokens_beside)

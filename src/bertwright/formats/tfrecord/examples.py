@@ -19,7 +19,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, ends
 from bertwright.formats.columns import Place, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts, Shape
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
 from bertwright.formats.tfrecord import varint
 from bertwright.formats.tfrecord.example_proto import parse, unparse
@@ -158,3 +158,10 @@ def _same_width(place: Place, key: str, counts: NDArray[Any], width: int) -> Non
     if len(wrong := np.flatnonzero(counts != width)):
         row, count = place.first_row + wrong[0], counts[wrong[0]]
         raise ShardError(place.file, f"record {row:,}: {key} has {count:,} values, not {width:,}")
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"part-{file.of}{'.gz' if file.compress else ''}"
+
+
+FORMAT = Format("tfrecord", facts, read, write, _file_name, padded=True, static_only=True, compressible=True)
