@@ -26,7 +26,7 @@ from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.walk import plan_passes
 from bertwright.formats.imported import tasks, tokens
-from bertwright.formats.megatron.documents import open_index
+from bertwright.formats.megatron.index import open_index
 from bertwright.formats.names import Target
 from bertwright.formats.sketch import row_hashes
 from bertwright.inspect import describe, describe_batch

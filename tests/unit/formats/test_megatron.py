@@ -9,6 +9,8 @@ from tests.unit.formats.samples import token_documents
 from bertwright.core.errors import DataError
 from bertwright.formats.errors import ShardError
 from bertwright.formats.megatron import documents as megatron
+from bertwright.formats.megatron import index
+from bertwright.formats.megatron.index import open_index
 
 DOCUMENTS = [[[5, 6, 7], [8]], [[9, 10]], [[11, 12, 13, 14]]]
 
@@ -16,7 +18,7 @@ DOCUMENTS = [[[5, 6, 7], [8]], [[9, 10]], [[11, 12, 13, 14]]]
 def everything(file, tokens=5):
     """The documents of a data set, read about five tokens at a time, as lists."""
     documents = []
-    index = megatron.open_index(file)
+    index = open_index(file)
     for block in (index.read(*piece) for piece in index.pieces(tokens)):
         ids, lengths = iter(block.ids.tolist()), iter(block.lengths.tolist())
         documents += [[list(islice(ids, next(lengths))) for _ in range(count)] for count in block.counts]
@@ -86,7 +88,7 @@ def test_a_negative_id_is_damage(tmp_path):
 
 
 def test_a_document_longer_than_any_text_is_damage(tmp_path, monkeypatch):
-    monkeypatch.setattr(megatron, "LONGEST_DOCUMENT", 3)
+    monkeypatch.setattr(index, "LONGEST_DOCUMENT", 3)
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
     with pytest.raises(ShardError, match="document 0 has 4 tokens"):
         everything(tmp_path / "a.idx")
@@ -102,7 +104,7 @@ def test_empty_sentences_and_documents_are_kept(tmp_path):
 @pytest.mark.parametrize("tokens", [1, 3, 5, 100])
 def test_pieces_follow_each_other_and_are_about_as_long_as_asked(tmp_path, tokens):
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
-    index = megatron.open_index(tmp_path / "a.idx")
+    index = open_index(tmp_path / "a.idx")
     pieces = index.pieces(tokens)
     assert [first for first, _ in pieces] == [0, *(stop for _, stop in pieces[:-1])] and pieces[-1][1] == len(DOCUMENTS)
     longest = max(sum(map(len, document)) for document in DOCUMENTS)
