@@ -26,11 +26,11 @@ from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
-from bertwright.examples.formats.export import ExportSet, export
-from bertwright.examples.formats.names import Target
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
 from bertwright.examples.walk import plan_passes
+from bertwright.formats.export import ExportSet, export
+from bertwright.formats.names import Target
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.given import read_vocabulary
 from bertwright.vocab.run import run as make_vocab

@@ -11,11 +11,13 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
-from bertwright.examples.formats import convert as between
-from bertwright.examples.formats.export import ExportSet, export
-from bertwright.examples.formats.export_tokens import export_documents
-from bertwright.examples.formats.names import PADDED, Target, nvidia_folder
 from bertwright.examples.store import Store
+from bertwright.formats import convert as between
+from bertwright.formats.export import ExportSet, export
+from bertwright.formats.export_tokens import export_documents
+from bertwright.formats.format import Provenance
+from bertwright.formats.known import document_format_of, holds_examples
+from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe
@@ -55,9 +57,10 @@ def _check(source: Path, target: Target) -> None:
     """Refuse a source that is not there, and settings that would do nothing."""
     if not source.exists():
         raise RecipeError(f"{source} does not exist. Give a run folder, or a folder of examples.")
-    if target.compress and target.kind != "tfrecord":
+    known = target.format if holds_examples(target.kind) else None
+    if target.compress and not (known and known.compressible):
         raise RecipeError(f"--gzip compresses TFRecord files; {target.kind} has its own way. Leave it out.")
-    if target.kind not in PADDED and (target.length or target.predictions):
+    if not (known and known.padded) and (target.length or target.predictions):
         raise RecipeError(f"{target.kind} is not padded, so there is no room to choose. Leave length, predictions out.")
 
 
@@ -69,12 +72,12 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
             f"{source} has no text of its own: every phase has its own data. Convert those folders instead."
         )
     name = f"corpus_{recipe.corpus.language}"
-    if target.kind == "megatron":
+    if not holds_examples(target.kind) and (documents := document_format_of(target.kind)):
         if heldout is not None:
             raise RecipeError(
-                "megatron takes the training documents of a run, none of the held-out ones. Leave --heldout out."
+                f"{target.kind} takes the training documents of a run, none of the held-out ones. Leave --heldout out."
             )
-        return export_documents(Store.open(examples, vocab=vocab), destination, name, files, log)
+        return export_documents(Store.open(examples, vocab=vocab), destination, documents, name, files, log)
     if different:
         log.say(f"convert: recipe.toml is not what the run was made with, which counts: {'; '.join(different)}")
     if not is_trained(source):
@@ -113,11 +116,9 @@ def _export_set(
     plan_set = PlanSet(length=phase.length, documents=phase.documents)
     draws = open_draws(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
-    folder = f"seq_{plan_set.name}"
-    if target.kind == "hdf5":
-        case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
-        passes = recipe.examples.passes
-        folder = nvidia_folder(*case, phase.length, most, masking.rate_at(0), recipe.examples.seed, passes)
-        folder += f"/{name}"
+    case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
+    rate, seed, passes = masking.rate_at(0), recipe.examples.seed, recipe.examples.passes
+    made = Provenance(name, plan_set.name, *case, phase.length, most, rate, seed, passes)
+    folder = target.format.set_folder(made)
     held = open_heldout(examples, phase.length, most, masking.rate_at(0), heldout)
     return ExportSet(folder, name, draws, held)

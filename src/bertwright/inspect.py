@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
-from bertwright.examples.formats.errors import ShardError
-from bertwright.examples.formats.recognise import facts_of, recognise
-from bertwright.examples.formats.statistics import statistics
+from bertwright.formats.errors import ShardError
+from bertwright.formats.known import format_of
+from bertwright.formats.recognise import facts_of, recognise
+from bertwright.formats.statistics import statistics
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
@@ -27,7 +28,7 @@ SHOWN_SEQUENCES = 4
 
 @dataclass(frozen=True)
 class Examples:
-    """How examples in a foreign format are to be looked at."""
+    """How data made elsewhere is to be looked at."""
 
     vocabulary: Path | None = None
     limit: int | None = None
@@ -51,7 +52,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return {"what": "a model folder", **_object(path / "config.json"), **checked}
     if path.is_file() and not facts_of(path):
         return _source(path)
-    return _foreign(path, examples)
+    return _imported(path, examples)
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
     return {}
 
 
-def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
+def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a format of the field: numbers and faults of each set of files."""
     try:
         sets = recognise(path)
@@ -201,13 +202,14 @@ def _foreign(path: Path, examples: Examples) -> dict[str, Any]:
         raise DataError(
             f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
         ) from error
-    if examples.vocabulary is None and any(found.kind == "lddl" for found in sets):
+    pieces = [found.kind.upper() for found in sets if not found.documents and format_of(found.kind).reads_vocabulary]
+    if examples.vocabulary is None and pieces:
         raise RecipeError(
-            f"{path} holds word pieces (LDDL), not ids: give the vocab.txt that it was made with (--vocab)."
+            f"{path} holds word pieces ({pieces[0]}), not ids: give the vocab.txt that it was made with (--vocab)."
         )
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
     found = statistics(path, entries, examples.limit, examples.world)["sets"]
-    return {"what": "training data in a foreign format", "set": found}
+    return {"what": "training data made elsewhere", "set": found}
 
 
 def _object(path: Path) -> dict[str, Any]:

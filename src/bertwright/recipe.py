@@ -127,7 +127,7 @@ class Recipe(Section):
         except RecipeError as error:
             return [("model", str(error))]
         found = list(self._against_positions(bert.max_position_embeddings))
-        if bert.type_vocab_size < 2 and (self.examples.pairs or self.train.foreign_data()):
+        if bert.type_vocab_size < 2 and (self.examples.pairs or self.train.imported_data()):
             text = f"{self.model.config} has type_vocab_size {bert.type_vocab_size}, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             found.append(("model.config", f"{text}; {remedy}"))

@@ -14,9 +14,9 @@ from tests.conftest import Prepared
 
 from bertwright.examples.config import Cut, MaskingConfig, PlanSet
 from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
-from bertwright.examples.formats.export import ExportSet, export
-from bertwright.examples.formats.names import Target
-from bertwright.examples.formats.statistics import statistics
+from bertwright.formats.export import ExportSet, export
+from bertwright.formats.names import Target
+from bertwright.formats.statistics import statistics
 from bertwright.vocab.given import read_vocabulary
 
 

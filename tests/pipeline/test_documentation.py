@@ -8,7 +8,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,8 @@ from bertwright.convert import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of
-from bertwright.examples.formats.names import Target
+from bertwright.formats.format import Format
+from bertwright.formats.names import Target
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import shipped
@@ -251,6 +252,18 @@ def test_links_between_documents_lead_somewhere() -> None:
     for document in DOCUMENTS:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+@pytest.mark.parametrize("guide", sorted((ROOT / "docs" / "how-to").glob("add-a-*.md")), ids=lambda path: path.stem)
+def test_the_files_that_a_guide_names_are_there(guide: Path) -> None:
+    paths = re.findall(r"`((?:src|tests)/[^` ]+)`", guide.read_text(encoding="utf-8"))
+    assert len(paths) > 3 and not [path for path in paths if not (ROOT / path).exists()]
+
+
+def test_the_guide_to_a_format_names_what_a_format_may_say() -> None:
+    guide = (ROOT / "docs" / "how-to" / "add-a-format.md").read_text(encoding="utf-8")
+    table = [line.split("|")[1] for line in guide.splitlines() if line.startswith("| `")]
+    assert re.findall(r"`(\w+)`", " ".join(table)) == [field.name for field in fields(Format)]
 
 
 def test_the_run_folder_is_as_readme_draws_it(finished: Path) -> None:

@@ -98,7 +98,7 @@ def test_convert_ends_with_one_sentence_and_leaves_nothing(finished: Path, tmp_p
     process = forked(
         log,
         *("convert", finished, made / "hdf5", "--to", "hdf5"),
-        before=partial(pause, "bertwright.examples.formats.export", "write_json", here),
+        before=partial(pause, "bertwright.formats.export", "write_json", here),
     )
     wait_for(here, 1, process, log)
     stop(process, signal.SIGTERM)

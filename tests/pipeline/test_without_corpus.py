@@ -11,7 +11,7 @@ from bertwright import Recipe
 from bertwright.convert import convert
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import read_json, sha256
-from bertwright.examples.formats.names import Target
+from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 

@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "sample": {"core"},
     "corpus": {"core", "sample"},
     "vocab": {"core", "corpus"},
-    "examples": {"core", "corpus", "vocab"},
+    "examples": {"core", "corpus", "vocab", "formats"},
+    "formats": {"core", "corpus", "vocab", "examples"},
     "model": {"core", "examples"},
     "objectives": {"core", "model"},
     "optim": {"core"},
@@ -26,7 +27,7 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
-    "check": {"core", "corpus", "examples", "model", "train", "recipe"},
+    "check": {"core", "corpus", "examples", "formats", "model", "train", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
 }
 ABOVE_THE_PIPELINE = {"__init__", "cli", "convert", "inspect"}
@@ -104,6 +105,12 @@ def test_nobody_below_them_imports_the_pipeline_or_the_command_line(path: Path) 
         assert "pipeline" not in rooms, f"{path} imports the pipeline"
 
 
+@pytest.mark.parametrize("path", sorted((SOURCE / "examples").rglob("*.py")), ids=lambda p: p.name)
+def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
+    if path.name not in {"run.py", "work.py"}:
+        assert not any(name.startswith("bertwright.formats") for name in imported(path)), f"{path} is drawn with"
+
+
 def test_the_recipe_knows_only_configs() -> None:
     for module in imported(SOURCE / "recipe.py"):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
@@ -137,6 +144,12 @@ def test_recipes_load_without_torch_or_the_text_tools() -> None:
 def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
     loaded = loaded_after("import bertwright.examples.draw")
     assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded
+
+
+def test_training_on_data_made_elsewhere_loads_no_format() -> None:
+    code = "import sys, bertwright.train.run, bertwright.examples.imported; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not [name for name in loaded if name.startswith("bertwright.formats")]
 
 
 def test_preparing_a_corpus_and_knowing_phases_take_no_torch() -> None:

@@ -10,8 +10,8 @@ from tests.conftest import small_text
 
 from bertwright import Recipe, run
 from bertwright.convert import convert
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.names import Target
+from bertwright.formats.format import Kind
+from bertwright.formats.names import Target
 
 SMALL = """
 [corpus]
@@ -75,7 +75,7 @@ def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def two_phases(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of two phases, and beside it the run up to `examples` that it gives."""
-    folder = tmp_path_factory.mktemp("foreign")
+    folder = tmp_path_factory.mktemp("imported")
     text = SMALL.format(folder=small_recipe.parent).replace("[train]", SECOND_PHASE + "\n[train]")
     (folder / "two.toml").write_text(text)
     run(Recipe.load(folder / "two.toml"), folder / "own", ["corpus", "vocab", "examples"])

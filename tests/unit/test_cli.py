@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 import rich.console
-from tests.unit.examples.formats.samples import sample
+from tests.unit.formats.samples import sample
 
 from bertwright import cli
 from bertwright import terminal as terminal_module
 from bertwright.core.artifact import Identity, build
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
-from bertwright.examples.formats import hdf5
-from bertwright.examples.formats.format import Shape
+from bertwright.formats.format import Shape
+from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.lines import HEADER, fact_lines, row_line
 from bertwright.terminal import Terminal
 

@@ -6,18 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.reference.mlperf import picked
-from tests.unit.test_foreign_data import Notes
+from tests.unit.formats.test_imported_data import Notes
 
 from bertwright.convert import convert
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import Cut, PlanSet
 from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
-from bertwright.examples.formats.export import drawn, instances
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target, kind_of
-from bertwright.examples.formats.recognise import FORMATS, recognise
+from bertwright.examples.instances import Instances, concatenate
+from bertwright.formats.export import drawn, instances
+from bertwright.formats.format import Kind
+from bertwright.formats.known import format_of
+from bertwright.formats.names import Target, kind_of
+from bertwright.formats.recognise import recognise
 from bertwright.inspect import Examples, describe
 from bertwright.pipeline.run import run as run_stages
 from bertwright.pipeline.run_folder import RunFolder
@@ -32,7 +33,7 @@ def contents(folder: Path, split: str, entries: list[str]) -> list[tuple[bytes, 
     (found,) = (
         each for each in recognise(folder) if (each.split == "test" or "test" in each.folder.name) == (split == "test")
     )
-    blocks = [block for file in found.files for block in FORMATS[found.kind].read(file, entries)]
+    blocks = [block for file in found.files for block in format_of(found.kind).read(file, entries)]
     return rows(concatenate(blocks))
 
 
@@ -73,7 +74,7 @@ def test_blocks_of_files_do_not_depend_on_the_batch_of_the_phase(trained: Path, 
     files = list((tmp_path / "out" / "seq_16" / "train").glob("*.arrow"))
     assert len(files) == 2
     for file in files:
-        assert [len(block) for block in FORMATS["datasets"].read(file)] == [recognise(file)[0].examples]
+        assert [len(block) for block in format_of("datasets").read(file)] == [recognise(file)[0].examples]
 
 
 def test_nvidias_folders_and_files(trained: Path, tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_the_evaluation_set_is_every_so_manyth_example(trained: Path, entries: l
     convert(trained, tmp_path / "all", Target("hdf5"), files=1)
     convert(trained, tmp_path / "some", Target("hdf5"), files=1, heldout=7)
     (whole,), (some,) = (
-        [block for path in (tmp_path / name).rglob("*_test_0.hdf5") for block in FORMATS["hdf5"].read(path)]
+        [block for path in (tmp_path / name).rglob("*_test_0.hdf5") for block in format_of("hdf5").read(path)]
         for name in ("all", "some")
     )
     assert len(some) == 7 < len(whole)
@@ -120,7 +121,7 @@ def test_phases_of_one_length_do_not_overwrite_each_other(small_recipe: Path, tm
     (heldout,) = rows["heldout"]["rows"]["16"]
     assert note["examples"] == first + 2 * second + 3 * heldout
     sets = [found for found in recognise(tmp_path / "out") if found.trains]
-    assert sorted(sum(len(b) for b in FORMATS[kind].read(*found.files)) for found in sets) == sorted(
+    assert sorted(sum(len(b) for b in format_of(kind).read(*found.files)) for found in sets) == sorted(
         [first, second, second]
     )
 

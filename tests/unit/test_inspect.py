@@ -13,7 +13,7 @@ from bertwright.convert import convert
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.examples.config import MaskingConfig
-from bertwright.examples.formats.names import Target
+from bertwright.formats.names import Target
 from bertwright.inspect import describe, describe_batch
 
 
@@ -38,13 +38,13 @@ def test_the_hash_of_a_batch_does_not_depend_on_micro_batches(trained: Path) -> 
 
 
 @pytest.mark.parametrize("cut", ["micro_batch=3", "packing=true", "micro_tokens=40"])
-@pytest.mark.parametrize("foreign", [False, True])
+@pytest.mark.parametrize("imported", [False, True])
 def test_the_log_of_training_carries_the_hash_of_each_batch(
-    trained: Path, load: Callable[..., Recipe], cut: str, foreign: bool
+    trained: Path, load: Callable[..., Recipe], cut: str, imported: bool
 ) -> None:
     phase = "train.phases.0"
     changes = [f"{phase}.{cut}", *([] if cut == "micro_batch=3" else [f"{phase}.micro_batch=0"])]
-    if foreign:
+    if imported:
         convert(trained, trained.parent / "converted", Target("datasets"))
         (data,) = filter(Path.is_dir, (trained.parent / "converted").iterdir())
         changes.append(f"{phase}.data={data}")

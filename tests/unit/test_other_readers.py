@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.reference import lddl, mlperf
-from tests.unit.examples.formats.references import rows_of
+from tests.unit.formats.references import rows_of
 
 from bertwright.convert import convert
 from bertwright.examples.draw import open_heldout
-from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target, shares
-from bertwright.examples.formats.recognise import FORMATS, recognise
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
+from bertwright.formats.known import format_of
+from bertwright.formats.names import Target, shares
+from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.given import read_vocabulary
 
@@ -33,7 +34,9 @@ def examples(trained: Path, tmp_path: Path) -> dict[str, list[dict[str, Any]]]:
     """The training and the held-out examples of the run, by way of NVIDIA's HDF5."""
     convert(trained, tmp_path / "plain", Target("hdf5"), files=1)
     sets = {found.split: found for found in recognise(tmp_path / "plain")}
-    return {split: with_labels(concatenate(list(FORMATS["hdf5"].read(*found.files)))) for split, found in sets.items()}
+    return {
+        split: with_labels(concatenate(list(format_of("hdf5").read(*found.files)))) for split, found in sets.items()
+    }
 
 
 def with_labels(found: Instances, nothing: int = -1) -> list[dict[str, Any]]:

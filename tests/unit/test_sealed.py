@@ -9,7 +9,7 @@ import pytest
 from bertwright.convert import convert
 from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Silent
-from bertwright.examples.formats.names import Target
+from bertwright.formats.names import Target
 from bertwright.inspect import describe, describe_batch
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 

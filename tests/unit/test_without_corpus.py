@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.conftest import MODEL
-from tests.unit.test_foreign_data import Notes, contents, saved
-from tests.unit.test_foreign_tokens import nested
-from tests.unit.test_foreign_tokens import saved as saved_documents
+from tests.unit.formats.test_imported_data import Notes, contents, saved
+from tests.unit.formats.test_imported_tokens import nested
+from tests.unit.formats.test_imported_tokens import saved as saved_documents
 
 from bertwright import Recipe, run
 from bertwright.check.recipe import check_recipe
@@ -22,13 +23,14 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.draw import heldout_batches
-from bertwright.examples.formats.format import Kind
-from bertwright.examples.formats.instances import Instances, concatenate
-from bertwright.examples.formats.names import Target
-from bertwright.examples.formats.recognise import FORMATS
-from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.frequencies import training_counts
+from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.store import Store, is_heldout
+from bertwright.formats.format import Kind
+from bertwright.formats.imported import tasks
+from bertwright.formats.known import format_of
+from bertwright.formats.names import Target
+from bertwright.formats.sketch import row_hashes
 from bertwright.inspect import describe
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
@@ -137,7 +139,7 @@ def trained_on(folder: RunFolder, phase: int) -> Rows:
 def for_testing(folder: Path, kind: Kind, entries: list[str]) -> Instances:
     files = [f for f in folder.rglob("*") if f.is_file() and ("_test_" in f.name or f.parent.name == "test")]
     data = [f for f in sorted(files) if f.suffix != ".json"]
-    return concatenate([block for file in data for block in FORMATS[kind].read(file, entries)])
+    return concatenate([block for file in data for block in format_of(kind).read(file, entries)])
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "tfrecord", "lddl", "datasets"])
@@ -311,7 +313,7 @@ def test_ranks_share_and_a_killed_import_goes_on(
     run(Recipe.load(path), tmp_path / "shared", ["vocab"])
     for rank in (0, 1):
         run(Recipe.load(path), tmp_path / "shared", ["examples"], rank=rank, world=2)
-    read, opened = FORMATS["hdf5"].read, list[Path]()
+    read, opened = format_of("hdf5").read, list[Path]()
 
     def failing(file: Path, vocabulary: Any = None) -> Any:
         opened.append(file)
@@ -319,7 +321,7 @@ def test_ranks_share_and_a_killed_import_goes_on(
             raise KeyboardInterrupt
         return read(file, vocabulary)
 
-    monkeypatch.setattr(FORMATS["hdf5"], "read", failing)
+    monkeypatch.setattr(tasks, "format_of", lambda kind: replace(format_of(kind), read=failing))
     with pytest.raises(KeyboardInterrupt):
         prepared(path, tmp_path / "killed")
     assert "_test_" in opened[-1].name

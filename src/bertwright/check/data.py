@@ -11,9 +11,9 @@ from bertwright.recipe import Recipe
 
 def data(recipe: Recipe) -> Iterator[Verdict]:
     """A verdict for each phase with data in a format of the field; without a corpus also on what of it is held out."""
-    for each in recipe.train.foreign_data():
+    for each in recipe.train.imported_data():
         # The formats need numpy, which a recipe without them does not.
-        from bertwright.examples.foreign_files import find, find_tests
+        from bertwright.formats.imported.phase_files import find, find_tests
 
         key = f"{each.key}.data"
         try:

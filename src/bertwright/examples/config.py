@@ -118,7 +118,7 @@ class MaskingConfig(Section):
 
 
 @dataclass(frozen=True)
-class ForeignData:
+class ImportedData:
     """Examples in a format of the field that a phase trains on, as the recipe names them."""
 
     phase: int
@@ -215,10 +215,12 @@ class ExamplesConfig(Section):
         return self.plan in PAIRS
 
 
-def sections(config: ExamplesConfig, sets: tuple[PlanSet, ...], foreign: Sequence[ForeignData] = ()) -> dict[str, Any]:
-    """The settings that the examples are a function of: plans for each of `sets`, and the data of `foreign`."""
+def sections(
+    config: ExamplesConfig, sets: tuple[PlanSet, ...], imported: Sequence[ImportedData] = ()
+) -> dict[str, Any]:
+    """The settings that the examples are a function of: plans for each of `sets`, and the data of `imported`."""
     settings: dict[str, Any] = {"examples": config, "train": {"phases": distinct(sets)}}
-    return settings | {data.key: {"length": data.length, "quarantine": data.quarantine} for data in foreign}
+    return settings | {data.key: {"length": data.length, "quarantine": data.quarantine} for data in imported}
 
 
 def distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:

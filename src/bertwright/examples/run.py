@@ -1,6 +1,6 @@
 """The stage `examples`: corpus and vocabulary in, token store and plans out, and data made elsewhere brought in.
 
-Without a corpus data made elsewhere is all there is (`foreign_run`).
+Without a corpus data made elsewhere is all there is (`formats.imported`).
 
 A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
 arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
@@ -22,17 +22,17 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
-from bertwright.examples.config import VERSION, ExamplesConfig, ForeignData, PlanSet, distinct, sections
-from bertwright.examples.foreign import Chosen, import_tasks
-from bertwright.examples.foreign_files import find, find_tests, known_by
-from bertwright.examples.foreign_join import join_foreign
-from bertwright.examples.foreign_run import Stage, make_without_corpus
+from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.join import join
 from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
+from bertwright.formats.imported.join import join_imported
+from bertwright.formats.imported.phase_files import find, find_tests, known_by
+from bertwright.formats.imported.tasks import Chosen, import_tasks
+from bertwright.formats.imported.without_corpus import Stage, make_without_corpus
 
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
@@ -47,21 +47,22 @@ def run(
     log: Log = SILENT,
     executor: Executor | None = None,
     share: Share = WHOLE,
-    foreign: Sequence[ForeignData] = (),
+    imported: Sequence[ImportedData] = (),
 ) -> Artifact:
-    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `foreign`; without
-    `corpus` the examples of `foreign` alone, of which some are held out.
+    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `imported`.
+
+    Without `corpus` it holds the examples of `imported` alone, of which some are held out.
 
     Shards are prepared by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
     the whole and another process completes the stage.
     """
     sets = distinct(sets)
-    chosen = [(data, find(data)) for data in foreign]
+    chosen = [(data, find(data)) for data in imported]
     tests = {} if corpus else {data.phase: find_tests(data, found) for data, found in chosen}
     inputs = {"vocab": vocab.fingerprint} | ({"corpus": corpus.fingerprint} if corpus else {})
     for data, found in chosen:
         inputs |= known_by(data, found, tests.get(data.phase, ()))
-    ours = identity(config, sets, inputs, foreign)
+    ours = identity(config, sets, inputs, imported)
 
     def make(draft: Path, pool: Executor) -> dict[str, Any]:
         if corpus:
@@ -73,14 +74,14 @@ def run(
 
 
 def identity(
-    config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str], foreign: Sequence[ForeignData] = ()
+    config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str], imported: Sequence[ImportedData] = ()
 ) -> Identity:
     """What the examples are a function of; `inputs` has the fingerprints of "corpus" (where there is one) and "vocab",
-    and what the files of each of `foreign` are `known_by`.
+    and what the files of each of `imported` are `known_by`.
     """
-    needed = [*(("corpus",) if "corpus" in inputs else ()), "vocab", *(data.input for data in foreign)]
-    needed += [data.test_input for data in foreign if data.test_input in inputs]
-    return Identity("examples", VERSION, sections(config, sets, foreign), {name: inputs[name] for name in needed})
+    needed = [*(("corpus",) if "corpus" in inputs else ()), "vocab", *(data.input for data in imported)]
+    needed += [data.test_input for data in imported if data.test_input in inputs]
+    return Identity("examples", VERSION, sections(config, sets, imported), {name: inputs[name] for name in needed})
 
 
 def _make(
@@ -92,7 +93,7 @@ def _make(
     log: Log,
     executor: Executor,
     share: Share,
-    foreign: Chosen,
+    imported: Chosen,
 ) -> dict[str, Any]:
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log)
@@ -101,7 +102,7 @@ def _make(
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
-    imports = import_tasks(foreign, parts, vocab, Vocabulary(**vocabulary), config)
+    imports = import_tasks(imported, parts, vocab, Vocabulary(**vocabulary), config)
     work_through(tasks, imports, executor, share, log)
     outputs = [*(task.facts for task in imports), *(task.facts for task in tasks)]
     share.complete("examples", draft, outputs)
@@ -111,7 +112,7 @@ def _make(
     counts = join(draft, parts, facts, sets, config, vocabulary["size"])
     _check(counts)
     entries = tokenizer_of(vocab).vocabulary
-    counts |= join_foreign(draft, foreign, imports, config, entries, log)
+    counts |= join_imported(draft, imported, imports, config, entries, log)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:

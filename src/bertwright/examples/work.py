@@ -11,8 +11,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
 from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
-from bertwright.examples.foreign import Import, import_file
 from bertwright.examples.shard import ShardTask, prepare_shard, tokenizer_of
+from bertwright.formats.imported.tasks import Import, import_file
 
 
 def work_through(

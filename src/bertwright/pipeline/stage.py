@@ -90,7 +90,7 @@ def _examples(work: Work) -> dict[str, Any]:
     return {
         "config": recipe.examples,
         "sets": recipe.plan_sets(),
-        "foreign": recipe.train.foreign_data(),
+        "imported": recipe.train.imported_data(),
         "corpus": made.get("corpus"),
         "vocab": made["vocab"],
         **_out(work, "examples"),
@@ -143,9 +143,9 @@ def _corpus_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any
 
 
 def _examples_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
-    named = recipe.train.foreign_data()
-    foreign = [data for data in named if data.input in inputs or data.path.exists()]
-    return examples.sections(recipe.examples, recipe.plan_sets(), foreign)
+    named = recipe.train.imported_data()
+    imported = [data for data in named if data.input in inputs or data.path.exists()]
+    return examples.sections(recipe.examples, recipe.plan_sets(), imported)
 
 
 def _export_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:

@@ -35,15 +35,15 @@ def identity(
     """What the model trained in `out` is a function of; `inputs` are the fingerprints of `examples` and `vocab`.
 
     Files and folders that the recipe names count by their content, not by where they lie. One that is gone since
-    training began counts by what the checkpoints in `out` say of it. Data in a foreign format counts with `examples`,
+    training began counts by what the checkpoints in `out` say of it. Data made elsewhere counts with `examples`,
     which holds it.
     """
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
         "train.init": config.init
     }
     found = {key: _fingerprint(path, key, out) for key, path in named.items() if path is not None}
-    foreign = {f"{data.key}.data" for data in config.foreign_data()}
-    if missing := [key for key, value in found.items() if value is None and key not in foreign]:
+    imported = {f"{data.key}.data" for data in config.imported_data()}
+    if missing := [key for key, value in found.items() if value is None and key not in imported]:
         raise ArtifactError(
             f"{missing[0]}: {named[missing[0]]} is no finished artifact. Give the folder of a checkpoint, or of a "
             "finished stage."

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.config import Cut, ForeignData, Length, MaskingConfig, Share
+from bertwright.examples.config import Cut, ImportedData, Length, MaskingConfig, Share
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig
 from bertwright.optim.config import Schedule
@@ -116,10 +116,10 @@ class TrainConfig(Section):
     threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 
-    def foreign_data(self) -> tuple[ForeignData, ...]:
+    def imported_data(self) -> tuple[ImportedData, ...]:
         """The phases whose data is no artifact of ours, but files in a format of the field."""
         return tuple(
-            ForeignData(i, p.data, p.length, p.masking, p.quarantine)
+            ImportedData(i, p.data, p.length, p.masking, p.quarantine)
             for i, p in enumerate(self.phases)
             if p.data is not None and not (p.data / MANIFEST).is_file()
         )

@@ -94,10 +94,10 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
 
 
 def _draws(config: TrainConfig, index: int, settings: DrawSettings, examples: Artifact, vocab: Artifact) -> PhaseDraws:
-    if own := [data for data in config.foreign_data() if data.phase == index]:
-        from bertwright.examples.foreign_draw import open_foreign
+    if own := [data for data in config.imported_data() if data.phase == index]:
+        from bertwright.examples.imported import open_imported
 
-        return open_foreign(examples, own[0], settings, vocab)
+        return open_imported(examples, own[0], settings, vocab)
     phase = config.phases[index]
     source = examples if phase.data is None else _own_data(phase, index, examples)
     return open_draws(source, PlanSet(length=phase.length, documents=phase.documents), settings, vocab)

@@ -1,0 +1,189 @@
+"""Drawing from examples made elsewhere: as from plans, each epoch is an order of its own over all of them.
+
+Tokenised documents have become a store and plans, and are drawn from as ours are.
+
+Masks that the examples have are taken as they are. Where they have none, they are drawn as for our own examples,
+anew in every epoch or, with `masking.frozen`, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_typed
+from bertwright.core.rng import fold, key
+from bertwright.core.shapes import Count
+from bertwright.examples.assemble import split
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import PAIRS, ImportedData, PlanSet
+from bertwright.examples.deal import Share, deal
+from bertwright.examples.draw import DrawSettings, PhaseDraws, StepCounts, open_draws, together
+from bertwright.examples.imported_layout import dtypes
+from bertwright.examples.instances import Instances, ends, gather
+from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.plans import Epochs
+from bertwright.examples.store import Vocabulary, map_file
+
+
+class _Facts(TypedDict):
+    examples: Count
+    tokens: Count
+    static: bool
+
+
+_FACTS = TypeAdapter(_Facts)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The mapped arrays of a phase's data; `imported_layout` says what they are."""
+
+    arrays: dict[str, NDArray[Any]]
+    facts: _Facts
+
+    @classmethod
+    def open(cls, examples: Artifact, data: ImportedData, vocabulary_size: int) -> Imported:
+        """What the stage examples brought in for a phase."""
+        if f"{data.folder}/facts.json" not in examples.names():
+            raise ArtifactError(
+                f"{data.key}.data: {data.path} is no finished examples folder, and {examples.path} holds nothing made "
+                "of it. Restore it, and run the stage examples again."
+            )
+        kinds = dtypes(vocabulary_size) | {"cu_seqlens": "<u8", "cu_predictions": "<u8"}
+        arrays = {name: map_file(examples.file(f"{data.folder}/{name}"), kind) for name, kind in kinds.items()}
+        return cls(arrays, read_typed(examples.file(f"{data.folder}/facts.json"), _FACTS))
+
+    def lengths(self, rows: Ids) -> Ids:
+        """Tokens of each of the rows."""
+        return self._sizes("cu_seqlens", rows)
+
+    def predictions(self, rows: Ids) -> Ids:
+        """Static predictions of each of the rows."""
+        return self._sizes("cu_predictions", rows)
+
+    def take(self, rows: Ids) -> Instances:
+        """The rows as examples."""
+        tokens, cu_seqlens = gather(self.arrays["cu_seqlens"], rows)
+        predictions, cu_predictions = gather(self.arrays["cu_predictions"], rows)
+        return Instances(
+            np.take(self.arrays["tokens"], tokens).astype(np.int32),
+            cu_seqlens,
+            np.take(self.arrays["second"], rows).astype(np.int32),
+            np.take(self.arrays["positions"], predictions).astype(np.int32),
+            np.take(self.arrays["labels"], predictions).astype(np.int32),
+            cu_predictions,
+            np.take(self.arrays["next_sentence_labels"], rows),
+        )
+
+    def _sizes(self, name: str, rows: Ids) -> Ids:
+        sizes: Ids = (self.arrays[name][rows + 1] - self.arrays[name][rows]).astype(np.int64)
+        return sizes
+
+
+class ImportedDraws:
+    """The training batches of a phase from examples made elsewhere; see `draw.PhaseDraws`."""
+
+    def __init__(self, imported: Imported, vocabulary: Vocabulary, settings: DrawSettings, pairs: bool) -> None:
+        self.settings = settings
+        self._imported, self._vocabulary, self._pairs = imported, vocabulary, pairs
+        self._epochs = Epochs(np.array(self.epoch_sizes), settings.seed, settings.phase)
+
+    @property
+    def epoch_sizes(self) -> list[int]:
+        """Every epoch takes all examples."""
+        return [int(self._imported.facts["examples"])]
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean length of an example, special tokens included."""
+        return float(self._imported.facts["tokens"] / self._imported.facts["examples"])
+
+    def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
+        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        rows, keys = self._rows(step)
+        found: list[MicroBatch] = []
+        for group in together(self._deal(rows, rank, world)):
+            mine = np.concatenate([share.examples for share in group])
+            batch = self._assembled(rows[mine], keys[mine], self._masking(step))
+            found += split(batch, [share.row_sizes for share in group])
+        return found
+
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
+        """What `rank` predicts and reads in `step`; without drawing where lengths tell."""
+        rows, _ = self._rows(step)
+        mine = rows[np.concatenate([share.examples for share in self._deal(rows, rank, world)])]
+        lengths, masking = self._imported.lengths(mine), self._masking(step)
+        if self._imported.facts["static"]:
+            predictions = int(self._imported.predictions(mine).sum())
+        elif masking.counted:
+            some = self._imported.take(mine)
+            specials = np.diff(ends(self._special(some.token_ids))[some.cu_seqlens])
+            predictions = int(masking.counts(lengths, specials).sum())
+        else:
+            predictions = sum(batch.counts.predictions for batch in self.step(step, rank, world))
+        labels = np.take(self._imported.arrays["next_sentence_labels"], mine)
+        return StepCounts(predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum()))
+
+    def _rows(self, step: int) -> tuple[Ids, Keys]:
+        """The examples of a global step, and the key of the masks of each."""
+        settings = self.settings
+        places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
+        found = self._epochs.locate(places)
+        stream = partial(key, settings.seed, "pass" if settings.masking.frozen else "draw", settings.phase)
+        keys = [fold(stream(0 if settings.masking.frozen else epoch), rows) for epoch, _, rows in found]
+        return np.concatenate([rows for _, _, rows in found]), np.concatenate(keys)
+
+    def _deal(self, rows: Ids, rank: int, world: int) -> list[Share]:
+        return deal(self._imported.lengths(rows), rank, world, self.settings.cut)
+
+    def _masking(self, step: int) -> Masking:
+        config = self.settings.masking
+        return Masking(config, config.rate_at(step), config.most(self.settings.length), self._vocabulary)
+
+    def _special(self, tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        return np.isin(tokens, (self._vocabulary.cls, self._vocabulary.sep))
+
+    def _assembled(self, rows: Ids, keys: Keys, masking: Masking) -> MicroBatch:
+        some = self._imported.take(rows)
+        tokens, lengths, begins = some.token_ids.astype(np.int64), some.lengths, some.cu_seqlens[:-1]
+        if self._imported.facts["static"]:
+            chosen, labels = some.predicted, some.labels.astype(np.int64)
+        else:
+            inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
+            special = ~inside
+            special[inside] = self._special(tokens)
+            sequence, position = masking.choose(keys, lengths, special, tokens)
+            chosen = begins[sequence] + position
+            labels = tokens[chosen]
+            tokens[chosen] = masking.replace(keys[sequence], position, labels)
+        return MicroBatch(
+            token_ids=tokens,
+            position_ids=np.arange(len(tokens)) - np.repeat(begins, lengths),
+            segment_ids=some.segment_ids.astype(np.int64),
+            cu_seqlens=some.cu_seqlens.astype(np.int32),
+            cu_rows=some.cu_seqlens.astype(np.int32),
+            max_row=int(lengths.max(initial=0)),
+            prediction_positions=chosen,
+            labels=labels,
+            weights=np.ones(len(labels), np.float32),
+            next_sentence_labels=np.maximum(some.next_sentence_labels, 0).astype(np.int64),
+            sequence_weights=(self._pairs & (some.next_sentence_labels >= 0)).astype(np.float32),
+        )
+
+
+def open_imported(examples: Artifact, data: ImportedData, settings: DrawSettings, vocab: Artifact) -> PhaseDraws:
+    """The training batches of a phase from what the stage examples brought in; refused with another vocabulary."""
+    if examples.names(f"{data.folder}/store/"):
+        return open_draws(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
+    vocabulary = Vocabulary.open(examples, vocab)
+    pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
+    return ImportedDraws(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

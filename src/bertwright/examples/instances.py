@@ -1,0 +1,112 @@
+"""Finished examples in memory, wherever they came from: N of them, one after another, without padding.
+
+Training reads what was brought in as these, and the formats read and write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Instances:
+    """N examples of T tokens with M predictions (none where masks are drawn while training)."""
+
+    token_ids: NDArray[np.int32]
+    """[T] ids as stored: after masking where masks are static."""
+    cu_seqlens: NDArray[np.int64]
+    """[N + 1] where examples begin and end."""
+    second: NDArray[np.int32]
+    """[N] position where segment 1 begins; the length of the example where there is one segment."""
+    positions: NDArray[np.int32]
+    """[M] predicted positions, rising inside each example, never 0 ([CLS])."""
+    labels: NDArray[np.int32]
+    """[M] original ids there."""
+    cu_predictions: NDArray[np.int64]
+    """[N + 1] where the predictions of an example begin and end."""
+    next_sentence_labels: NDArray[np.int8]
+    """[N] 1 random, 0 next, -1 no label."""
+
+    def __len__(self) -> int:
+        return len(self.second)
+
+    @property
+    def lengths(self) -> Ints:
+        """[N] tokens of each example."""
+        return np.diff(self.cu_seqlens)
+
+    @property
+    def predicted(self) -> Ints:
+        """[M] indices of the predicted tokens among the T."""
+        return np.repeat(self.cu_seqlens[:-1], np.diff(self.cu_predictions)) + self.positions
+
+    @property
+    def segment_ids(self) -> NDArray[np.int8]:
+        """[T] 0 for the first segment, 1 for the second."""
+        return (_inside(self.cu_seqlens) >= np.repeat(self.second, self.lengths)).astype(np.int8)
+
+    def originals(self) -> NDArray[np.int32]:
+        """[T] ids before masking."""
+        tokens = self.token_ids.copy()
+        tokens[self.predicted] = self.labels
+        return tokens
+
+    def take(self, rows: slice | Ints) -> Instances:
+        """The examples `rows`, in that order."""
+        chosen = np.arange(len(self))[rows]
+        tokens, cu_seqlens = gather(self.cu_seqlens, chosen)
+        predictions, cu_predictions = gather(self.cu_predictions, chosen)
+        return Instances(
+            self.token_ids[tokens],
+            cu_seqlens,
+            self.second[chosen],
+            self.positions[predictions],
+            self.labels[predictions],
+            cu_predictions,
+            self.next_sentence_labels[chosen],
+        )
+
+
+def concatenate(parts: Sequence[Instances]) -> Instances:
+    """All examples of `parts` (at least one), one after another."""
+    columns: dict[str, NDArray[Any]] = {}
+    for field in fields(Instances):
+        arrays = [getattr(part, field.name) for part in parts]
+        if field.name.startswith("cu_"):
+            counts = np.concatenate([np.diff(array) for array in arrays])
+            columns[field.name] = ends(counts)
+        else:
+            columns[field.name] = np.concatenate(arrays)
+    return Instances(**columns)
+
+
+def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
+    """[N + 1] the running sum of `counts`, from 0."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def stretches(sizes: Ints, most: int) -> list[tuple[int, int]]:
+    """Stretches [start, stop) of rows of these sizes that hold about `most` together, all rows in order."""
+    stretch = (np.cumsum(sizes) - sizes) // most
+    return list(pairwise([*np.flatnonzero(np.diff(stretch, prepend=-1)).tolist(), len(sizes)]))
+
+
+def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
+    """The elements of `rows` of a ragged array that end at `cu`, and where the rows end among them."""
+    begins = cu[rows].astype(np.int64)
+    counts = cu[rows + 1].astype(np.int64) - begins
+    found = ends(counts)
+    return np.arange(found[-1]) + np.repeat(begins - found[:-1], counts), found
+
+
+def _inside(cu: Ints) -> Ints:
+    """The position of each element inside its row."""
+    return np.arange(cu[-1]) - np.repeat(cu[:-1], np.diff(cu))

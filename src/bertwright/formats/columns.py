@@ -1,0 +1,106 @@
+"""Between the columns that files hold (padded matrices, segment ids) and `Instances`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.examples.instances import Instances, Ints, ends
+from bertwright.formats.errors import ShardError
+from bertwright.formats.instance_checks import checked
+
+Ragged = tuple[NDArray[Any], Ints]
+"""Values of N rows one after another, and the number of values in each row."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows come from, for messages and checks."""
+
+    file: Path
+    first_row: int
+    vocabulary: Sequence[str] | None
+
+
+def instances_of(
+    place: Place,
+    tokens: Ragged,
+    segment_ids: NDArray[Any],
+    positions: Ragged,
+    labels: NDArray[Any],
+    next_sentence_labels: NDArray[Any],
+) -> Instances:
+    """Checked examples from the columns of a file; `segment_ids` runs parallel to tokens, `labels` to positions."""
+    flat, lengths = tokens
+    if len(segment_ids) != len(flat):
+        raise ShardError(place.file, f"{len(segment_ids):,} segment ids beside {len(flat):,} tokens")
+    if len(labels) != len(positions[0]):
+        raise ShardError(place.file, f"{len(labels):,} predicted ids beside {len(positions[0]):,} positions")
+    if len(next_sentence_labels) != len(lengths):
+        raise ShardError(
+            place.file, f"{len(next_sentence_labels):,} next-sentence labels for {len(lengths):,} examples"
+        )
+    cu_seqlens = ends(lengths)
+    sums = ends(segment_ids.astype(np.int64))[cu_seqlens]
+    found = Instances(
+        _int32(place, flat),
+        cu_seqlens,
+        (lengths - np.diff(sums)).astype(np.int32),
+        _int32(place, positions[0]),
+        _int32(place, labels),
+        ends(positions[1]),
+        np.clip(next_sentence_labels, -2, 2).astype(np.int8),
+    )
+    checked(found, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
+    if len(wrong := np.flatnonzero(found.segment_ids != segment_ids)):
+        row = place.first_row + int(np.searchsorted(cu_seqlens, wrong[0], side="right")) - 1
+        raise ShardError(place.file, f"example {row:,}: its segment ids are not zeros followed by ones")
+    return found
+
+
+def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
+    """The first `counts[r]` values of each row r, one after another."""
+    flat: NDArray[Any] = matrix[np.arange(matrix.shape[1]) < counts[:, None]]
+    return flat
+
+
+def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any]) -> Ints:
+    """Predictions of each row: those before the first position 0.
+
+    This is how NVIDIA's loader (run_pretraining.py, pretraining_dataset) reads padding: position 0 is [CLS]. What
+    stands behind it would be lost in silence, and is a `ShardError`.
+    """
+    counts: Ints = np.cumprod(positions != 0, axis=1, dtype=np.int64).sum(axis=1)
+    padding = np.arange(positions.shape[1]) >= counts[:, None]
+    if len(wrong := np.flatnonzero((((positions != 0) | (labels != 0)) & padding).any(axis=1))):
+        row, count = place.first_row + wrong[0], counts[wrong[0]]
+        fault = f"example {row:,} has a position 0 ([CLS]) after {count:,} predictions, which hides those behind it"
+        raise ShardError(place.file, fault)
+    return counts
+
+
+def padded(values: NDArray[Any], cu: Ints, width: int, dtype: str) -> NDArray[Any]:
+    """[N, width] rows of `values` that end at `cu`, filled up with zeros."""
+    matrix = np.zeros((len(cu) - 1, width), dtype)
+    matrix[np.arange(width) < np.diff(cu)[:, None]] = values
+    return matrix
+
+
+def prefix_lengths(place: Place, mask: NDArray[Any]) -> Ints:
+    """The number of ones of each row of an attention mask; ones after zeros are a `ShardError`."""
+    counts: Ints = np.count_nonzero(mask, axis=1).astype(np.int64)
+    if len(wrong := np.flatnonzero(((mask != 0) != (np.arange(mask.shape[1]) < counts[:, None])).any(axis=1))):
+        raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: its mask is not ones followed by zeros")
+    return counts
+
+
+def _int32(place: Place, values: NDArray[Any]) -> NDArray[np.int32]:
+    limits = np.iinfo(np.int32)
+    if len(values) and (values.min() < limits.min or values.max() > limits.max):
+        raise ShardError(place.file, f"an id or position near example {place.first_row:,} exceeds 32 bits")
+    return values.astype(np.int32)

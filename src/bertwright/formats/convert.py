@@ -1,0 +1,176 @@
+"""From one format of examples to another, file by file, as far as the information goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder, write_json
+from bertwright.core.log import SILENT, Log
+from bertwright.formats.errors import ShardError
+from bertwright.formats.format import SPLITS, Kind, Shape, Split
+from bertwright.formats.instance_checks import MAX_LENGTH
+from bertwright.formats.known import format_of, holds_examples
+from bertwright.formats.names import Target, file_name, folder_name
+from bertwright.formats.recognise import Found, recognise
+from bertwright.formats.whole import whole_folder
+
+NOTE = "conversion.json"
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    target: Target,
+    vocabulary: Sequence[str] | None = None,
+    quarantine: bool = False,
+    log: Log = SILENT,
+) -> dict[str, Any]:
+    """Write every file of `source` as `target` into the new folder `destination`; the note that is kept there.
+
+    Sets of files (such as two phases) become folders of the same names. The destination appears when all of it is
+    written. A damaged file is an error that names it; with `quarantine` it is left out, said to the log and listed in
+    the note (`conversion.json`); the source is not touched. `DataError` when the source lacks what the target needs.
+    """
+    sets = recognise(source)
+    tasks = [task for found in sets for task in _tasks(found, source, destination, target, vocabulary)]
+    left_out = [error for found in sets for error in found.damaged]
+    if left_out and not quarantine:
+        raise left_out[0]
+    if len({(found.folder, found.split) for found in sets}) < len(sets):
+        raise DataError(
+            f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
+        )
+    with whole_folder(destination) as draft:
+        written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
+        if describe := target.format.describe:
+            describe(draft)
+        note = _note(source, target, written, left_out, [found for found in sets if found.incomplete], log)
+        write_json(draft / NOTE, note)
+    return note
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One file to convert."""
+
+    file: Path
+    kind: Kind
+    name: str
+    """Path inside the destination."""
+    shape: Shape
+
+
+def _tasks(
+    found: Found, source: Path, destination: Path, target: Target, vocabulary: Sequence[str] | None
+) -> list[_Task]:
+    shape = _shape(found, target, vocabulary)
+    folder = Path() if source.is_file() else found.folder.relative_to(source)
+    split: Split = "training" if found.trains else "test"
+    if found.folder.name not in SPLITS:
+        folder /= folder_name(target, split)
+    names = [file_name(target, destination.name, split, n, len(found.files)) for n in range(len(found.files))]
+    return [_Task(file, found.kind, str(folder / name), shape) for file, name in zip(found.files, names, strict=True)]
+
+
+def _write(
+    tasks: list[_Task],
+    draft: Path,
+    target: Target,
+    vocabulary: Sequence[str] | None,
+    left_out: list[ShardError] | None,
+    log: Log,
+) -> dict[str, Any]:
+    """The files written, by name; damaged ones are added to `left_out`, or raised where that is None."""
+    written: dict[str, Any] = {}
+    for done, task in enumerate(tasks, start=1):
+        make_folder((draft / task.name).parent)
+        blocks = format_of(task.kind).read(task.file, vocabulary)
+        try:
+            examples = target.format.write(draft / task.name, blocks, task.shape, vocabulary)
+            written[task.name] = {"source": str(task.file), "examples": examples}
+        except ShardError as error:
+            if left_out is None:
+                raise
+            left_out.append(error)
+        log.progress("convert", done, len(tasks), "files")
+    return written
+
+
+def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Shape:
+    """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
+    from_to = f"{found.folder} cannot become {target.kind}"
+    if found.documents:
+        raise DataError(
+            f"{from_to}: it holds token documents, of which examples (pairs, masks) are yet to be made. "
+            "Train on them as they lie (phase.data)."
+        )
+    if not holds_examples(target.kind):
+        raise DataError(
+            f"{from_to}: it holds examples, and {target.kind.capitalize()}'s files are of token documents. Convert a "
+            "run folder: its training documents become such files."
+        )
+    if not found.shape.static and target.format.static_only:
+        raise DataError(
+            f"{from_to}: its examples have no masks. Export examples with masks from the token store instead."
+        )
+    if found.mixed:
+        raise DataError(
+            f"{from_to}: {found.mixed[0].name} has {'no masks' if found.shape.static else 'masks'}, unlike "
+            f"{found.files[0].name}. Keep files with and without masks in folders of their own."
+        )
+    pieces = [each.kind.upper() for each in (format_of(found.kind), target.format) if each.reads_vocabulary]
+    if vocabulary is None and pieces:
+        raise DataError(
+            f"{from_to} without a vocabulary: {pieces[0]} holds word pieces, the others ids. Give the vocab.txt."
+        )
+    length = target.length or found.shape.length
+    predictions = target.predictions or found.shape.predictions
+    if target.format.padded:
+        _check_room(from_to, length, predictions)
+    return Shape(length, predictions, found.shape.static)
+
+
+def _check_room(from_to: str, length: int | None, predictions: int | None) -> None:
+    """Refuse padding of unknown size, or of one that no reader takes."""
+    if not (length and predictions):
+        raise DataError(
+            f"{from_to} without length and predictions: its files do not say them. Give both, e.g. 128 and 20."
+        )
+    if not predictions <= length <= MAX_LENGTH:
+        raise DataError(
+            f"{from_to} with room for {length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} tokens "
+            "are read, and no more predictions than tokens. Give less room."
+        )
+
+
+def _note(
+    source: Path,
+    target: Target,
+    written: dict[str, Any],
+    left_out: list[ShardError],
+    incomplete: list[Found],
+    log: Log,
+) -> dict[str, Any]:
+    if not written:
+        raise left_out[0]
+    if not any(entry["examples"] for entry in written.values()):
+        raise DataError(f"{source} holds no example: there is nothing to convert. Give a folder of whole files.")
+    for error in left_out:
+        log.say(f"convert: left out {error}")
+    for name, entry in written.items():
+        if not entry["examples"]:
+            log.say(f"convert: {entry['source']} holds no example, and so does {name}")
+    for found in incomplete:
+        log.say(f"convert: {found.folder} is incomplete: {found.incomplete} are there")
+    return {
+        "source": str(source),
+        "kind": target.kind,
+        "examples": sum(entry["examples"] for entry in written.values()),
+        "files": written,
+        "quarantined": [{"file": str(error.file), "fault": error.fault} for error in left_out],
+        "incomplete": {str(found.folder): found.incomplete for found in incomplete},
+    }

@@ -1,0 +1,121 @@
+"""Running text in a tokenised data set saved with Hugging Face `datasets`: rows are documents of one sentence.
+
+**Is a row an example or text?** The files do not say. The vocabulary's [CLS] and [SEP] would tell, but `inspect` may
+not know them, and examples made with another vocabulary would then pass for text and be trained on. So the rows are
+compared with each other: examples all begin with one id that stands nowhere else and all end with another one,
+whatever they are called, and text does not. Columns that only examples have (`labels`, `next_sentence_label`) decide
+first. A wrong guess becomes an error later, never an example: of text taken for examples rows do not begin with [CLS],
+and of examples taken for text too many hold special ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.examples.instances import Ints, ends, stretches
+from bertwright.formats.columns import Place
+from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, without_padding
+from bertwright.formats.datasets.row_batches import open_batches
+from bertwright.formats.documents import DocumentFormat, TokenDocuments
+from bertwright.formats.errors import ShardError
+from bertwright.formats.instance_checks import MAX_LENGTH
+
+_SHOWN = 1 << 18
+"""Tokens at the beginning of a file by which text is told from examples, about."""
+_FEW = 0.01
+"""Share of examples that may have a second [CLS]: some tokenizers read "[CLS]" in an article as the token."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a file as tokenised documents."""
+
+    file: Path
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """[D] of the rows, with padding and special tokens; for Parquet the whole column is decoded."""
+        found, at = [np.zeros(0, np.int64)], 0
+        with open_batches(self.file) as batches:
+            for batch in batches:
+                batch.validate()
+                found.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
+                at += len(batch)
+        lengths = np.concatenate(found)
+        if lengths.min(initial=0) < 0:
+            raise ShardError(self.file, "a list in input_ids ends before it begins")
+        return lengths
+
+    @property
+    def counts(self) -> Ints:
+        """As `DocumentFile.counts`: one sentence for each row."""
+        return np.ones(len(self.lengths), np.int64)
+
+    def pieces(self, tokens: int) -> list[tuple[int, int]]:
+        """As `DocumentFile.pieces`; padding counts."""
+        return stretches(self.lengths, tokens) if len(self.lengths) else []
+
+    def read(self, first: int, stop: int) -> TokenDocuments:
+        """As `DocumentFile.read`, without padding and, where `special_tokens_mask` tells of them, special tokens."""
+        found, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for place, batch in self._batches(first, stop):
+            ids, whole = runs(place, batch, "input_ids")
+            kept, _ = without_padding(place, batch, whole)
+            if "special_tokens_mask" in batch.schema.names:
+                kept &= beside(place, batch, "special_tokens_mask", whole) == 0
+            if len(negative := np.flatnonzero(ids < 0)):
+                row = place.first_row + np.searchsorted(ends(whole), negative[0], side="right") - 1
+                raise ShardError(self.file, f"row {row:,} has a negative id")
+            found.append(ids[kept])
+            sizes.append(np.diff(ends(kept)[ends(whole)]))
+        return TokenDocuments(np.concatenate(found), np.concatenate(sizes), np.ones(stop - first, np.int64))
+
+    def are_text(self) -> bool | None:
+        """Whether the first rows are running text rather than examples; None where fewer than two do not tell.
+
+        One that is too long for an example does: a row may be a book.
+        """
+        begins, lasts, seen = list[int](), list[int](), Counter[int]()
+        for place, batch in self._batches(*next(iter(self.pieces(_SHOWN)), (0, 0))):
+            ids, whole = runs(place, batch, "input_ids")
+            _, sizes = without_padding(place, batch, whole)
+            first = ends(whole)[:-1][sizes > 0]
+            begins += ids[first].tolist()
+            lasts += ids[first + sizes[sizes > 0] - 1].tolist()
+            seen.update(ids.tolist())
+        if len(begins) < 2:
+            return bool(self.lengths.max(initial=0) > MAX_LENGTH) or None
+        alike = len({*begins}) == len({*lasts}) == 1 and begins[0] != lasts[0]
+        return not alike or seen[begins[0]] > (1 + _FEW) * len(begins)
+
+    def _batches(self, first: int, stop: int) -> Iterator[tuple[Place, Any]]:
+        """The rows `first` to `stop`, checked, as they lie in the batches of the file."""
+        at = 0
+        with open_batches(self.file) as stream:
+            for batch in stream:
+                start, end = max(first - at, 0), min(stop - at, len(batch))
+                if start < end:
+                    part = batch.slice(start, end - start)
+                    part.validate(full=True)
+                    yield Place(self.file, at + start, None), part
+                at += len(batch)
+                if at >= stop:
+                    return
+
+
+def open_rows(file: Path) -> Rows:
+    """The rows of a file; a `ShardError` where it has no `input_ids`."""
+    with open_batches(file) as batches:
+        if "input_ids" not in batches.schema.names:
+            raise ShardError(file, "it has no column input_ids: it is not tokenised")
+    return Rows(file)
+
+
+FORMAT = DocumentFormat("datasets", open_rows)

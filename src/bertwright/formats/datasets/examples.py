@@ -1,0 +1,128 @@
+"""The files of a tokenised data set of Hugging Face `datasets`: Arrow streams (`save_to_disk`), or Parquet (its hub).
+
+`input_ids` holds the whole sequence with its special tokens. Optional: `attention_mask` (where it ends),
+`token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
+`next_sentence_label` (as in transformers' BertForPreTraining). Other columns are not read. Rows of running text are
+token documents rather than examples: `documents` tells them apart, and reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.examples.instances import Instances, ends, stretches
+from bertwright.formats.columns import Place, instances_of
+from bertwright.formats.datasets.arrow_checks import CONTINUED
+from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
+from bertwright.formats.datasets.documents import open_rows
+from bertwright.formats.datasets.folder import describe_folders
+from bertwright.formats.datasets.row_batches import open_batches
+from bertwright.formats.errors import package, reading
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
+from bertwright.formats.parquet_checks import is_parquet
+from bertwright.formats.whole import whole_file
+
+NOT_PREDICTED = -100
+_AT_ONCE = 2**20
+"""Most tokens that are decoded at once, about."""
+_LABEL = "next_sentence_label"
+
+
+def without_caches(files: Iterable[Path]) -> Iterator[Path]:
+    """`files` without the Arrow files beside a saved data set that are not of it: `map` caches its results there,
+    `shuffle` its indices, and `state.json` says what is of it.
+    """
+    listed = cache(_listed)
+    return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
+
+
+def _listed(folder: Path) -> frozenset[str]:
+    """The files of the data set saved in `folder`; none where it does not say."""
+    try:
+        return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
+
+
+def facts(file: Path) -> Facts | None:
+    """As `Format.facts`."""
+    with reading(file), open(file, "rb") as handle:
+        if handle.read(len(CONTINUED)) != CONTINUED and not is_parquet(file):
+            return None
+    rows = open_rows(file)
+    with open_batches(file) as stream:
+        names = stream.schema.names
+    static = "labels" in names
+    documents = False if static or _LABEL in names else rows.are_text()
+    return Facts("datasets", Shape(None, None, static), len(rows.lengths), documents)
+
+
+def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
+    """As `Format.read`. A row without `token_type_ids` is one segment, without `next_sentence_label` it has none."""
+    first = 0
+    with open_batches(file) as stream:
+        for batch in stream:
+            batch.validate(full=True)
+            for start, stop in stretches(lengths_of(Place(file, first, None), batch, "input_ids"), _AT_ONCE):
+                block = batch.slice(start, stop - start)
+                yield _decoded(Place(file, first, vocabulary), block)
+                first += len(block)
+
+
+def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
+    """As `Format.write`, one record batch per block; `datasets.Dataset.from_file` and `load_dataset("arrow")` read it.
+
+    The vocabulary is not needed.
+    """
+    pa = package("pyarrow")
+    lists = pa.list_(pa.int32())
+    fields = [("input_ids", lists), ("token_type_ids", pa.list_(pa.int8())), (_LABEL, pa.int64())]
+    schema = pa.schema([*fields, ("labels", lists)] if shape.static else fields)
+    written = 0
+    with whole_file(file) as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, schema) as out:
+        for block in blocks:
+            labels = np.full(len(block.token_ids), NOT_PREDICTED, np.int32)
+            labels[block.predicted] = block.labels
+            columns = {"input_ids": block.token_ids, "token_type_ids": block.segment_ids, "labels": labels}
+            offsets = pa.array(block.cu_seqlens, pa.int32())
+            arrays = [
+                pa.array(block.next_sentence_labels, pa.int64())
+                if field.name == _LABEL
+                else pa.ListArray.from_arrays(offsets, pa.array(columns[field.name]))
+                for field in schema
+            ]
+            out.write_batch(pa.record_batch(arrays, schema=schema))
+            written += len(block)
+    return written
+
+
+def _decoded(place: Place, batch: Any) -> Instances:
+    names = batch.schema.names
+    ids, whole = runs(place, batch, "input_ids")
+    kept, lengths = without_padding(place, batch, whole)
+    cu_seqlens = ends(lengths)
+    segments = beside(place, batch, "token_type_ids", whole)[kept] if "token_type_ids" in names else 0 * ids[kept]
+    labels = beside(place, batch, "labels", whole)[kept] if "labels" in names else 0 * ids[kept] + NOT_PREDICTED
+    predicted = np.flatnonzero(labels != NOT_PREDICTED)
+    rows = np.searchsorted(cu_seqlens, predicted, side="right") - 1
+    return instances_of(
+        place,
+        (ids[kept], lengths),
+        segments,
+        (predicted - cu_seqlens[rows], np.bincount(rows, minlength=len(lengths)).astype(np.int64)),
+        labels[predicted],
+        whole_numbers(place, batch, _LABEL) if _LABEL in names else np.full(len(lengths), -1),
+    )
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"data-{file.of}.arrow"
+
+
+FORMAT = Format("datasets", facts, read, write, _file_name, data_files=without_caches, describe=describe_folders)

@@ -1,0 +1,1 @@
+"""HDF5, in the two forms of NVIDIA's programs."""

@@ -1,0 +1,95 @@
+"""Opening an HDF5 file that may be hostile: only what the known builders write is let through.
+
+HDF5 can point out of its file (external, soft and virtual links, external storage), call filter plug-ins and declare
+any size. Datasets must be hard links, contiguous or chunked, filtered by nothing but gzip and shuffle, hold
+integers or runs of integers, and be no larger than the file could hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.formats.errors import ShardError, package, reading
+from bertwright.formats.hdf5.stored import GZIP, SHUFFLE, Mapped, Stored
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+LARGEST_CHUNK = 64 * 2**20
+"""Most bytes of one chunk; h5py's own choice is at most 1 MiB."""
+_MOST_COMPRESSED = 1040
+"""How many times its size deflate can expand to, at most (1,032) and some."""
+_LARGE, _MOST_HOLES = 2**28, 64
+"""Bytes from which a file is looked at for holes; how many times its size on the disk it may be long."""
+_FILTERS = {GZIP: "gzip", SHUFFLE: "shuffle"}
+
+
+def is_hdf5(file: Path) -> bool:
+    """Whether `file` begins like an HDF5 file."""
+    with reading(file), open(file, "rb") as handle:
+        return handle.read(len(MAGIC)) == MAGIC
+
+
+@contextmanager
+def open_hdf5(file: Path) -> Iterator[Any]:
+    """The open h5py file; what goes wrong inside names `file`."""
+    h5py = package("h5py")
+    _check_holes(file)
+    with reading(file), h5py.File(file, "r", locking=False) as handle:
+        yield handle
+
+
+def _check_holes(file: Path) -> None:
+    """Refuse a large file of which next to nothing is on the disk: reading its zeros would take hours."""
+    with reading(file):
+        stat = file.stat()
+    stored = 512 * getattr(stat, "st_blocks", 0)  # 0 where a file system does not say
+    if stat.st_size > _LARGE and 0 < stored < stat.st_size // _MOST_HOLES:
+        raise ShardError(file, f"it is made of holes: {stored:,} of its {stat.st_size:,} bytes are on the disk")
+
+
+def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = False) -> Any:
+    """The dataset `key` of so many dimensions, once it is known to be harmless; `ragged`: of integer runs."""
+    h5py = package("h5py")
+    if key not in handle:
+        raise ShardError(file, f"the dataset {key} is missing")
+    if not isinstance(handle.get(key, getlink=True), h5py.HardLink):
+        raise ShardError(file, f"{key} is a link to somewhere else, which is refused")
+    found = handle[key]
+    if not isinstance(found, h5py.Dataset) or found.ndim != dimensions:
+        raise ShardError(file, f"{key} is not a dataset of {dimensions} dimensions")
+    element = h5py.check_vlen_dtype(found.dtype) if ragged else found.dtype
+    if not isinstance(element, np.dtype) or element.kind not in "iu":
+        raise ShardError(file, f"{key} holds {found.dtype}, not {'runs of ' if ragged else ''}integers")
+    _check_storage(file, key, found)
+    return found
+
+
+def integers(mapped: Mapped, handle: Any, key: str, dimensions: int) -> Stored:
+    """The values of the dataset `key` of integers, once it is known to be harmless."""
+    found = dataset(mapped.file, handle, key, dimensions)
+    return Stored(mapped, found, found.dtype)
+
+
+def _check_storage(file: Path, key: str, found: Any) -> None:
+    h5py = package("h5py")
+    settings = found.id.get_create_plist()
+    layout = settings.get_layout()
+    if layout == h5py.h5d.VIRTUAL or settings.get_external_count():
+        raise ShardError(file, f"{key} lies in another file, which is refused")
+    filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+    if unknown := [code for code in filters if code not in _FILTERS]:
+        raise ShardError(file, f"{key} uses the HDF5 filter {unknown[0]}; only {', '.join(_FILTERS.values())} are read")
+    declared, size = found.size * found.id.get_type().get_size(), file.stat().st_size
+    stored = found.id.get_storage_size()
+    if layout == h5py.h5d.CHUNKED:
+        chunk = found.id.get_type().get_size()
+        for edge in found.chunks:
+            chunk *= edge
+        if chunk > LARGEST_CHUNK:
+            raise ShardError(file, f"{key} has chunks of {chunk:,} bytes; at most {LARGEST_CHUNK:,} are read")
+    if stored > size or declared > max(stored, 1) * (_MOST_COMPRESSED if GZIP in filters else 1):
+        raise ShardError(file, f"{key} declares {declared:,} bytes, but {stored:,} of {size:,} are there")

@@ -1,0 +1,124 @@
+"""HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, masks frozen.
+
+The same six keys and types are read by NVIDIA's DeepLearningExamples, ONNX Runtime's training examples and Intel's
+models. There is no vocabulary, version or attribute in such a file. Predictions end at the first position 0; behind it
+everything is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances
+from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
+from bertwright.formats.errors import ShardError
+from bertwright.formats.format import Facts, Format, Shape
+from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
+from bertwright.formats.hdf5.names import file_name, set_folder
+from bertwright.formats.hdf5.stored import Mapped
+from bertwright.formats.hdf5.writer import Column, new_hdf5
+from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
+
+DTYPES = {
+    "input_ids": "<i4",
+    "input_mask": "|i1",
+    "segment_ids": "|i1",
+    "masked_lm_positions": "<i4",
+    "masked_lm_ids": "<i4",
+    "next_sentence_labels": "|i1",
+}
+_BLOCK = 2**20
+"""Most elements of input_ids that are read at once."""
+
+
+def facts(file: Path) -> Facts | None:
+    """As `Format.facts`."""
+    if not is_hdf5(file):
+        return None
+    with open_hdf5(file) as handle:
+        if "input_mask" not in handle:
+            return None
+        rows, length = dataset(file, handle, "input_ids", 2).shape
+        predictions = dataset(file, handle, "masked_lm_positions", 2).shape[1]
+    return Facts("hdf5", Shape(int(length), int(predictions), static=True), int(rows))
+
+
+def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
+    """As `Format.read`."""
+    with open_hdf5(file) as handle, Mapped(file) as mapped:
+        columns = {key: integers(mapped, handle, key, 1 if key == "next_sentence_labels" else 2) for key in DTYPES}
+        rows, length = columns["input_ids"].shape
+        predictions = columns["masked_lm_positions"].shape[1]
+        _check_shapes(file, {key: column.shape for key, column in columns.items()}, rows, length, predictions)
+        step = _block_rows(length, columns["input_ids"].chunks)
+        for start in range(0, rows, step):
+            block = {key: column.rows(start, start + step) for key, column in columns.items()}
+            place = Place(file, start, vocabulary)
+            lengths = prefix_lengths(place, block["input_mask"])
+            counts = before_sentinel(place, block["masked_lm_positions"], block["masked_lm_ids"])
+            yield instances_of(
+                place,
+                (trimmed(block["input_ids"], lengths), lengths),
+                trimmed(block["segment_ids"], lengths),
+                (trimmed(block["masked_lm_positions"], counts), counts),
+                trimmed(block["masked_lm_ids"], counts),
+                block["next_sentence_labels"],
+            )
+
+
+def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
+    """As `Format.write`; the vocabulary is not needed."""
+    length, predictions = shape.length, shape.predictions
+    if not length or not predictions or not shape.static:
+        raise DataError(f"{file}: NVIDIA's HDF5 needs a length, room for predictions and masks; {shape} was given.")
+    widths: dict[str, int | None] = dict.fromkeys(DTYPES, length)
+    widths |= {"masked_lm_positions": predictions, "masked_lm_ids": predictions, "next_sentence_labels": None}
+    written = 0
+    with new_hdf5(file) as (handle, sink):
+        columns = {key: Column(handle, key, dtype, widths[key]) for key, dtype in DTYPES.items()}
+        for block in blocks:
+            must_fit(block, file, written, length, predictions)
+            for key, rows in _columns(block, length, predictions).items():
+                columns[key].append(rows)
+            written += len(block)
+            sink.check()
+        for column in columns.values():
+            column.finish()
+    return written
+
+
+def _columns(block: Instances, length: int, predictions: int) -> dict[str, np.ndarray]:
+    ones = np.ones(len(block.token_ids), np.int8)
+    return {
+        "input_ids": padded(block.token_ids, block.cu_seqlens, length, "<i4"),
+        "input_mask": padded(ones, block.cu_seqlens, length, "i1"),
+        "segment_ids": padded(block.segment_ids, block.cu_seqlens, length, "i1"),
+        "masked_lm_positions": padded(block.positions, block.cu_predictions, predictions, "<i4"),
+        "masked_lm_ids": padded(block.labels, block.cu_predictions, predictions, "<i4"),
+        "next_sentence_labels": block.next_sentence_labels,
+    }
+
+
+def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, length: int, predictions: int) -> None:
+    if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
+        raise ShardError(file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are read")
+    widths = {"masked_lm_positions": (predictions,), "masked_lm_ids": (predictions,), "next_sentence_labels": ()}
+    for key, shape in shapes.items():
+        expected = (rows, *widths.get(key, (length,)))
+        if shape != expected:
+            raise ShardError(file, f"{key} has the shape {shape}, the others ask for {expected}")
+
+
+def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:
+    """Examples to read at once: whole chunks, so that each is decompressed once."""
+    rows = max(1, _BLOCK // length)
+    return max(rows // chunks[0], 1) * min(chunks[0], rows) if chunks else rows
+
+
+FORMAT = Format(
+    "hdf5", facts, read, write, file_name, padded=True, static_only=True, split_folders=False, set_folder=set_folder
+)

@@ -1,0 +1,108 @@
+"""The bytes of an HDF5 dataset, fetched and decompressed without libhdf5.
+
+libhdf5 tells where chunks lie; with damaged files its own way to the data has overrun memory, looped for ever and
+allocated whatever was declared. Here every place is compared with the file, and a chunk decompresses to its size or is
+refused. A chunk that was never written is a fault: no builder leaves one out.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from itertools import product
+from math import prod
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.formats.errors import ShardError
+
+GZIP, SHUFFLE = 1, 2
+
+
+class Mapped:
+    """The bytes of a file; use in a `with` statement."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __enter__(self) -> Self:
+        with open(self.file, "rb") as opened:
+            self.bytes = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bytes.close()
+
+    def part(self, begin: int, size: int) -> bytes:
+        """So many bytes from `begin` on; `ShardError` where the file does not have them."""
+        if not 0 <= begin <= begin + size <= len(self.bytes):
+            raise ShardError(self.file, f"{size:,} bytes at {begin:,} are declared; it has {len(self.bytes):,}")
+        return self.bytes[begin : begin + size]
+
+
+class Stored:
+    """A checked dataset whose elements are read as `dtype`."""
+
+    def __init__(self, mapped: Mapped, dataset: Any, dtype: np.dtype[Any]) -> None:
+        self.shape: tuple[int, ...] = dataset.shape
+        self.chunks: tuple[int, ...] | None = dataset.chunks
+        self._mapped, self._dtype = mapped, dtype
+        settings = dataset.id.get_create_plist()
+        self._filters = [settings.get_filter(number)[0] for number in range(settings.get_nfilters())]
+        self._places: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        if self.chunks is None:
+            self._offset = dataset.id.get_offset() if dataset.size else 0
+            if self._offset is None:
+                raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not read")
+        else:
+            dataset.id.chunk_iter(self._note)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """The rows `start` to `stop`, or as many of them as there are."""
+        stop = min(stop, len(self))
+        found = np.zeros((stop - start, *self.shape[1:]), self._dtype)
+        if self.chunks is None:
+            row = found[:1].nbytes if len(found) else 0
+            stored = self._mapped.part(self._offset + start * row, found.nbytes)
+            return np.frombuffer(stored, self._dtype).reshape(found.shape)
+        starts = [start // self.chunks[0] * self.chunks[0], *(0 for _ in self.shape[1:])]
+        stops = [stop, *self.shape[1:]]
+        for corner in product(*map(range, starts, stops, self.chunks)):
+            chunk = self._chunk(corner)[max(start - corner[0], 0) :]
+            first = max(corner[0] - start, 0)
+            inside = zip((first, *corner[1:]), chunk.shape, strict=True)
+            room = found[tuple(slice(begin, begin + size) for begin, size in inside)]
+            room[...] = chunk[tuple(slice(0, size) for size in room.shape)]
+        return found
+
+    def _note(self, info: Any) -> None:
+        self._places[info.chunk_offset] = info.byte_offset, info.size, info.filter_mask
+
+    def _chunk(self, corner: tuple[int, ...]) -> NDArray[Any]:
+        if corner not in self._places:
+            raise ShardError(self._mapped.file, f"the chunk at {corner} is missing")
+        begin, size, skipped = self._places[corner]
+        stored = self._mapped.part(begin, size)
+        room = prod(self.chunks or ()) * self._dtype.itemsize
+        for number in reversed(range(len(self._filters))):
+            if skipped >> number & 1:
+                continue
+            if self._filters[number] == GZIP:
+                inflate = zlib.decompressobj()
+                stored = inflate.decompress(stored, room + 1)
+                if not inflate.eof:
+                    raise ShardError(self._mapped.file, f"the chunk at {corner} is damaged")
+            elif self._filters[number] == SHUFFLE and len(stored) % self._dtype.itemsize == 0:
+                stored = np.frombuffer(stored, np.uint8).reshape(self._dtype.itemsize, -1).T.tobytes()
+        if len(stored) != room:
+            raise ShardError(self._mapped.file, f"the chunk at {corner} has {len(stored):,} bytes, not {room:,}")
+        return np.frombuffer(stored, self._dtype).reshape(self.chunks or ())

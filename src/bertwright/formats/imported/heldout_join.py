@@ -1,0 +1,123 @@
+"""The held-out parts of a run without a corpus, joined into the held-out store and its plans.
+
+Examples bring their rows along. Documents are planned here as those of a corpus are: once, for the length of their
+phase, with random partners from all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.done import read_done
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder, read_bytes
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.heldout_plans import (
+    Group,
+    documents_of_groups,
+    neighbours,
+    plan_once,
+    write_heldout_plans,
+)
+from bertwright.examples.join import join_store, totals
+from bertwright.examples.rows import ROW
+from bertwright.formats.imported.heldout import HoldOut
+from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
+
+
+class _Planned(NamedTuple):
+    """A shard of the held-out store, and what its plan is made of."""
+
+    counts: Group
+    length: int
+    rows: Path | None
+    """The rows of its examples; None: they are documents, to be planned."""
+
+
+def join_heldout(
+    draft: Path, tasks: Sequence[Import], known: Mapping[str, str], config: ExamplesConfig
+) -> dict[str, Any]:
+    """Write `store/heldout.*` and a plan for each length of the phases into `draft`; the counts of the whole.
+
+    `known` are the inputs of the artifact: phases of one length with the same files hold the same out, which is taken
+    once. `DataError` when nothing is held out for a length.
+    """
+    distinct = {_content(task, known): task.data.phase for task in reversed(tasks)}.values()
+    facts = {number(task): read_done(task.facts) for task in tasks if task.data.phase in distinct}
+    shards = {part: each["heldout"] for part, each in facts.items() if "fault" not in each}
+    mine = [task for task in tasks if number(task) in shards]
+    join_store(make_folder(draft / "store"), draft / ".parts" / "heldout", "heldout", shards)
+    planned = [
+        each for _, same in groupby(mine, lambda task: task.data.phase) for each in _planned(list(same), shards, config)
+    ]
+    groups = [each.counts for each in planned]
+    documents = documents_of_groups(draft / "store", groups)
+    made = (
+        {p.length: _rows(p.rows) if p.rows else plan_once(d, p.length, config)}
+        for p, d in zip(planned, documents, strict=True)
+    )
+    lengths = sorted({task.data.length for task in tasks})
+    counts = {**totals(shards), **write_heldout_plans(draft, lengths, groups, made)}
+    for length in lengths:
+        if not counts["rows"][PlanSet(length=length).name][0]:
+            raise _nothing(tasks, length, config)
+    return counts
+
+
+def number(task: Import) -> int:
+    """The number of its held-out part."""
+    return _hold_out(task).number
+
+
+def held_out_of(chosen: Chosen, tasks: Sequence[Import], config: ExamplesConfig) -> dict[str, Any]:
+    """For each phase how many `examples` (or documents) it holds out, and the `files` or the `share` they are."""
+    found = dict[str, Any]()
+    for data, training in chosen:
+        mine = [task for task in tasks if task.data == data]
+        parts = [part["heldout"] for task in mine if "fault" not in (part := read_done(task.facts))]
+        unit = "documents" if training.documents else "examples"
+        tests = list(dict.fromkeys(task.file.name for task in mine if not task.trains))
+        share = None if tests else config.heldout
+        found[data.key] = {unit: sum(part[unit] for part in parts), "share": share, "files": tests}
+    return found
+
+
+def _planned(
+    tasks: Sequence[Import], shards: Mapping[int, dict[str, Any]], config: ExamplesConfig
+) -> Iterator[_Planned]:
+    """The shards that the parts of one phase become."""
+    length = tasks[0].data.length
+    counts = [{name: shards[number(task)][name] for name in ("tokens", "sentences", "documents")} for task in tasks]
+    if isinstance(tasks[0], ImportTask):
+        yield from (_Planned(c, length, _hold_out(t).rows) for c, t in zip(counts, tasks, strict=True))
+    else:
+        yield from (_Planned(group, length, None) for group in neighbours(counts, config))
+
+
+def _rows(path: Path) -> NDArray[np.void]:
+    return np.frombuffer(read_bytes(path), ROW)
+
+
+def _content(task: Import, known: Mapping[str, str]) -> tuple[int, str, str | None]:
+    """What decides what a phase holds out."""
+    return task.data.length, known[task.data.input], known.get(task.data.test_input)
+
+
+def _hold_out(task: Import) -> HoldOut:
+    assert task.hold_out is not None
+    return task.hold_out
+
+
+def _nothing(tasks: Sequence[Import], length: int, config: ExamplesConfig) -> DataError:
+    keys = ", ".join(dict.fromkeys(f"{task.data.key}.data" for task in tasks if task.data.length == length))
+    if all(task.trains for task in tasks if task.data.length == length):
+        why = f"none fell into the share examples.heldout={config.heldout:g}. Raise it, or put a folder test beside"
+    else:
+        why = "the files for testing beside them hold none. Put some there, or take these files away, for a share of"
+    return DataError(f"{keys}: there is nothing held out to score length {length} on: {why} the training files.")

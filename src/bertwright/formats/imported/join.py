@@ -1,0 +1,123 @@
+"""The parts of examples made elsewhere, joined into the arrays of the artifact, and what the user is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.done import read_done
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder, read_bytes, write_json
+from bertwright.core.log import Log
+from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.imported_layout import ENDS, dtypes
+from bertwright.examples.instances import ends
+from bertwright.examples.join import concatenate
+from bertwright.formats.imported.repeats import leave_out, repeated
+from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
+from bertwright.formats.imported.tokens import TokensTask
+from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
+from bertwright.formats.recognise import Found
+
+COUNTS = ("examples", "tokens", "predictions", "labelled")
+
+
+def join_imported(
+    draft: Path, chosen: Chosen, tasks: list[Import], config: ExamplesConfig, entries: Sequence[str], log: Log
+) -> dict[str, Any]:
+    """Write `foreign/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
+
+    `store/` must be there; `entries` are the vocabulary by id. `DataError` when a phase has nothing left to train on.
+    """
+    counts = {}
+    for data, found in chosen:
+        mine = [task for task in tasks if task.data == data and task.trains]
+        if found.documents:
+            documents = [task for task in mine if isinstance(task, TokensTask)]
+            summary = join_tokens(draft, data, found, documents, entries)
+            said = told_of_tokens(data, summary)
+        else:
+            summary = _join_set(draft, data, found, [task for task in mine if isinstance(task, ImportTask)])
+            said = _sentences(data, summary, config.pairs)
+        for sentence in said:
+            log.say(f"examples: {sentence}")
+        counts[data.key] = summary
+    labelled = [f"{key}.data" for key, summary in counts.items() if summary.get("labelled")]
+    if config.plan == "sentence-order" and labelled:
+        log.say(
+            f"examples: the labels of {', '.join(labelled)} are next-sentence labels to those who made them (1: "
+            "another document), and are trained on as sentence order (1: swapped); unless a run of this plan wrote "
+            "them, set examples.plan=next-sentence"
+        )
+    if any(not found.documents for _, found in chosen) and not any(task.hold_out for task in tasks):
+        log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
+    return {"foreign": counts} if counts else {}
+
+
+def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
+    """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
+    facts = [read_done(task.facts) for task in tasks]
+    whole = [task for task, each in zip(tasks, facts, strict=True) if "fault" not in each]
+    left_out = [{"file": error.file.name, "fault": error.fault} for error in found.damaged]
+    left_out += [each for each in facts if "fault" in each]
+    kept = [each for each in facts if "fault" not in each]
+    counts = {name: sum(each[name] for each in kept) for name in COUNTS}
+    faults = "; ".join(f"{each['file']}: {each['fault']}" for each in left_out) or "its files are empty"
+    _refuse_empty(data, found, counts, faults)
+    folder = make_folder(draft / data.folder)
+    for name in dtypes(tasks[0].vocabulary.size):
+        concatenate(folder / name, [task.part(name) for task in whole])
+    for name, column in ENDS.items():
+        _join_ends(folder / name, [task.part(column) for task in whole])
+    copies: dict[str, int] = {}
+    if tasks[0].hold_out and len(rows := repeated(whole, draft / "store")):
+        counts, copies = leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
+        _refuse_empty(data, found, counts, "all of them are held out")
+    summary = {
+        "kind": found.kind,
+        "static": found.shape.static,
+        "length": data.length,
+        **counts,
+        **copies,
+        "fill": counts["tokens"] / (counts["examples"] * data.length),
+        "mask_rate": counts["predictions"] / counts["tokens"] if found.shape.static else None,
+        "incomplete": found.incomplete,
+        "quarantined": left_out,
+    }
+    write_json(folder / "facts.json", {**summary, "files": kept})
+    return summary
+
+
+def _refuse_empty(data: ImportedData, found: Found, counts: dict[str, int], why: str) -> None:
+    if not counts["examples"]:
+        raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({why}).")
+
+
+def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list[str]:
+    """What the user should know of a phase's data."""
+    masks = "with their masks" if summary["static"] else "to be masked"
+    said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]
+    if summary["incomplete"]:
+        said.append(f"{data.key}.data is incomplete: {summary['incomplete']} are there")
+    said += [f"{data.key}.data: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    if copies := summary.get("repeated"):
+        said.append(f"{data.key}.data: left out {copies:,} examples that are held out, id for id")
+    without = summary["examples"] - summary["labelled"]
+    if pairs and without:
+        said.append(f"{without:,} of them have no next-sentence label and count for masked words alone")
+    if not pairs and summary["labelled"]:
+        said.append("their next-sentence labels are not used, because examples.plan makes no pairs")
+    return said
+
+
+def _join_ends(target: Path, parts: list[Path]) -> None:
+    last = 0
+    with target.open("wb") as out:
+        for part in parts:
+            sums = ends(np.frombuffer(read_bytes(part), "<u2")) + last
+            out.write(sums[:-1].astype("<u8").tobytes())
+            last = int(sums[-1])
+        out.write(np.array([last], "<u8").tobytes())

@@ -1,0 +1,106 @@
+"""Which files a phase with data in a format of the field trains on, and what they are known by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import sha256, sha256_of
+from bertwright.corpus.sources.file import sampled_hash
+from bertwright.examples.config import ImportedData, MaskingConfig
+from bertwright.formats.errors import ShardError, reading
+from bertwright.formats.format import Kind
+from bertwright.formats.known import document_format_of
+from bertwright.formats.recognise import Found, recognise
+
+
+def find(data: ImportedData) -> Found:
+    """The one training set at the phase's path that is made for its length, or does not say for which.
+
+    Looks at the beginnings of files only. `RecipeError` where none or several fit, or where a setting has no meaning
+    for them; `DataError` where nothing is recognised, or a file is damaged and `quarantine` is not set.
+    """
+    if not data.path.exists():
+        raise RecipeError(
+            f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
+        )
+    sets = recognise(data.path)
+    fitting = [each for each in sets if each.trains and each.shape.length in (None, data.length)]
+    if len(fitting) != 1:
+        number = f"{len(fitting)} training sets" if fitting else "no training set"
+        raise RecipeError(
+            f"{data.key}.data: {data.path} has {number} for {data.key}.length={data.length}; found are "
+            f"{'; '.join(map(_described, sets))}. Give the path of one that has this length, or change the length."
+        )
+    (found,) = fitting
+    _refuse_faults(data, found)
+    if found.shape.static and data.masking != MaskingConfig():
+        raise RecipeError(
+            f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
+            "nothing. Leave them out, or give examples without masks."
+        )
+    return found
+
+
+def find_tests(data: ImportedData, training: Found) -> tuple[Found, ...]:
+    """The sets beside `training` that are not for training and may be held out: of its length, or of none they say.
+
+    NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Looks at the beginnings
+    of files only. `DataError` where a file is damaged and `quarantine` is not set.
+    """
+    lengths = (None, data.length)
+    sets = [each for each in recognise(data.path) if not each.trains and each.shape.length in lengths]
+    fitting = tuple(each for each in sets if each.documents == training.documents)
+    for found in fitting:
+        _refuse_faults(data, found)
+    return fitting
+
+
+def known_by(data: ImportedData, training: Found, tests: Sequence[Found] = ()) -> dict[str, str]:
+    """What the files of a phase are known by, as inputs of the examples artifact."""
+    known = {data.input: content(training)}
+    return known | ({data.test_input: sha256_of([content(each) for each in tests])} if tests else {})
+
+
+def _refuse_faults(data: ImportedData, found: Found) -> None:
+    if found.damaged and not data.quarantine:
+        raise damaged(data, found.damaged[0])
+    if found.documents and found.mixed:
+        raise DataError(
+            f"{data.key}.data: {found.mixed[0]} holds examples (rows begin and end alike), others running text. Keep "
+            "them in folders of their own."
+        )
+
+
+def content(found: Found) -> str:
+    """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
+    files = files_of(found.files, found.kind)
+    blocks = max(4, 64 // len(files))
+    return sha256_of([sampled_hash(file, blocks) for file in files])
+
+
+def files_of(files: Sequence[Path], kind: Kind) -> list[Path]:
+    """Some files of a set, and those that belong to them: Megatron's tokens lie beside their index."""
+    documents = document_format_of(kind)
+    return [*files, *(other for file in files if documents for other in documents.beside(file))]
+
+
+def hash_of(file: Path) -> str:
+    """The SHA-256 of a file that has been read, kept so that a later change of it can be found."""
+    with reading(file):
+        return sha256(file)
+
+
+def damaged(data: ImportedData, error: ShardError) -> DataError:
+    """What to raise for a damaged file that is not to be left out."""
+    return DataError(
+        f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or leave damaged files out with "
+        f"{data.key}.quarantine=true."
+    )
+
+
+def _described(found: Found) -> str:
+    length = f"length {found.shape.length}" if found.shape.length else "length not said"
+    kind = f"documents of {found.kind}" if found.documents else found.kind
+    return f"{found.folder} ({kind}, {length}{'' if found.trains else ', not for training'})"

@@ -1,0 +1,186 @@
+"""Examples made elsewhere, brought in once: files in any format of the field become flat arrays that can be mapped.
+
+A task is one file; its part is ended by a note, as that of a corpus shard is.
+Tokenised documents become a store and plans instead (`tokens`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.done import is_done, mark_done
+from bertwright.core.errors import DataError
+from bertwright.core.files import cannot_write, make_folder
+from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.imported_layout import ENDS, dtypes
+from bertwright.examples.instances import Instances
+from bertwright.examples.store import Vocabulary
+from bertwright.formats.errors import ShardError
+from bertwright.formats.format import Kind
+from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
+from bertwright.formats.imported.phase_files import damaged, hash_of
+from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
+from bertwright.formats.known import format_of
+from bertwright.formats.recognise import Found
+from bertwright.vocab.given import read_vocabulary
+
+TELLING = 16
+"""Predictions from which the id that most of them show tells whether it is [MASK]."""
+HASHES = "hashes"
+"""The column of the parts with the hash of each example's ids before masking, where examples are held out."""
+
+
+Chosen = Sequence[tuple[ImportedData, Found]]
+"""The phases with such data, and the files of each."""
+
+
+@dataclass(frozen=True)
+class ImportTask:
+    """What a worker needs to bring in one file."""
+
+    data: ImportedData
+    file: Path
+    kind: Kind
+    static: bool
+    """Whether the set has masks."""
+    number: int
+    """Of the file in its set."""
+    parts: Path
+    vocab: Artifact
+    vocabulary: Vocabulary
+    hold_out: HoldOut | None = None
+    """What of it is held out; None where a corpus has the held-out text."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is a file to train on, at least in part."""
+        return self.hold_out is None or self.hold_out.share < 1
+
+    @property
+    def facts(self) -> Path:
+        """The file that is written last: `{"file", "examples", ..., "sha256"}`, or `{"file", "fault"}`."""
+        return self.part("json")
+
+    def part(self, column: str) -> Path:
+        """The file of one column."""
+        return self.parts / self.data.folder / f"{self.number:05}.{column}"
+
+
+Import = ImportTask | TokensTask
+"""A task of the stage that brings in what others have made."""
+
+
+def import_tasks(
+    chosen: Chosen, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig
+) -> list[Import]:
+    """A task for each file of each phase; several for a file of tokenised documents."""
+    tasks: list[Import] = []
+    for data, found in chosen:
+        if found.documents:
+            entries = read_vocabulary(vocab.file("vocab.txt"))
+            tasks += token_tasks(data, found, parts, vocabulary, entries, config)
+        else:
+            tasks += [
+                ImportTask(data, file, found.kind, found.shape.static, number, parts, vocab, vocabulary)
+                for number, file in enumerate(found.files)
+            ]
+    return tasks
+
+
+def import_file(task: Import) -> None:
+    """Write the part of one task, unless it is there; with `quarantine` a damaged file leaves its fault alone."""
+    if is_done(task.facts):
+        return
+    make_folder(task.facts.parent)
+    try:
+        facts, files = import_documents(task) if isinstance(task, TokensTask) else _write_part(task)
+    except ShardError as error:
+        if not task.data.quarantine:
+            raise damaged(task.data, error) from error
+        facts, files = {"fault": error.fault}, []
+    except OSError as error:
+        raise cannot_write(task.parts, error) from error
+    mark_done(task.facts, files, {"file": task.file.name, **facts})
+
+
+def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
+    kinds = dtypes(task.vocabulary.size) | dict.fromkeys(ENDS.values(), "<u2")
+    part = HeldoutPart(task.hold_out, task.vocabulary) if task.hold_out else None
+    kinds |= {HASHES: "<u8"} if part else {}
+    totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
+    # Ids beyond the vocabulary are no damage: `_check` says what they mean. Pieces cannot be read without it.
+    known = format_of(task.kind)
+    entries = read_vocabulary(task.vocab.file("vocab.txt")) if known.reads_vocabulary else None
+    first, hashes = 0, np.zeros(0, np.uint64)
+    with ExitStack() as stack:
+        out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
+        for block in filter(len, known.read(task.file, entries)):
+            _check(task, block, first)
+            first += len(block)
+            if part:
+                block, hashes = part.take(block)
+            for name, values in {**_columns(block), **({HASHES: hashes} if part else {})}.items():
+                out[name].write(values.astype(kinds[name]).tobytes())
+            labelled = int((block.next_sentence_labels >= 0).sum())
+            totals.update(
+                examples=len(block), tokens=len(block.token_ids), predictions=len(block.labels), labelled=labelled
+            )
+        for handle in out.values():
+            handle.flush()
+            os.fsync(handle.fileno())
+    heldout, files = part.write() if part else (None, list[Path]())
+    facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
+    return facts, [*(task.part(name) for name in kinds), *files]
+
+
+def _columns(block: Instances) -> dict[str, NDArray[Any]]:
+    return {
+        "tokens": block.token_ids,
+        "second": block.second,
+        "positions": block.positions,
+        "labels": block.labels,
+        "next_sentence_labels": block.next_sentence_labels,
+        "lengths": block.lengths,
+        "predictions": np.diff(block.cu_predictions),
+    }
+
+
+def _check(task: ImportTask, block: Instances, first: int) -> None:
+    """Refuse what leaving out a file does not mend: examples too long, or made with another vocabulary."""
+    data, special, lengths = task.data, task.vocabulary, block.lengths
+    example = f"{data.key}.data: {task.file}: example"
+    if len(over := np.flatnonzero(lengths > data.length)):
+        raise DataError(
+            f"{example} {first + over[0]:,} has {lengths[over[0]]} tokens, more than {data.key}.length={data.length}. "
+            "Give the length that the examples were made for."
+        )
+    if task.static != bool(len(block.labels)):
+        masks = ("no masks", "masks") if task.static else ("masks", "none")
+        raise DataError(
+            f"{example} {first:,} and those after it have {masks[0]}, the first file of the set has {masks[1]}. "
+            "Keep files with and without masks in folders of their own."
+        )
+    other = "They were made with another vocabulary than this run's: give theirs as vocab.file."
+    if (largest := max(block.token_ids.max(), block.labels.max(initial=0))) >= special.size:
+        raise DataError(
+            f"{example} {first:,} or one after it has id {largest}; there are {special.size:,} entries. {other}"
+        )
+    begins, lasts = block.token_ids[block.cu_seqlens[:-1]], block.token_ids[block.cu_seqlens[1:] - 1]
+    for ids, verb, name, number in ((begins, "begins", "[CLS]", special.cls), (lasts, "ends", "[SEP]", special.sep)):
+        if len(wrong := np.flatnonzero(ids != number)):
+            row = int(wrong[0])
+            raise DataError(f"{example} {first + row:,} {verb} with id {ids[row]}, not {name} ({number}). {other}")
+    shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
+    if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
+        found = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
+        raise DataError(f"{example} {first:,} and those after it: {found}. {other}")

@@ -1,0 +1,163 @@
+"""Tokenised documents made elsewhere (Megatron's files, rows of running text of Hugging Face `datasets`), brought in as
+a token store and plans of their own.
+
+    foreign/0/store/train.*      as `store/`; the hash of a document is that of its tokens
+    foreign/0/plans/train/…      as `plans/`
+    foreign/0/facts.json         what was read, and what was left out
+
+A task is a stretch of documents of one file, about as long as a corpus shard, since a file may hold a whole Wikipedia.
+Everything after reading is as for our own text: sentences above 65,535 tokens are split, documents without tokens
+vanish, plans follow the settings of `[examples]`, and a random second segment is of the same stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.errors import DataError
+from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
+from bertwright.examples.instances import ends
+from bertwright.examples.shard import write_split
+from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
+from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.format import Kind
+from bertwright.formats.imported.heldout import HoldOut
+from bertwright.formats.imported.phase_files import files_of, hash_of
+from bertwright.formats.recognise import Found, open_documents
+from bertwright.formats.sketch import row_hashes
+
+STRETCH = 1 << 20
+"""Tokens of a task, about."""
+NEARLY_ALL = 0.9
+"""Share of documents of one sentence from which a set is taken to know no sentences."""
+
+
+@dataclass(frozen=True)
+class TokensTask:
+    """What a worker needs to bring in one stretch of documents."""
+
+    data: ImportedData
+    kind: Kind
+    file: Path
+    """Megatron's .idx file, or an Arrow file."""
+    first: int
+    stop: int
+    number: int
+    """Of the stretch in its set."""
+    parts: Path
+    vocabulary: Vocabulary
+    end_of_document: int
+    """The id that may end a document, beside [SEP]."""
+    config: ExamplesConfig
+    hold_out: HoldOut | None = None
+    """What of it is held out; None where a corpus has the held-out text."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is there to be trained on, at least in part."""
+        return self.hold_out is None or self.hold_out.share < 1
+
+    @property
+    def folder(self) -> Path:
+        """Where the parts of its set lie."""
+        return self.parts / self.data.folder
+
+    @property
+    def facts(self) -> Path:
+        """The file that is written last: `{"file", "train", "ended", "special", "files"}`, or `{"file", "fault"}`."""
+        return self.folder / f"{self.number:05}.json"
+
+
+def token_tasks(
+    data: ImportedData,
+    found: Found,
+    parts: Path,
+    vocabulary: Vocabulary,
+    entries: Sequence[str],
+    config: ExamplesConfig,
+) -> list[TokensTask]:
+    """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
+    stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]
+    for file in found.files:
+        documents_of_file = open_documents(file, found.kind)
+        stretches += [(file, first, stop) for first, stop in documents_of_file.pieces(STRETCH)]
+        counts.append(documents_of_file.counts)
+    sentences = np.concatenate(counts)
+    single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
+    if config.pairs and documents and single >= NEARLY_ALL * documents:
+        raise DataError(
+            f"{data.key}.data: {single:,} of {documents:,} documents in {found.folder} are one sentence each, and "
+            f"examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
+            "full-sentences, or make files of documents with sentences, as Megatron's --split-sentences does."
+        )
+    end = _end_of_document(entries)
+    return [
+        TokensTask(data, found.kind, *stretch, number, parts, vocabulary, end, config)
+        for number, stretch in enumerate(stretches)
+    ]
+
+
+def _end_of_document(entries: Sequence[str]) -> int:
+    """What Megatron's --append-eod appends: [EOS], which its tokenizer adds after [BOS] where the entries lack them."""
+    return entries.index("[EOS]") if "[EOS]" in entries else len(entries) + ("[BOS]" not in entries)
+
+
+def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
+    """Write the part of one stretch: the counts of its store and plans, documents that were `ended` by an id which was
+    taken off, documents that hold `special` ids and were left out, and with the first stretch of a file the hashes of
+    its `files`; and what was written.
+    """
+    block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
+    _check(task, block)
+    contents = row_hashes(block.ids, ends(block.sizes)).tolist()
+    ids = block.ids.astype(token_dtype(task.vocabulary.size))
+    documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
+    special = _with_special(task.vocabulary, documents)
+    facts: dict[str, Any] = {"ended": ended, "special": int(special.sum())}
+    documents, written = subset(documents, ~special), list[Path]()
+    if out := task.hold_out:
+        held = is_heldout(documents.hashes, out.share)
+        facts["heldout"], written = write_split(
+            out.parts, out.number, "heldout", subset(documents, held), (), task.config
+        )
+        documents = subset(documents, ~held)
+    sets = [PlanSet(length=task.data.length)]
+    facts["train"], files = write_split(task.folder, task.number, "train", documents, sets, task.config)
+    sources = files_of([task.file], task.kind) if task.first == 0 else []
+    facts["files"] = [{"file": file.name, "sha256": hash_of(file)} for file in sources]
+    return facts, [*files, *written]
+
+
+def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:
+    """The documents without the id that ends them, and how many had one."""
+    last = ends(block.sizes)[1:][block.sizes > 0] - 1
+    last = last[np.isin(block.ids[last], (task.vocabulary.sep, task.end_of_document))]
+    lengths = block.lengths.copy()
+    lengths[np.searchsorted(ends(lengths), last, side="right") - 1] -= 1
+    return TokenDocuments(np.delete(block.ids, last), lengths, block.counts), len(last)
+
+
+def _check(task: TokensTask, block: TokenDocuments) -> None:
+    """Refuse ids beyond the vocabulary, which leaving out a file does not mend."""
+    if len(beyond := np.flatnonzero(block.ids >= task.vocabulary.size)):
+        document = task.first + np.searchsorted(ends(block.sizes), beyond[0], side="right") - 1
+        raise DataError(
+            f"{task.data.key}.data: {task.file}: document {document:,} has id {block.ids[beyond[0]]}; there are "
+            f"{task.vocabulary.size:,} entries. It was made with another vocabulary than this run's: give its own as "
+            "vocab.file."
+        )
+
+
+def _with_special(vocabulary: Vocabulary, documents: Documents) -> NDArray[np.bool_]:
+    """[D] which documents hold an id that no text has: some tokenizers read "[MASK]" in an article as the mask."""
+    special = (vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask)
+    places = np.flatnonzero(np.isin(documents.tokens, special))
+    found = np.zeros(len(documents.hashes), np.bool_)
+    found[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
+    return found

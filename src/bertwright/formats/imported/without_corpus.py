@@ -1,0 +1,118 @@
+"""The stage `examples` without a corpus: data made elsewhere is all there is, and part of it is held out.
+
+What lies beside the training files for testing is held out: NVIDIA's `…_test_…` files, folders named `test`,
+`validation` or `eval`. Of a phase that has none it is a share of its examples or documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.libraries import libraries
+from bertwright.core.log import Log
+from bertwright.core.ranks import Share
+from bertwright.core.tasks import Executor
+from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.frequencies import COUNTS, unigram_loss_of
+from bertwright.examples.leak import heldout_contamination
+from bertwright.examples.shard import tokenizer_of
+from bertwright.examples.store import Vocabulary
+from bertwright.examples.work import vocabulary_facts, work_through
+from bertwright.formats.imported.heldout import HoldOut
+from bertwright.formats.imported.heldout_join import held_out_of, join_heldout
+from bertwright.formats.imported.join import join_imported
+from bertwright.formats.imported.tasks import Chosen, Import, import_tasks
+from bertwright.formats.imported.text import count_text, rates, text_of
+from bertwright.formats.recognise import Found
+
+FEW = 20
+"""Held-out examples below which the user is told that scores will be rough."""
+MUCH = 0.1
+"""Share of held-out sentences found in the training text above which the user is told what scores then mean."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is to be made."""
+
+    config: ExamplesConfig
+    vocab: Artifact
+    chosen: Chosen
+    tests: Mapping[int, tuple[Found, ...]]
+    """By phase, the sets of files that are not for training."""
+    known: Mapping[str, str]
+    """The inputs of the artifact."""
+
+
+def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor, share: Share) -> dict[str, Any]:
+    """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage.
+
+    Raises `OthersToFinish` when `share` is not the whole and another process completes the stage.
+    """
+    used = libraries(draft, ("tokenizers",), log)
+    facts = vocabulary_facts(stage.vocab)
+    write_json(draft / "vocabulary.json", facts)
+    vocabulary, entries = Vocabulary(**facts), tokenizer_of(stage.vocab).vocabulary
+    tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
+    work_through((), tasks, executor, share, log)
+    share.complete("examples", draft, [task.facts for task in tasks])
+    heldout = join_heldout(draft, tasks, stage.known, stage.config)
+    heldout["phases"] = held_out_of(stage.chosen, tasks, stage.config)
+    counts = join_imported(draft, stage.chosen, tasks, stage.config, entries, log)
+    folders = [draft / data.folder for data, _ in stage.chosen]
+    text = np.sum([count_text(folder, vocabulary) for folder in folders], axis=0)
+    write_atomic(draft / COUNTS, text.astype("<u8").tobytes())
+    heldout["unigram_loss"] = unigram_loss_of(text, draft / "store")
+    leaked = heldout_contamination(
+        draft / "store", entries, (block for folder in folders for block in text_of(folder, vocabulary))
+    )
+    _tell(heldout, leaked, log)
+    return {
+        "vocabulary": facts["hash"],
+        "train": {"tokens": int(text.sum()), "rows": {}, "sequences": {}},
+        "heldout": heldout,
+        **counts,
+        "text": rates(text, vocabulary),
+        "heldout_contamination": leaked,
+        "libraries": used,
+    }
+
+
+def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
+    """A task for each file of each phase, those for testing after those for training."""
+    tasks = list[Import]()
+    for data, training in stage.chosen:
+        tests = stage.tests[data.phase]
+        sets = [(training, 0.0 if tests else stage.config.heldout), *((found, 1.0) for found in tests)]
+        number = 0
+        for found, share in sets:
+            for task in import_tasks([(data, found)], parts, stage.vocab, vocabulary, stage.config):
+                hold_out = HoldOut(share, parts, len(tasks), stage.config)
+                tasks.append(replace(task, number=number, hold_out=hold_out))
+                number += 1
+    return tasks
+
+
+def _tell(heldout: Mapping[str, Any], leaked: Mapping[str, Any], log: Log) -> None:
+    """What the user should know of the scores to come."""
+    for key, told in heldout["phases"].items():
+        unit = "documents" if "documents" in told else "examples"
+        where = f"a share of {told['share']:g}" if told["share"] else f"those of {', '.join(told['files'][:3])}"
+        more = f" and {len(told['files']) - 3:,} files more" if len(told["files"]) > 3 else ""
+        log.say(f"examples: {key}.data: {told[unit]:,} {unit} are held out, {where}{more}")
+    for name, (rows,) in heldout["rows"].items():
+        if rows < FEW:
+            log.say(f"examples: scores on {rows} held-out examples of length {name} will be rough")
+    if leaked["share"] > MUCH:
+        log.say(
+            f"examples: warning: of {leaked['sentences']:,} held-out segments of 13 words or more, {leaked['found']:,} "
+            "stand in part in the training text, as where data was made in several passes: scores tell of memory too "
+            "then. Files for testing, made of other texts, help"
+        )

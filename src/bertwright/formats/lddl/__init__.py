@@ -1,0 +1,1 @@
+"""Parquet files of NVIDIA's LDDL: word pieces as text."""

@@ -1,0 +1,62 @@
+"""Columns of a Parquet file that may be hostile, checked before they are taken apart.
+
+A column that repeats one text takes next to nothing in the file, and gigabytes as a list of texts. So columns of texts
+stay indices into the different ones until the lengths of these are known to be what `num_tokens` allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bertwright.examples.instances import Ints, stretches
+from bertwright.formats.columns import Place
+from bertwright.formats.errors import ShardError, package
+from bertwright.formats.instance_checks import MAX_LENGTH
+
+TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
+_AT_ONCE = 2**18
+"""Most tokens that are taken apart at once, about."""
+_SHORT = 64
+"""Bytes that a piece may have whatever the vocabulary: another vocabulary is to be told by its pieces."""
+_HEAD = 1024
+"""Most bytes of a .npy file before its values; numpy writes 128."""
+
+
+def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
+    """Stretches [start, stop) of the rows of `batch` that are safe to take apart at once.
+
+    `longest`: bytes of the longest entry of the vocabulary. `ShardError` for a column of another type, with gaps, or
+    with more bytes than the tokens of an example can have.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        kind = column.type.value_type if package("pyarrow").types.is_dictionary(column.type) else column.type
+        if not any(fits(kind) for fits in _kinds(name)):
+            raise ShardError(place.file, f"{name} holds {kind}")
+        if column.null_count:
+            row = place.first_row + column.is_null().to_pylist().index(True)
+            raise ShardError(place.file, f"example {row:,} has no {name}")
+    tokens: Ints = batch.column("num_tokens").to_numpy(zero_copy_only=False).astype(np.int64)
+    for name in (*TEXTS, POSITIONS):
+        if name in batch.schema.names:
+            room = 2 * tokens + _HEAD if name == POSITIONS else (max(longest, _SHORT) + 1) * tokens
+            _must_fit(place, name, batch.column(name), np.where(tokens > MAX_LENGTH, 0, room))
+    return stretches(tokens, _AT_ONCE)
+
+
+def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
+    sizes = package("pyarrow.compute").binary_length(column.dictionary).to_numpy()[column.indices.to_numpy()]
+    if len(wrong := np.flatnonzero(sizes > room)):
+        row = int(wrong[0])
+        fault = f"example {place.first_row + row:,} has {sizes[row]:,} bytes of {name}, too many for its num_tokens"
+        raise ShardError(place.file, fault)
+
+
+def _kinds(name: str) -> tuple[Callable[[Any], bool], ...]:
+    """The types that the column `name` may have."""
+    types = package("pyarrow").types
+    if name == POSITIONS:
+        return types.is_binary, types.is_large_binary
+    return (types.is_string, types.is_large_string) if name in TEXTS else (types.is_boolean, types.is_integer)

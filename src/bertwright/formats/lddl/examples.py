@@ -1,0 +1,197 @@
+"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, masks frozen or not.
+
+Columns: A and B (pieces joined by spaces, after masking), is_random_next, num_tokens; with static masks also
+masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (pieces); bin_id in files of one range of
+lengths, named `….parquet_<bin>`. An example is [CLS] A [SEP] B [SEP]. Pieces become ids by a vocabulary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances
+from bertwright.formats.columns import Place, Ragged, instances_of
+from bertwright.formats.errors import ShardError, package, reading
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
+from bertwright.formats.instance_checks import checked
+from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
+from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
+from bertwright.formats.whole import whole_file
+
+_COLUMNS = ("A", "B", "is_random_next", "num_tokens")
+_MASKS = (POSITIONS, "masked_lm_labels")
+_BLOCK = 4096
+_VERSION_1 = b"\x93NUMPY\x01\x00"
+_NPY = re.compile(rb"\{'descr': '<u2', 'fortran_order': False, 'shape': \((\d+),\), \} *\n")
+
+
+def facts(file: Path) -> Facts | None:
+    """As `Format.facts`."""
+    if not is_parquet(file):
+        return None
+    with reading(file), package("pyarrow.parquet").ParquetFile(file, memory_map=True) as parquet:
+        names = parquet.schema_arrow.names
+    if "input_ids" in names and not set(TEXTS) & set(names):
+        return None  # ids, not pieces
+    with _open(file) as parquet:
+        return Facts("lddl", Shape(None, None, static=_MASKS[0] in _columns(parquet)), parquet.metadata.num_rows)
+
+
+def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
+    """As `Format.read`; the vocabulary is needed, and a piece outside it is an error."""
+    ids = _ids(file, vocabulary)
+    longest = max(len(entry.encode()) for entry in ids)
+    names = _columns(_open(file))
+    with reading(file), _open(file, [name for name in names if name in (*TEXTS, POSITIONS)]) as parquet:
+        first = tokens = 0
+        for batch in parquet.iter_batches(_BLOCK, columns=names):
+            batch.validate(full=True)
+            found = pieces(Place(file, first, vocabulary), batch, longest)
+            tokens += sum(batch.column("num_tokens").to_pylist())
+            check_tokens(file, tokens)
+            for start, stop in found:
+                yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
+            first += len(batch)
+        if first != parquet.metadata.num_rows:
+            raise ShardError(file, f"{parquet.metadata.num_rows:,} rows are declared and {first:,} are there")
+
+
+def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
+    """As `Format.write`; the vocabulary is needed. Only pairs [CLS] A [SEP] B [SEP] with a label can be held."""
+    ids = _ids(file, vocabulary)
+    entries = np.array(list(ids), object)
+    pa = package("pyarrow")
+    fields = [("A", pa.string()), ("B", pa.string()), ("is_random_next", pa.bool_()), ("num_tokens", pa.uint16())]
+    fields += [("masked_lm_positions", pa.binary()), ("masked_lm_labels", pa.string())] if shape.static else []
+    schema = pa.schema(fields)
+    written = 0
+    with (
+        whole_file(file) as temporary,
+        package("pyarrow.parquet").ParquetWriter(
+            temporary, schema, compression="snappy", write_page_checksum=True
+        ) as writer,
+    ):
+        for block in blocks:
+            columns = _encoded(file, written, block, ids, entries)
+            arrays = [pa.array(columns[name], kind) for name, kind in fields]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            written += len(block)
+    return written
+
+
+def _ids(file: Path, vocabulary: Sequence[str] | None) -> dict[str, int]:
+    if vocabulary is None:
+        raise DataError(f"{file}: this format holds word pieces, not ids. Give the vocabulary they belong to.")
+    return {entry: number for number, entry in enumerate(vocabulary)}
+
+
+def _open(file: Path, as_indices: Sequence[str] = ()) -> Any:
+    with reading(file):
+        parquet = package("pyarrow.parquet").ParquetFile(
+            file, memory_map=True, page_checksum_verification=True, read_dictionary=as_indices
+        )
+    if missing := [name for name in _columns(parquet) if name not in parquet.schema_arrow.names]:
+        raise ShardError(file, f"it lacks the columns {', '.join(missing)}: it is no LDDL file")
+    check_groups(file, parquet)
+    return parquet
+
+
+def _columns(parquet: Any) -> list[str]:
+    """The columns to read: those of masks both or not at all."""
+    return [*_COLUMNS, *([] if set(_MASKS).isdisjoint(parquet.schema_arrow.names) else _MASKS)]
+
+
+def _decoded(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
+    batch = rows_of_file.to_pydict()
+    pairs = [(a.split(), b.split()) for a, b in zip(batch["A"], batch["B"], strict=True)]
+    rows = [["[CLS]", *a, "[SEP]", *b, "[SEP]"] for a, b in pairs]
+    tokens = _numbers(place, rows, ids)
+    lengths, firsts = tokens[1], np.array([len(a) + 2 for a, _ in pairs], np.int64)
+    if len(wrong := np.flatnonzero(lengths != np.array(batch["num_tokens"], np.int64))):
+        row = wrong[0]
+        raise ShardError(place.file, f"example {place.first_row + row:,} has {lengths[row]:,} tokens, not num_tokens")
+    segments = np.tile([0, 1], len(rows)).repeat(np.stack([firsts, lengths - firsts], 1).ravel())
+    positions = [_positions(place, row, stored) for row, stored in enumerate(batch.get(_MASKS[0], []))]
+    labels = _numbers(place, [text.split() for text in batch.get(_MASKS[1], [])], ids)
+    counts = np.array([len(run) for run in positions], np.int64) if positions else np.zeros(len(rows), np.int64)
+    if positions and len(wrong := np.flatnonzero(counts != labels[1])):
+        raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: labels and positions differ in number")
+    flat = np.concatenate(positions).astype(np.int64) if positions else np.zeros(0, np.int64)
+    return instances_of(place, tokens, segments, (flat, counts), labels[0], np.array(batch["is_random_next"], np.int64))
+
+
+def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged:
+    flat = [piece for row in rows for piece in row]
+    try:
+        numbers = np.fromiter(map(ids.__getitem__, flat), np.int64, len(flat))
+    except KeyError as error:
+        fault = f"from example {place.first_row:,} on: the vocabulary has no piece {error.args[0]!r}"
+        raise ShardError(place.file, f"{fault}, so it is not the one this file was made with") from None
+    return numbers, np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def _positions(place: Place, row: int, stored: bytes) -> Any:
+    """The array of a .npy file (numpy.lib.format, version 1); nothing but one list of uint16 is accepted."""
+    size = int.from_bytes(stored[8:10], "little")
+    header = _NPY.fullmatch(stored[10 : 10 + size]) if stored[:8] == _VERSION_1 else None
+    values = stored[10 + size :]
+    if header is None or int(header[1]) * 2 != len(values):
+        raise ShardError(place.file, f"example {place.first_row + row:,}: masked_lm_positions is no array of uint16")
+    return np.frombuffer(values, "<u2")
+
+
+def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entries: Any) -> dict[str, list[Any]]:
+    begin, end, second = block.cu_seqlens[:-1], block.cu_seqlens[1:], block.cu_seqlens[:-1] + block.second
+    _must_be_pairs(file, first, block, ids)
+    checked(block, file, first, len(ids))
+    pieces, labels = entries[block.token_ids], entries[block.labels]
+    cu = block.cu_predictions
+    spans = list(pairwise(cu))
+    return {
+        "A": [_joined(file, pieces[b + 1 : s - 1]) for b, s in zip(begin, second, strict=True)],
+        "B": [_joined(file, pieces[s : e - 1]) for s, e in zip(second, end, strict=True)],
+        "is_random_next": (block.next_sentence_labels == 1).tolist(),
+        "num_tokens": block.lengths.tolist(),
+        "masked_lm_positions": [_npy(block.positions[b:e]) for b, e in spans],
+        "masked_lm_labels": [_joined(file, labels[b:e]) for b, e in spans],
+    }
+
+
+def _must_be_pairs(file: Path, first: int, block: Instances, ids: dict[str, int]) -> None:
+    tokens, begin, end = block.token_ids, block.cu_seqlens[:-1], block.cu_seqlens[1:]
+    sep = ids.get("[SEP]", -1)
+    pair = (block.second >= 2) & (block.second < block.lengths) & (block.next_sentence_labels >= 0)
+    pair &= (tokens[begin] == ids.get("[CLS]", -1)) & (tokens[end - 1] == sep)
+    pair &= tokens[begin + block.second - 1] == sep
+    if not pair.all():
+        raise DataError(
+            f"{file}: example {first + int(np.argmin(pair)):,} is not [CLS] A [SEP] B [SEP] with a label. LDDL "
+            "can hold nothing else; use the vocabulary of the examples, or another format."
+        )
+
+
+def _joined(file: Path, pieces: Any) -> str:
+    text = " ".join(pieces)
+    if len(text.split()) != len(pieces):
+        raise DataError(f"{file}: a vocabulary entry contains a blank, which LDDL cannot hold. Use another format.")
+    return text
+
+
+def _npy(positions: Any) -> bytes:
+    text = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({len(positions)},), }}"
+    header = text.ljust(117).encode() + b"\n"
+    return b"".join([_VERSION_1, len(header).to_bytes(2, "little"), header, positions.astype("<u2").tobytes()])
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"shard-{file.number}.parquet"
+
+
+FORMAT = Format("lddl", facts, read, write, _file_name, pairs_only=True, reads_vocabulary=True, unequal_files=True)

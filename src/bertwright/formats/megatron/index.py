@@ -1,0 +1,176 @@
+"""Megatron-LM's indexed data sets: documents of tokenised sentences in a .bin file and a .idx file beside it.
+
+Two headers are read, both little-endian: MMIDIDX (memory-mapped, megatron/core/datasets/indexed_dataset.py) and the
+older TNTIDX (fairseq's, with Megatron's document index). These are token documents, not examples: pairs are built of
+them later. A pair of files may hold a whole Wikipedia, so it is mapped and read by stretches of documents. Everything
+the index declares is compared with the sizes of the two files before anything is mapped, and everything it says of a
+stretch before that is read.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.examples.instances import Ints, ends, stretches
+from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.errors import ShardError, reading
+
+LONGEST_DOCUMENT = 1 << 28
+"""Tokens of a document beyond which it is taken for damage: a gigabyte of text."""
+DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
+"""The integer types among Megatron's codes."""
+MAPPED, OLD = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
+MAPPED_HEADER, OLD_HEADER = struct.Struct("<9sQBQQ"), struct.Struct("<8sQQQQQQ")
+
+
+@dataclass(frozen=True)
+class Index:
+    """A pair of files whose sizes are right; what the index points to is checked when it is read."""
+
+    file: Path
+    """The .idx file."""
+    dtype: np.dtype[Any]
+    """Of a token."""
+    in_bytes: bool
+    """Whether `starts` counts bytes, not tokens."""
+    lengths: NDArray[Any]
+    """[S] tokens of each sentence."""
+    starts: NDArray[Any]
+    """[S] where each begins in the .bin file."""
+    bounds: NDArray[Any]
+    """[D + 1] first sentence of each document, and their number."""
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def data(self) -> Path:
+        """The .bin file."""
+        return self.file.with_suffix(".bin")
+
+    @property
+    def counts(self) -> Ints:
+        """As `DocumentFile.counts`."""
+        return np.diff(self.bounds)
+
+    def pieces(self, tokens: int) -> list[tuple[int, int]]:
+        """As `DocumentFile.pieces`."""
+        sizes, full = np.zeros(len(self), np.int64), np.diff(self.bounds) > 0
+        if full.any():
+            sizes[full] = np.add.reduceat(self.lengths, self.bounds[:-1][full], dtype=np.int64)
+        return stretches(sizes, tokens)
+
+    def read(self, first: int, stop: int) -> TokenDocuments:
+        """As `DocumentFile.read`; a sentence that is not in the .bin file is damage."""
+        bounds = self.bounds[first : stop + 1].astype(np.int64)
+        lengths = self.lengths[bounds[0] : bounds[-1]].astype(np.int64)
+        starts = self._starts(slice(bounds[0], bounds[-1]))
+        due = self._end_before(int(bounds[0])) + ends(lengths)[:-1]
+        room = len(self._tokens)
+        faults = [
+            ((lengths < 0).any(), "a sentence has a negative length"),
+            ((starts < 0).any(), "a sentence begins before the .bin file"),
+            ((lengths > room - starts).any(), f"a sentence ends after the {room:,} tokens of the .bin file"),
+            (
+                lengths.sum() > room,
+                f"sentences lie upon each other: {lengths.sum():,} tokens of {room:,} in the .bin file",
+            ),
+            ((starts != due).any(), "its sentences do not lie one after another, as every writer leaves them"),
+        ]
+        for broken, fault in faults:
+            if broken:
+                raise ShardError(self.file, fault)
+        counts = np.diff(bounds)
+        if (sizes := np.diff(ends(lengths)[ends(counts)])).max(initial=0) > LONGEST_DOCUMENT:
+            raise ShardError(self.file, f"document {first + sizes.argmax():,} has {sizes.max():,} tokens: no text has")
+        where = np.arange(lengths.sum()) + np.repeat(starts - ends(lengths)[:-1], lengths)
+        ids = self._tokens[where]
+        if ids.min(initial=0) < 0:
+            raise ShardError(self.data, f"a document from {first:,} to {stop - 1:,} has a negative id")
+        return TokenDocuments(ids, lengths, counts)
+
+    def _end_before(self, sentence: int) -> int:
+        """The token where the sentence before this one ends."""
+        if not sentence:
+            return 0
+        return int(self._starts(slice(sentence - 1, sentence))[0]) + int(self.lengths[sentence - 1])
+
+    def _starts(self, sentences: slice) -> Ints:
+        """The token where each of the sentences begins."""
+        starts = self.starts[sentences].astype(np.int64)
+        if self.in_bytes and (starts % self.dtype.itemsize).any():
+            raise ShardError(self.file, "a sentence begins between two tokens")
+        return starts // self.dtype.itemsize if self.in_bytes else starts
+
+    @cached_property
+    def _tokens(self) -> NDArray[Any]:
+        with reading(self.data):
+            return _mapped(self.data, self.dtype, self.data.stat().st_size // self.dtype.itemsize)
+
+
+def open_index(file: Path) -> Index:
+    """The pair of files with the index `file` (.idx).
+
+    `ShardError` where the index is not as long as it says, or its documents are not its sentences one after another.
+    """
+    with reading(file), open(file, "rb") as handle:
+        head = handle.read(OLD_HEADER.size)
+    index = _old_index(file, head) if head.startswith(OLD) else _mapped_index(file, head)
+    with reading(index.data):
+        index.data.stat()
+    if not len(index.bounds) or index.bounds[0] != 0 or index.bounds[-1] != len(index.lengths):
+        raise ShardError(file, "the documents do not cover the sentences")
+    if (index.bounds[1:] < index.bounds[:-1]).any():
+        raise ShardError(file, "the documents do not rise")
+    return index
+
+
+def _mapped_index(file: Path, head: bytes) -> Index:
+    if len(head) < MAPPED_HEADER.size:
+        raise ShardError(file, "its header is cut off")
+    _, version, code, sentences, documents = MAPPED_HEADER.unpack(head[: MAPPED_HEADER.size])
+    dtype = _known(file, version, code)
+    arrays = _arrays(file, MAPPED_HEADER.size, [("<i4", sentences), ("<i8", sentences), ("<i8", documents)])
+    return Index(file, dtype, True, *arrays)
+
+
+def _old_index(file: Path, head: bytes) -> Index:
+    if len(head) < OLD_HEADER.size:
+        raise ShardError(file, "its header is cut off")
+    _, version, code, width, sentences, sizes, documents = OLD_HEADER.unpack(head)
+    dtype = _known(file, version, code)
+    counts = [sentences + 1, sentences + 1, sizes, documents]
+    dimensions, offsets, lengths, bounds = _arrays(file, OLD_HEADER.size, [("<i8", count) for count in counts])
+    if sizes != sentences or width != dtype.itemsize or dimensions[-1] != sentences:
+        raise ShardError(file, "its sentences are not plain lists of tokens")
+    return Index(file, dtype, False, lengths, offsets[:-1], bounds)
+
+
+def _known(file: Path, version: int, code: int) -> np.dtype[Any]:
+    if version != 1 or code not in DTYPES:
+        raise ShardError(file, f"version {version}, type {code}: only version 1 with integer tokens is read")
+    return np.dtype(DTYPES[code])
+
+
+def _arrays(file: Path, offset: int, parts: list[tuple[str, int]]) -> list[NDArray[Any]]:
+    """The arrays (type, count) that follow each other from byte `offset`; they must be there in full."""
+    size = offset + sum(np.dtype(dtype).itemsize * count for dtype, count in parts)
+    if size > file.stat().st_size:
+        raise ShardError(file, f"its header declares {size:,} bytes; the file has {file.stat().st_size:,}")
+    found = []
+    for dtype, count in parts:
+        found.append(_mapped(file, np.dtype(dtype), count, offset))
+        offset += found[-1].nbytes
+    return found
+
+
+def _mapped(file: Path, dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
+    """Part of a file as a read-only array; an empty part cannot be mapped."""
+    return np.memmap(file, dtype, "r", offset, (count,)) if count else np.zeros(0, dtype)

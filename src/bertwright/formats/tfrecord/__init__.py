@@ -1,0 +1,1 @@
+"""TFRecord files of Google's and MLCommons' builders."""

@@ -1,0 +1,167 @@
+"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, masks frozen, no TensorFlow.
+
+`masked_lm_weights` 1 marks a prediction and 0 padding (Intel's reader marks padding by position 0 instead, which is the
+same in every file that the builders write). Files whose name ends in `.gz` are compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.errors import DataError
+from bertwright.examples.instances import Instances, ends
+from bertwright.formats.columns import Place, instances_of, padded, prefix_lengths, trimmed
+from bertwright.formats.errors import ShardError
+from bertwright.formats.format import Facts, FileNumber, Format, Shape
+from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
+from bertwright.formats.tfrecord import varint
+from bertwright.formats.tfrecord.example_proto import parse, unparse
+from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
+from bertwright.formats.whole import whole_file
+
+_TOKENS = ("input_ids", "input_mask", "segment_ids")
+_PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
+_LABEL, _WEIGHTS = "next_sentence_labels", "masked_lm_weights"
+_BLOCK = 128
+"""Records decoded at once: a small file may hold many that are long."""
+
+
+def facts(file: Path) -> Facts | None:
+    """As `Format.facts`; the number of examples is not known without reading."""
+    if not is_tfrecord(file):
+        return None
+    length, predictions = _widths(file, next(read_records(file)))
+    return Facts("tfrecord", Shape(length, predictions, static=True), None)
+
+
+def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
+    """As `Format.read`."""
+    records, first, widths = read_records(file), 0, None
+    while block := list(islice(records, _BLOCK)):
+        widths = widths or _widths(file, block[0])
+        yield _decoded(Place(file, first, vocabulary), block, *widths)
+        first += len(block)
+
+
+def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
+    """As `Format.write`; the vocabulary is not needed."""
+    if not shape.length or not shape.predictions or not shape.static:
+        raise DataError(f"{file}: TFRecord needs a length, room for predictions and masks; {shape} was given.")
+    written = 0
+    with whole_file(file) as temporary, open(temporary, "wb") as plain:
+        packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if file.suffix == ".gz" else None
+        for block in blocks:
+            must_fit(block, file, written, shape.length, shape.predictions)
+            for start in range(0, len(block), _BLOCK):
+                part = block.take(slice(start, start + _BLOCK))
+                (packed or plain).write(b"".join(map(framed, _encoded(part, shape.length, shape.predictions))))
+            written += len(block)
+        if packed:
+            packed.close()
+    return written
+
+
+def _widths(file: Path, record: bytes) -> tuple[int, int]:
+    """Tokens and predictions that the records of a file have room for, by its first."""
+    integers, _ = _features(file, 0, record)
+    place = Place(file, 0, None)
+    length, predictions = (
+        _matrix(place, key, [integers[key]]).shape[1] for key in ("input_ids", "masked_lm_positions")
+    )
+    if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
+        raise ShardError(file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are read")
+    return length, predictions
+
+
+def _features(file: Path, number: int, record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    try:
+        integers, floats = parse(record)
+    except ValueError as error:
+        raise ShardError(file, f"record {number:,} is no tensorflow.Example: {error}") from error
+    missing = [key for key in (*_TOKENS, *_PREDICTIONS, _LABEL) if key not in integers]
+    missing += [_WEIGHTS] if _WEIGHTS not in floats else []
+    if missing:
+        raise ShardError(file, f"record {number:,} lacks {', '.join(missing)}: it is no BERT example")
+    return integers, floats
+
+
+def _decoded(place: Place, records: list[bytes], length: int, predictions: int) -> Instances:
+    parsed = [_features(place.file, place.first_row + row, record) for row, record in enumerate(records)]
+    widths = dict.fromkeys(_TOKENS, length) | dict.fromkeys(_PREDICTIONS, predictions) | {_LABEL: 1}
+    columns = {key: _matrix(place, key, [integers[key] for integers, _ in parsed], widths[key]) for key in widths}
+    floats = [values[_WEIGHTS] for _, values in parsed]
+    _same_width(place, _WEIGHTS, np.array([len(values) / 4 for values in floats]), predictions)
+    weights = np.frombuffer(b"".join(floats), "<f4").reshape(-1, predictions)
+    if not ((weights == 0) | (weights == 1)).all():
+        raise ShardError(place.file, f"{_WEIGHTS} near record {place.first_row:,} has values other than 0 and 1")
+    lengths = prefix_lengths(place, columns["input_mask"])
+    counts = prefix_lengths(place, weights)
+    return instances_of(
+        place,
+        (trimmed(columns["input_ids"], lengths), lengths),
+        trimmed(columns["segment_ids"], lengths),
+        (trimmed(columns["masked_lm_positions"], counts), counts),
+        trimmed(columns["masked_lm_ids"], counts),
+        columns[_LABEL][:, 0],
+    )
+
+
+def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None) -> NDArray[np.int64]:
+    """Lists of varints as rows; each must have `width` values (None: as many as the first)."""
+    data = np.frombuffer(b"".join(lists), np.uint8)
+    cuts = ends([len(values) for values in lists])
+    try:
+        values, last = varint.decode(data)
+        if (data[cuts[1:][np.diff(cuts) > 0] - 1] >= 0x80).any():
+            raise ValueError("an integer is cut off")
+    except ValueError as error:
+        raise ShardError(place.file, f"{key} near record {place.first_row:,}: {error}") from error
+    counts = np.diff(np.searchsorted(last, cuts))
+    width = int(counts[0]) if width is None else width
+    _same_width(place, key, counts, width)
+    return values.reshape(len(lists), width)
+
+
+def _encoded(block: Instances, length: int, predictions: int) -> Iterator[bytes]:
+    ones = np.ones(len(block.token_ids), np.int64), np.ones(len(block.positions), np.float32)
+    columns = {
+        "input_ids": padded(block.token_ids, block.cu_seqlens, length, "i8"),
+        "input_mask": padded(ones[0], block.cu_seqlens, length, "i8"),
+        "segment_ids": padded(block.segment_ids, block.cu_seqlens, length, "i8"),
+        "masked_lm_positions": padded(block.positions, block.cu_predictions, predictions, "i8"),
+        "masked_lm_ids": padded(block.labels, block.cu_predictions, predictions, "i8"),
+        _LABEL: block.next_sentence_labels.astype(np.int64)[:, None],
+    }
+    lists = {key: _packed_rows(column) for key, column in columns.items()}
+    weights = padded(ones[1], block.cu_predictions, predictions, "<f4")
+    for row in range(len(block)):
+        features = {key: (False, rows[row]) for key, rows in lists.items()}
+        yield unparse(features | {_WEIGHTS: (True, weights[row].tobytes())})
+
+
+def _packed_rows(matrix: NDArray[np.int64]) -> list[bytes]:
+    """Each row as the bytes of a packed list."""
+    data, sizes = varint.encode(matrix.ravel())
+    cuts = [0, *np.cumsum(sizes.reshape(matrix.shape).sum(axis=1)).tolist()]
+    stream = data.tobytes()
+    return [stream[start:stop] for start, stop in pairwise(cuts)]
+
+
+def _same_width(place: Place, key: str, counts: NDArray[Any], width: int) -> None:
+    if len(wrong := np.flatnonzero(counts != width)):
+        row, count = place.first_row + wrong[0], counts[wrong[0]]
+        raise ShardError(place.file, f"record {row:,}: {key} has {count:,} values, not {width:,}")
+
+
+def _file_name(file: FileNumber) -> str:
+    return f"part-{file.of}{'.gz' if file.compress else ''}"
+
+
+FORMAT = Format("tfrecord", facts, read, write, _file_name, padded=True, static_only=True, compressible=True)

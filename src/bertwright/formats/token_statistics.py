@@ -1,0 +1,103 @@
+"""What a set of tokenised documents holds, in numbers, and the faults that can be seen in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bertwright.examples.instances import ends
+from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.errors import ShardError
+from bertwright.formats.recognise import Found, open_documents
+from bertwright.formats.sketch import Sketch, row_hashes
+
+_AT_ONCE = 1 << 20
+"""Tokens read together, about."""
+_LENGTHS = (8, 16, 32, 64, 128, 256, 512)
+_SHARED = 0.001
+"""Share of documents in several files that is called a fault."""
+
+
+def token_statistics(found: Found, vocabulary: Sequence[str] | None = None, limit: int | None = None) -> dict[str, Any]:
+    """Numbers and `faults` (sentences) of a set of token documents, with the arguments of `statistics`.
+
+    `single` counts the documents of one sentence: where nearly all are, there is nothing to make pairs of.
+    """
+    tally = _Tally(found, vocabulary)
+    for file in found.files:
+        tally.texts.begin_file()
+        try:
+            documents = open_documents(file, found.kind)
+            most = sys.maxsize if limit is None else limit
+            for first, stop in documents.pieces(_AT_ONCE):
+                if first < most:
+                    tally.add(documents.read(first, min(stop, most)))
+        except ShardError as error:
+            tally.damaged.append(str(error))
+    return tally.numbers() | {"faults": tally.faults()}
+
+
+class _Tally:
+    """Counts of one set of files."""
+
+    def __init__(self, found: Found, vocabulary: Sequence[str] | None) -> None:
+        self.found, self.vocabulary = found, vocabulary
+        self.damaged = [str(error) for error in found.damaged]
+        self.ids = np.zeros(0 if vocabulary is None else len(vocabulary), np.int64)
+        """How often each entry occurs."""
+        self.documents = self.sentences = self.tokens = self.single = self.empty = self.beyond = self.largest = 0
+        self.lengths = np.zeros(len(_LENGTHS) + 1, np.int64)
+        self.texts = Sketch(len(found.files))
+
+    def add(self, block: TokenDocuments) -> None:
+        self.documents += len(block)
+        self.sentences += len(block.lengths)
+        self.tokens += len(block.ids)
+        self.single += int((block.counts == 1).sum())
+        self.empty += int((block.sizes == 0).sum())
+        self.lengths += np.bincount(np.searchsorted(_LENGTHS, block.lengths), minlength=len(self.lengths))
+        self.largest = max(self.largest, int(block.ids.max(initial=0)))
+        if self.vocabulary is not None:
+            known = block.ids[block.ids < len(self.vocabulary)]
+            self.beyond += len(block.ids) - len(known)
+            self.ids += np.bincount(known, minlength=len(self.ids))
+        contents = row_hashes(block.ids, ends(block.sizes))[block.sizes > 0]
+        self.texts.add(contents, contents)
+
+    def numbers(self) -> dict[str, Any]:
+        up_to = [f"up to {length:,}" for length in _LENGTHS] + ["longer"]
+        return {
+            "folder": str(self.found.folder),
+            "kind": self.found.kind,
+            "holds": "documents",
+            "files": len(self.found.files),
+            "documents": self.documents,
+            "empty": self.empty,
+            "single": self.single,
+            "sentences": self.sentences,
+            "tokens": self.tokens,
+            "lengths": dict(zip(up_to, self.lengths.tolist(), strict=True)),
+            "largest_id": self.largest,
+            "unknown_rate": self._count("[UNK]") / self.tokens if self.vocabulary and self.tokens else None,
+        }
+
+    def faults(self) -> list[str]:
+        found = [f"damaged: {message}" for message in self.damaged]
+        found += [f"{file.name} holds examples, the others running text" for file in self.found.mixed]
+        if self.vocabulary is not None and self.beyond:
+            size = len(self.vocabulary)
+            found.append(f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})")
+        special = {entry: self._count(entry) for entry in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")}
+        found += [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]
+        texts = self.texts.repeated()
+        if texts.several > max(1, _SHARED * texts.sampled):
+            found.append(f"{texts.several / texts.sampled:.1%} of the documents occur in several files")
+        return found
+
+    def _count(self, entry: str) -> int:
+        if self.vocabulary is None or entry not in self.vocabulary:
+            return 0
+        return int(self.ids[self.vocabulary.index(entry)])

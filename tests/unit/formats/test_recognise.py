@@ -1,0 +1,126 @@
+import pyarrow as pa
+import pytest
+from tests.unit.formats.references import rows_of, write_nvidia, write_packed
+from tests.unit.formats.samples import VOCABULARY, sample, token_documents
+
+from bertwright.core.errors import DataError
+from bertwright.formats.convert import Target, convert
+from bertwright.formats.datasets import examples as datasets
+from bertwright.formats.errors import ShardError
+from bertwright.formats.format import Shape
+from bertwright.formats.lddl import examples as lddl
+from bertwright.formats.megatron import documents as megatron
+from bertwright.formats.recognise import recognise
+from bertwright.formats.tfrecord import examples as tfrecord
+
+
+def tfrecords(folder, names, length=32, predictions=5):
+    folder.mkdir(parents=True)
+    for name in names:
+        tfrecord.write(folder / name, iter([sample(3)]), Shape(length, predictions, static=True))
+
+
+def test_a_folder_of_nvidias_has_a_training_and_a_test_set(tmp_path):
+    folder = tmp_path / "hdf5_lower_case_1_seq_len_32" / "wiki"
+    folder.mkdir(parents=True)
+    for number in (10, 9, 0):
+        write_nvidia(folder / f"wiki_training_{number}.hdf5", rows_of(sample(4)), 32, 5)
+    write_nvidia(folder / "wiki_test_0.hdf5", rows_of(sample(2)), 32, 5)
+    (folder / "README").write_text("words")
+    test, training = recognise(tmp_path)
+    assert [file.name for file in training.files] == [f"wiki_training_{number}.hdf5" for number in (0, 9, 10)]
+    assert (training.kind, training.examples, training.split) == ("hdf5", 12, "training")
+    assert (test.examples, test.split) == (2, "test")
+    assert training.shape == Shape(32, 5, static=True)
+    assert training.incomplete is None
+    assert recognise(folder / "wiki_test_0.hdf5")[0].examples == 2
+
+
+def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
+    tfrecords(tmp_path / "seq_512", [f"part-{number:05}-of-00500" for number in range(12)], 64, 10)
+    tfrecords(tmp_path / "seq_128", [f"part-{number:05}-of-00002_128" for number in range(2)])
+    first, second = recognise(tmp_path)
+    assert (first.folder.name, first.shape.length, first.incomplete) == ("seq_128", 32, None)
+    assert (second.folder.name, second.shape.length) == ("seq_512", 64)
+    assert second.incomplete == "12 of 500 parts"
+    assert second.examples is None
+
+
+def test_what_an_interrupted_conversion_left_is_not_data(tmp_path):
+    """Nor is anything else in a hidden folder or one such as Spark's `_temporary`."""
+    tfrecords(tmp_path / "a", ["part-0"])
+    for name in (".b.1234.draft", "_temporary"):
+        tfrecords(tmp_path / "a" / name, ["part-0"])
+    (found,) = recognise(tmp_path / "a")
+    assert found.folder == tmp_path / "a"
+    tfrecords(tmp_path / ".cache" / "_data", ["part-0"])
+    assert recognise(tmp_path / ".cache" / "_data")[0].kind == "tfrecord"
+
+
+def test_damaged_members_are_listed_beside_the_whole_ones(tmp_path):
+    tfrecords(tmp_path / "a", [f"part-0000{number}-of-00005" for number in range(5)])
+    (tmp_path / "a" / "part-00001-of-00005").write_bytes(b"")
+    (tmp_path / "a" / "part-00003-of-00005").write_bytes(b"\0" * 500)
+    (tmp_path / "a" / "notes").write_bytes(b"")
+    (found,) = recognise(tmp_path)
+    assert len(found.files) == 3
+    faults = {error.file.name: error.fault for error in found.damaged}
+    assert faults == {"part-00001-of-00005": "it is empty", "part-00003-of-00005": "its beginning is damaged"}
+    assert found.incomplete == "3 of 5 parts"
+
+
+def test_every_format_is_known_by_content(tmp_path):
+    found = sample(6)
+    for name in ("varlen", "lddl", "datasets", "megatron"):
+        (tmp_path / name).mkdir()
+    write_packed(tmp_path / "varlen" / "a", rows_of(found), 2)
+    lddl.write(tmp_path / "lddl" / "part.0.parquet_1", iter([found]), Shape(None, None, static=True), VOCABULARY)
+    datasets.write(tmp_path / "datasets" / "b", iter([found]), Shape(None, None, static=False))
+    megatron.write_documents(tmp_path / "megatron" / "c.idx", [token_documents([[[1, 2]]] * 7)], 500)
+    sets = {found.folder.name: found for found in recognise(tmp_path)}
+    assert {name: found.kind for name, found in sets.items()} == {
+        "varlen": "hdf5-varlen",
+        "lddl": "lddl",
+        "datasets": "datasets",
+        "megatron": "megatron",
+    }
+    assert {name: found.examples for name, found in sets.items()} == {
+        "varlen": None,
+        "lddl": 6,
+        "datasets": 6,
+        "megatron": 7,
+    }
+    assert [found.shape.static for found in sets.values()] == [False, True, False, True]
+
+
+def test_nothing_known_and_nothing_whole_are_errors(tmp_path):
+    (tmp_path / "text").write_text("words")
+    with pytest.raises(DataError, match="no training data in a known format"):
+        recognise(tmp_path)
+    with pytest.raises(DataError, match="no training data"):
+        recognise(tmp_path / "missing")
+    (tmp_path / "broken").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(ShardError, match="broken: cannot be read"):
+        recognise(tmp_path)
+
+
+def test_hidden_files_and_dasks_metadata_are_no_data(tmp_path):
+    tfrecords(tmp_path / "a", ["part-0", ".part-1.tmp", "_metadata"])
+    assert [file.name for file in recognise(tmp_path)[0].files] == ["part-0"]
+
+
+def test_text_in_arrow_is_no_example(tmp_path):
+    table = pa.table({"text": ["a"]})
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    with pytest.raises(ShardError, match="not tokenised"):
+        recognise(tmp_path)
+
+
+def test_files_of_two_lengths_in_one_folder_are_two_sets(tmp_path):
+    tfrecords(tmp_path / "a", ["part-00000-of-00002"])
+    tfrecord.write(tmp_path / "a" / "part-00001-of-00002", iter([sample(4)]), Shape(64, 9, static=True))
+    first, second = recognise(tmp_path)
+    assert [(each.shape.length, len(each.files)) for each in (first, second)] == [(32, 1), (64, 1)]
+    with pytest.raises(DataError, match="several formats or lengths in one folder"):
+        convert(tmp_path, tmp_path / "out", Target("hdf5"))
