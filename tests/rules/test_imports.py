@@ -151,6 +151,6 @@ def test_what_a_folder_holds_is_told_without_any_stage() -> None:
     assert not {f"bertwright.{name}.run" for name in MAY_IMPORT if name != "pipeline"} & set(loaded)
 
 
-def test_a_recipe_is_checked_without_rich() -> None:
+def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     statement = f"from bertwright.cli import app; app(['check', {str(DEMO)!r}], standalone_mode=False)"
-    assert "rich" not in loaded_after(statement)
+    assert not {"rich", "http", "ssl"} & loaded_after(statement)
