@@ -20,7 +20,7 @@ from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of

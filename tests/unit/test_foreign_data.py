@@ -13,6 +13,7 @@ import pytest
 from tests.unit.examples.made import rows_of
 
 from bertwright import Recipe, cli, run
+from bertwright.cli.batch_text import describe_batch
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
@@ -22,7 +23,6 @@ from bertwright.examples.formats import datasets
 from bertwright.examples.formats.format import Kind, Shape
 from bertwright.examples.formats.instances import Instances, concatenate
 from bertwright.examples.formats.recognise import FORMATS, recognise
-from bertwright.inspect import describe_batch
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 from bertwright.vocab.given import read_vocabulary

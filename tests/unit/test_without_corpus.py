@@ -17,7 +17,8 @@ from tests.unit.test_foreign_tokens import saved as saved_documents
 
 from bertwright import Recipe, run
 from bertwright.check.recipe import check_recipe
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
@@ -29,7 +30,6 @@ from bertwright.examples.formats.recognise import FORMATS
 from bertwright.examples.formats.sketch import row_hashes
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.store import Store, is_heldout
-from bertwright.inspect import describe
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES

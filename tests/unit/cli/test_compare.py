@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.unit.examples import made
 
-from bertwright.against import compare
+from bertwright.cli.compare import compare
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.vocab import run as stage

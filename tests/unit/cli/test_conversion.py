@@ -8,7 +8,8 @@ import pytest
 from tests.reference.mlperf import picked
 from tests.unit.test_foreign_data import Notes
 
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import Cut, PlanSet
@@ -18,7 +19,6 @@ from bertwright.examples.formats.format import Kind
 from bertwright.examples.formats.instances import Instances, concatenate
 from bertwright.examples.formats.names import Target, kind_of
 from bertwright.examples.formats.recognise import FORMATS, recognise
-from bertwright.inspect import Examples, describe
 from bertwright.pipeline.run import run as run_stages
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
