@@ -121,7 +121,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
     elif verb == "inspect":
         for before, word in zip(["", *rest], rest, strict=False):
-            if before in ("", "--against"):
+            if before in ("", "--diff"):
                 provide(Path(word), request)
         yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
     elif verb == "convert":

@@ -10,7 +10,7 @@ import typer
 
 from bertwright.cli.formatting import print_facts
 from bertwright.cli.options import Json, refuse_useless
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DataError, RecipeError
 
 
 def inspect(
@@ -24,18 +24,21 @@ def inspect(
     vocab: Annotated[Path | None, typer.Option(help="Of data in a foreign format: its vocab.txt.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Of such data: most to read of each file.")] = None,
     world: Annotated[int, typer.Option(min=1, help="Of such data: ranks that are to share the files.")] = 1,
-    against: Annotated[
+    diff: Annotated[
         Path | None, typer.Option(help="Say how this one differs: vocabularies, artifacts of one stage, recipes.")
     ] = None,
+    against: Annotated[str | None, typer.Option(hidden=True)] = None,
     as_json: Json = False,
 ) -> None:
     """Say what something is and show some of it; exit code 3 when training data has faults."""
+    if against is not None:
+        raise RecipeError(f"--against is called --diff now. Write --diff {against}.")
     if batch is None:
         refuse_useless("without --batch", {"--phase": phase != 0})
-    if against is not None:
+    if diff is not None:
         from bertwright.cli.compare import compare
 
-        print_facts(compare(path, against), as_json)
+        print_facts(compare(path, diff), as_json)
     elif batch is not None:
         from bertwright.cli.batch_text import describe_batch
 

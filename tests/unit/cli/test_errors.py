@@ -51,6 +51,14 @@ def test_an_empty_out_is_no_folder(
     )
 
 
+def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable[..., tuple[int, str, str]]) -> None:
+    assert failing("inspect", "a", "--against", "b") == (
+        2,
+        "",
+        "bertwright: --against is called --diff now. Write --diff b.\n",
+    )
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -102,3 +102,12 @@ def test_inspect_ends_with_exit_code_3_when_training_data_has_faults(
     assert call(monkeypatch, "inspect", tmp_path) == 0
     assert call(monkeypatch, "inspect", tmp_path, "--world", "2", "--json") == 3
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["set"][0]["faults"]
+
+
+def test_inspect_says_how_another_one_differs(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = tmp_path / "changed.toml"
+    changed.write_text(small_recipe.read_text().replace("size = 160", "size = 150"))
+    assert call(monkeypatch, "inspect", small_recipe, "--diff", changed) == 0
+    assert capsys.readouterr().out.splitlines() == ["what      two recipes", "settings  vocab.size: 160 -> 150"]
