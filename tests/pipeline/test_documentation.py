@@ -88,6 +88,8 @@ def test_every_command_works(
             assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
         case ".":
             assert arguments == [".venv/bin/activate"]
+        case "python":  # what it makes is compared by tests/unit/sample
+            assert arguments == ["-m", "tools.sample.build"]
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip":  # nothing is installed by a test
