@@ -16,7 +16,7 @@ from bertwright.core.config import Section
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.core.mistakes import place
-from bertwright.core.servers import masked
+from bertwright.core.redact import redact_credentials
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
@@ -204,7 +204,7 @@ class Recipe(Section):
         """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
         for source in (values.get("corpus") or {"source": ()})["source"]:
-            source["path"] = masked(source["path"])
+            source["path"] = redact_credentials(source["path"])
         return values
 
     def write(self, path: Path) -> None:

@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "COLUMNS": "200",
     "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "pipeline" / "offline"), str(ROOT / "src")]),
 }
-PRELOADED = ["bertwright.cli", "bertwright.corpus.run", "bertwright.train.run", "bertwright.examples.run"]
+PRELOADED = ["bertwright.cli.app", "bertwright.corpus.run", "bertwright.train.run", "bertwright.examples.run"]
 
 
 @dataclass(frozen=True)

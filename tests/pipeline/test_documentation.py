@@ -20,7 +20,7 @@ from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.wikitext.templates import read_table, templates_of
@@ -89,6 +89,8 @@ def test_every_command_works(
             assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
         case ".":
             assert arguments == [".venv/bin/activate"]
+        case "python":  # what it makes is compared by tests/unit/sample
+            assert arguments == ["-m", "tools.sample.build"]
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip":  # nothing is installed by a test
@@ -122,7 +124,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
     elif verb == "inspect":
         for before, word in zip(["", *rest], rest, strict=False):
-            if before in ("", "--against"):
+            if before in ("", "--diff"):
                 provide(Path(word), request)
         yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
     elif verb == "convert":

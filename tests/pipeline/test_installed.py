@@ -31,11 +31,27 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "env" / "bin" / "bertwright"
 
 
+@pytest.fixture(scope="module")
+def package(installed: Path) -> Path:
+    """The folder of the package in that environment."""
+    (found,) = installed.parents[1].glob("lib/python*/site-packages/bertwright")
+    return found
+
+
 def outside(program: Path, folder: Path, *arguments: str) -> str:
     environment = {**ENVIRONMENT, "PYTHONPATH": ENVIRONMENT["PYTHONPATH"].partition(os.pathsep)[0]}
     done = subprocess.run([program, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_the_wheel_has_the_sample_and_not_what_makes_it(package: Path) -> None:
+    assert {path.name for path in (package / "sample").iterdir()} - {"__pycache__"} == {
+        "__init__.py",
+        "wiki.xml.bz2",
+        "small.xml.bz2",
+    }
+    assert not (package.parent / "tools").exists() and not list(package.rglob("*.wiki"))
 
 
 def test_the_wheel_works_without_the_repository(installed: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT
 from tests.pipeline.conftest import Call
 
-from bertwright.inspect import describe_batch
+from bertwright.cli.batch_text import describe_batch
 
 OVERRIDES = (
     "model.dropout=0.0",

@@ -8,7 +8,7 @@ import pytest
 from tests.pipeline.conftest import Call
 
 from bertwright import Recipe
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import read_json, sha256
 from bertwright.formats.names import Target

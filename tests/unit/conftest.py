@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import small_text
 
 from bertwright import Recipe, run
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
 from bertwright.formats.format import Kind
 from bertwright.formats.names import Target
 

@@ -10,7 +10,7 @@ import pytest
 from tests.reference import lddl, mlperf
 from tests.unit.formats.references import rows_of
 
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
 from bertwright.examples.draw import open_heldout
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.plans import Plans

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.convert import convert
+from bertwright.cli.batch_text import describe_batch
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import describe
 from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Silent
 from bertwright.formats.names import Target
-from bertwright.inspect import describe, describe_batch
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 
 

@@ -18,7 +18,8 @@ from tests.unit.formats.test_imported_tokens import saved as saved_documents
 
 from bertwright import Recipe, run
 from bertwright.check.recipe import check_recipe
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
@@ -31,7 +32,6 @@ from bertwright.formats.imported import tasks
 from bertwright.formats.known import format_of
 from bertwright.formats.names import Target
 from bertwright.formats.sketch import row_hashes
-from bertwright.inspect import describe
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES

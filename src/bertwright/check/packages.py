@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from bertwright.check.verdict import Verdict, error
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.servers import is_url
+from bertwright.core.redact import is_url
 from bertwright.recipe import Recipe
 
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}

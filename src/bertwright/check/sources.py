@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bertwright.check.verdict import Verdict, error, ok, raised, warning
 from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.log import SILENT
-from bertwright.core.servers import is_url, masked
+from bertwright.core.redact import is_url, redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
 
@@ -41,7 +41,7 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
     except BertwrightError as cause:
         if is_url(source.path):
             return None, ok(
-                key, f"{masked(source.path)} lies on another machine: it is asked for when the stage starts"
+                key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
             )
         return None, raised(key, cause)
     size = 0.0

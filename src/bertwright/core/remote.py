@@ -19,7 +19,8 @@ from typing import BinaryIO
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
 from bertwright.core.log import Log
-from bertwright.core.servers import Answer, Version, ask, shown
+from bertwright.core.redact import shown
+from bertwright.core.servers import Answer, Version, ask
 
 _PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each new try of a transfer that brought nothing."""

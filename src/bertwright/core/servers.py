@@ -6,9 +6,7 @@ addresses, and what could be one there is neither printed nor written down.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
-import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,19 +15,11 @@ from typing import Any
 
 from bertwright._version import __version__
 from bertwright.core.errors import DataError, MissingExtraError
+from bertwright.core.redact import has_credentials, is_web, shown
 
 _BLOCK = 2**20
 _FINAL = range(400, 500)
 _LATER = (408, 429)
-_WHO = re.compile(
-    r"(?:(?<=http://)|(?<=https://))[^/?\s@]+@"  # a name, a token
-    r"|(?<=://)[^/?\s@:]*:[^/?\s@]*@",  # name and password; `abfs://box@account` is a place
-    re.IGNORECASE,
-)
-_QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"]+")
-_SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
-_WEB = re.compile("https?://", re.IGNORECASE)
-_HIDDEN = "hidden-"
 _EXTRAS = {"s3": "s3", "s3a": "s3", "az": "azure", "abfs": "azure", "abfss": "azure"}
 
 
@@ -59,43 +49,6 @@ class Answer:
                     yield block
             except Exception as error:  # each storage has exceptions of its own
                 raise OSError(str(error)) from None
-
-
-def is_url(path: str) -> bool:
-    """Whether `path` names a file on another machine."""
-    return re.match(r"[a-z][a-z0-9+]+:///*[^/?]", path, re.IGNORECASE) is not None
-
-
-def is_web(url: str) -> bool:
-    """Whether a web server has the file."""
-    return _WEB.match(url) is not None
-
-
-def shown(text: str) -> str:
-    """`text` as it may be printed: addresses in it without names, passwords and query strings (signatures)."""
-    return _QUERY.sub("", _WHO.sub("", text))
-
-
-def masked(path: str) -> str:
-    """`path` as it may be written down: if it is an address, without name, password and query.
-
-    A query with a signature says who may read, not what; any other is replaced by its hash, so that two stay two. The
-    "?" of a storage is a pattern and stays. What is masked already stays as it is.
-    """
-    if not is_url(path):
-        return path
-    url = _WHO.sub("", path)
-    place, _, query = url.partition("?")
-    if _SIGNED.search(url):
-        return place
-    if not is_web(url) or not query or is_masked(url):
-        return url
-    return f"{place}?{_HIDDEN}{hashlib.sha256(query.encode()).hexdigest()[:8]}"
-
-
-def is_masked(url: str) -> bool:
-    """Whether `masked` left a query out that is needed to ask for the file."""
-    return url.partition("?")[2].startswith(_HIDDEN)
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -161,7 +114,7 @@ def _ask_storage(url: str, start: int) -> Answer:
 
 
 def _refuse_credentials(url: str) -> None:
-    if _WHO.search(url):
+    if has_credentials(url):
         raise DataError(
             f"cannot read {shown(url)}: it has a name or password in front of an @, and none is taken from an address. "
             "Take it out; credentials come from the environment, or are a signature that the server gave."

@@ -16,7 +16,7 @@ from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.ranks import WHOLE, Share
-from bertwright.core.servers import masked
+from bertwright.core.redact import redact_credentials
 from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import LEFT_OUT, balance
@@ -192,7 +192,7 @@ def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
     dropped = counts["dropped"]
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
     remedy = REASONS[next(iter(dropped), "empty")].remedy
-    named = ", ".join(masked(source.path) for source in config.source)
+    named = ", ".join(redact_credentials(source.path) for source in config.source)
     return SourceError(
         f"no document is left of {counts['documents']:,} in {named} ({counts['pages']:,} pages, "
         f"{counts['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely {remedy}."

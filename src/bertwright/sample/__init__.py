@@ -1,7 +1,8 @@
 """The built-in sample: a small bilingual wiki made by this project, as a MediaWiki export in multistream bzip2.
 
 Hand-written Hungarian and English pages carry the markup of real dumps; generated ones follow rules a small model
-can be seen to learn (agreement, vowel harmony, facts of a made-up world). `bertwright.sample.build` makes the files.
+can be seen to learn (agreement, vowel harmony, facts of a made-up world). What makes the files is not installed:
+`tools/sample/` of the repository.
 """
 
 from __future__ import annotations

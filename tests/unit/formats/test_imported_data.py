@@ -14,6 +14,7 @@ import pytest
 from tests.unit.examples.made import rows_of
 
 from bertwright import Recipe, cli, run
+from bertwright.cli.batch_text import describe_batch
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
@@ -25,7 +26,6 @@ from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import tasks
 from bertwright.formats.known import format_of
 from bertwright.formats.recognise import recognise
-from bertwright.inspect import describe_batch
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 from bertwright.vocab.given import read_vocabulary

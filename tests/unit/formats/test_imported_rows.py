@@ -8,7 +8,8 @@ import pytest
 from tests.unit.formats.test_imported_data import Notes, data, prepared, without_masks
 from tests.unit.formats.test_imported_tokens import WITHOUT_CHANCE, draws_of, facts_of, flat, nested, saved, store_of
 
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError
 from bertwright.core.files import sha256
 from bertwright.examples.batch import batch_hash
@@ -16,7 +17,6 @@ from bertwright.examples.store import Store
 from bertwright.formats.imported import tokens
 from bertwright.formats.names import Target
 from bertwright.formats.recognise import recognise
-from bertwright.inspect import Examples, describe
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.given import read_vocabulary
 

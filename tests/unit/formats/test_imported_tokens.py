@@ -14,7 +14,9 @@ from tests.unit.formats.test_imported_data import Notes, data, prepared
 from tests.unit.formats.test_megatron import write_new, write_old
 
 from bertwright import Recipe, cli, run
-from bertwright.convert import convert
+from bertwright.cli.batch_text import describe_batch
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import describe
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json, sha256
@@ -29,7 +31,6 @@ from bertwright.formats.imported import tasks, tokens
 from bertwright.formats.megatron.index import open_index
 from bertwright.formats.names import Target
 from bertwright.formats.sketch import row_hashes
-from bertwright.inspect import describe, describe_batch
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 

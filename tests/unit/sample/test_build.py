@@ -3,6 +3,8 @@
 import bz2
 import hashlib
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from functools import cache
@@ -13,8 +15,9 @@ import pytest
 
 from bertwright.evaluate.config import GAP
 from bertwright.sample import SAMPLE, SMALL
-from bertwright.sample.build import PAGES_PER_STREAM, REPEATED, build, build_small
+from tools.sample.build import PAGES_PER_STREAM, REPEATED
 
+ROOT = Path(__file__).parents[3]
 NS = "{http://www.mediawiki.org/xml/export-0.11/}"
 
 
@@ -53,11 +56,12 @@ def plain() -> str:
     return re.sub(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]", r"\1", text)
 
 
-@pytest.mark.parametrize(("make", "shipped"), [(build, SAMPLE), (build_small, SMALL)])
-def test_the_shipped_file_is_what_the_sources_give(make, shipped: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    make(tmp_path / "wiki.xml.bz2")
-    same = (tmp_path / "wiki.xml.bz2").read_bytes() == shipped.read_bytes()
-    assert same, "run `python -m bertwright.sample.build` after changing the sample's sources"
+def test_the_command_makes_the_shipped_files_byte_for_byte(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "tools.sample.build", str(tmp_path)], cwd=ROOT, check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {SAMPLE.name, SMALL.name}
+    for shipped in (SAMPLE, SMALL):
+        same = (tmp_path / shipped.name).read_bytes() == shipped.read_bytes()
+        assert same, "run `python -m tools.sample.build` after changing the sample's sources"
 
 
 def test_sizes() -> None:
@@ -114,7 +118,7 @@ def test_words() -> None:
 
 
 def demo_lines() -> list[str]:
-    recipe = tomllib.loads((Path(__file__).parents[3] / "recipes" / "demo.toml").read_text(encoding="utf-8"))
+    recipe = tomllib.loads((ROOT / "recipes" / "demo.toml").read_text(encoding="utf-8"))
     lines: list[str] = recipe["evaluate"]["cloze"]
     return lines
 

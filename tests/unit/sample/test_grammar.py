@@ -5,10 +5,10 @@ import re
 import pytest
 
 from bertwright.core.errors import DataError
-from bertwright.sample import english, world
-from bertwright.sample.draws import Draws
-from bertwright.sample.grammar import ENGLISH, HUNGARIAN, Grammar, Language, patterns
-from bertwright.sample.world import Row, Tables
+from tools.sample import english, world
+from tools.sample.draws import Draws
+from tools.sample.grammar import ENGLISH, HUNGARIAN, Grammar, Language, patterns
+from tools.sample.world import Row, Tables
 
 
 def grammar(language: Language, *, name: str = "test") -> Grammar:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.sample.hungarian import article, harmony, irregular, suffixed
+from tools.sample.hungarian import article, harmony, irregular, suffixed
 
 FORMS = """
 róka:   k=rókák t=rókát ban=rókában hoz=rókához val=rókával n=rókán kt=rókákat

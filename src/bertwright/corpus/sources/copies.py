@@ -1,7 +1,7 @@
 """Local copies of what lies on other machines: each is made once, and nothing is asked of the network afterwards.
 
-Copies lie under the names of their addresses as `masked` writes them: a renewed signature makes no new copy, and a
-recipe that was written without secrets finds the copies of the one that has them.
+Copies lie under the names of their addresses as `redact_credentials` writes them: a renewed signature makes no new
+copy, and a recipe that was written without secrets finds the copies of the one that has them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import Log
+from bertwright.core.redact import is_redacted, is_web, redact_credentials, shown
 from bertwright.core.remote import fetch
-from bertwright.core.servers import file_system, is_masked, is_web, masked, shown
+from bertwright.core.servers import file_system
 from bertwright.corpus.errors import SourceError
 
 
@@ -28,7 +29,7 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
     if copy.is_file():
         return [copy]
     if is_web(url):
-        if is_masked(url):
+        if is_redacted(url):
             raise SourceError(
                 f"{shown(url)} has no copy in {downloads}, and the query of its address was left out when the recipe "
                 "was written. Give the whole address in corpus.source."
@@ -90,7 +91,7 @@ def _found(system: Any, path: str, *, pattern: bool) -> list[str]:
 
 def _place(url: str, downloads: Path) -> Path:
     """Where the copy lies; what a query asks for stands before its name."""
-    scheme, _, path = masked(url).partition("://")
+    scheme, _, path = redact_credentials(url).partition("://")
     path, _, query = path.partition("?") if is_web(url) else (path, "", "")
     names = [name for name in path.split("/") if name not in ("", ".", "..")]
     return downloads.joinpath(scheme, *names[:-1], f"{query}-{names[-1]}" if query else names[-1])

@@ -11,7 +11,7 @@ from pathlib import Path
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.core.log import Log
-from bertwright.core.servers import is_url, masked
+from bertwright.core.redact import is_url, redact_credentials
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.copies import copied, copies_made
@@ -63,7 +63,7 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
     Raises `SourceError` where there are none, one cannot be read, they differ in format, or, without `copying`, have no
     copy yet; `RecipeError` where a key is set that has no meaning for the format.
     """
-    path, told = config.path, masked(config.path)
+    path, told = config.path, redact_credentials(config.path)
     if path in ("sample", "sample-small"):
         from bertwright.sample import SAMPLE, SMALL
 

@@ -14,8 +14,8 @@ from tests.unit.corpus.sources.reading import Read
 
 from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT
+from bertwright.core.redact import redact_credentials
 from bertwright.core.remote import fetch
-from bertwright.core.servers import masked
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.run import identity, run
@@ -46,9 +46,12 @@ def test_a_query_makes_another_file_and_is_not_shown(tmp_path: Path, web: Server
     web.files["get"] = LINES["a"].encode()
     first, second = (Read(f"{web.address}/get?id={i}", tmp_path).source.files[0].path for i in (1, 2))
     assert first != second and len(web.asked) == 2
-    assert Read(masked(f"{web.address}/get?id=2"), tmp_path).source.files[0].path == second and len(web.asked) == 2
+    assert (
+        Read(redact_credentials(f"{web.address}/get?id=2"), tmp_path).source.files[0].path == second
+        and len(web.asked) == 2
+    )
     with pytest.raises(SourceError, match="/get .* left out.*Give the whole address"):
-        Read(masked(f"{web.address}/get?id=3"), tmp_path)
+        Read(redact_credentials(f"{web.address}/get?id=3"), tmp_path)
     with pytest.raises(DataError, match="/none: HTTP Error 404") as caught:
         Read(f"{web.address}/none?sig=secret", tmp_path)
     assert "secret" not in str(caught.value)

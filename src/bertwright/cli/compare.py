@@ -1,4 +1,4 @@
-"""What differs between two things of one kind, for `bertwright inspect A --against B`."""
+"""What differs between two things of one kind, for `bertwright inspect A --diff B`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from bertwright.lines import HEADER, number, row_line, time_left, visible
-from bertwright.pace import Pace
+from bertwright.cli.formatting import HEADER, number, row_line, time_left, visible
+from bertwright.cli.throughput import Throughput
 
 if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
     from rich.progress import TaskID
@@ -34,7 +34,7 @@ class Terminal:
             disable=not self._console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._paces: dict[str, Pace] = {}
+        self._throughputs: dict[str, Throughput] = {}
         self._rows: dict[str, str] = {}
         self._seconds, self._last = seconds, time.monotonic()
         self._header = False
@@ -56,8 +56,8 @@ class Terminal:
 
         Of training the words are those of the last row of metrics: they know the whole run.
         """
-        pace = self._paces.setdefault(stage, Pace())
-        rates = pace.words(time.monotonic(), done, total, unit, counts)
+        throughput = self._throughputs.setdefault(stage, Throughput())
+        rates = throughput.describe(time.monotonic(), done, total, unit, counts)
         self._show(stage, done, total, self._rows.get(stage) or ", ".join(filter(None, [unit, rates])))
 
     def _show(self, stage: str, done: float, total: float, words: str) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.unit.examples import made
 
-from bertwright.against import compare
+from bertwright.cli.compare import compare
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.vocab import run as stage
@@ -15,7 +15,7 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus, a vocabulary beside it, and one of other settings elsewhere."""
-    path = tmp_path_factory.mktemp("against")
+    path = tmp_path_factory.mktemp("compared")
     corpus = made.corpus(path / "corpus", [made.text(60, seed=1)])
     stage.run(VocabConfig(size=300), corpus, path / "vocab")
     stage.run(VocabConfig(size=200, lower_case=True), corpus, path / "other" / "vocab")

@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 from xml.sax.saxutils import escape, quoteattr
 
-from bertwright.sample.page import Page
+from tools.sample.page import Page
 
 _SCHEMA = "http://www.mediawiki.org/xml/export-0.11/"
 _NAMESPACES = {

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe, run
-from bertwright.convert import convert
+from bertwright.cli.batch_text import describe_batch
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import describe
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.examples.config import MaskingConfig
 from bertwright.formats.names import Target
-from bertwright.inspect import describe, describe_batch
 
 
 def rewrite(folder: Path, **settings: int) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bertwright.lines import fact_lines, json_line, visible
+from bertwright.cli.formatting import fact_lines, json_line, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
@@ -31,3 +31,18 @@ def test_json_is_escaped_and_reads_the_same() -> None:
     line = json_line({"text": HOSTILE, "name": "Győr"})
     assert line.isprintable() and "Győr" in line
     assert json.loads(line) == {"text": HOSTILE, "name": "Győr"}
+
+
+def test_facts_are_lines_in_columns() -> None:
+    facts = {"what": "a thing", "n": 12345, "yes": True, "some": ["a", "b"], "inner": {"k": 1}, "text": "two\nlines"}
+    assert list(fact_lines(facts)) == [
+        "what   a thing",
+        "n      12,345",
+        "yes    True",
+        "some   a, b",
+        "inner",
+        "  k    1",
+        "text",
+        "       two",
+        "       lines",
+    ]

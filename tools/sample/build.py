@@ -1,20 +1,22 @@
 """Builds the sample wiki: a MediaWiki export (schema 0.11) in multistream bzip2, the same bytes each time.
 
-`python -m bertwright.sample.build` writes the full and the small export next to this module.
+`python -m tools.sample.build [FOLDER]` writes the full and the small export into a folder, by default the one of the
+package that they are installed from.
 """
 
 from __future__ import annotations
 
 import bz2
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from bertwright.core.files import write_atomic
 from bertwright.sample import SAMPLE, SMALL
-from bertwright.sample.endless import endless_pages
-from bertwright.sample.export import HEADER, TAIL, page_xml
-from bertwright.sample.generated import pages
-from bertwright.sample.page import Page, handwritten
+from tools.sample.endless import endless_pages
+from tools.sample.export import HEADER, TAIL, page_xml
+from tools.sample.generated import pages
+from tools.sample.page import Page, handwritten
 
 PAGES_PER_STREAM = 100
 REPEATED = {"Sakk": "Sakkjáték", "Hópehely": "Hókristály", "Bridge": "Bridges"}
@@ -47,6 +49,11 @@ def _write(path: Path, contents: list[Page]) -> None:
     write_atomic(path, b"".join(streams))
 
 
+def main(folder: str = str(SAMPLE.parent)) -> None:
+    """Write both exports into `folder`."""
+    build(Path(folder) / SAMPLE.name)
+    build_small(Path(folder) / SMALL.name)
+
+
 if __name__ == "__main__":
-    build(SAMPLE)
-    build_small(SMALL)
+    main(*sys.argv[1:])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bertwright.sample import world
-from bertwright.sample.draws import Draws
-from bertwright.sample.grammar import LANGUAGES, Grammar, patterns
-from bertwright.sample.page import Page
-from bertwright.sample.world import Row, Tables, word
+from tools.sample import world
+from tools.sample.draws import Draws
+from tools.sample.grammar import LANGUAGES, Grammar, patterns
+from tools.sample.page import Page
+from tools.sample.world import Row, Tables, word
 
 
 @dataclass(frozen=True)

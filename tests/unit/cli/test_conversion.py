@@ -8,7 +8,8 @@ import pytest
 from tests.reference.mlperf import picked
 from tests.unit.formats.test_imported_data import Notes
 
-from bertwright.convert import convert
+from bertwright.cli.conversion import convert
+from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import Cut, PlanSet
@@ -19,7 +20,6 @@ from bertwright.formats.format import Kind
 from bertwright.formats.known import format_of
 from bertwright.formats.names import Target, kind_of
 from bertwright.formats.recognise import recognise
-from bertwright.inspect import Examples, describe
 from bertwright.pipeline.run import run as run_stages
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe

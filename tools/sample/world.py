@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertwright.core.errors import DataError
-from bertwright.sample.draws import Draws
+from tools.sample.draws import Draws
 
 Row = dict[str, "Row | str"]
 """One thing: column to a word, or to the row of another table."""

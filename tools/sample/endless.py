@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import cycle, islice
 
-from bertwright.sample.page import Page
+from tools.sample.page import Page
 
 _DAY = "Reggel a vízmérce a szokásos állást mutatta. Este sem változott semmi a folyón."
 _DAYS = 520

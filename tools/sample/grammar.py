@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bertwright.sample import english, hungarian
-from bertwright.sample.draws import Draws
-from bertwright.sample.world import Row, Tables, word
+from tools.sample import english, hungarian
+from tools.sample.draws import Draws
+from tools.sample.world import Row, Tables, word
 
 _SLOT = re.compile(r"\{(?P<root>[a-z]+)(?P<nth>2?)(?P<path>(?:\.[a-z]+)*)(?P<mark>[*!]?)(?::(?P<suffix>[a-z]+))?\}")
 _AGREEMENT = re.compile(r"\[([^\[\]|]*)\|([^\[\]|]*)\]")

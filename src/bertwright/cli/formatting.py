@@ -82,6 +82,14 @@ def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"{name:<{width}}  {value}".rstrip()
 
 
+def print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    """Print them for people, or as JSON for a program."""
+    if as_json:
+        print(json_line(facts))
+    else:
+        print(*fact_lines(facts), sep="\n")
+
+
 def _rows(facts: dict[str, Any], indent: str) -> Iterator[tuple[str, str]]:
     for name, value in facts.items():
         if isinstance(value, dict):

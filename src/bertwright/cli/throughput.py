@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 
-from bertwright.lines import time_left
+from bertwright.cli.formatting import time_left
 
 _WINDOW = 30.0
 """Seconds whose speed counts."""
 
 
-class Pace:
+class Throughput:
     """Rates over the last half minute, of what is done and of anything else that is counted."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, dict[str, float]]] = deque()
 
-    def words(self, now: float, done: float, total: float, unit: str, counts: dict[str, float]) -> str:
+    def describe(self, now: float, done: float, total: float, unit: str, counts: dict[str, float]) -> str:
         """Such as "0:14:02 left, 5.2 MB/s, 1,210 documents/s"; "" until a second has passed.
 
         `now` is in seconds, and not earlier than in the call before; what is left is unknown where `total` is 0.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertwright import cli
+from bertwright.cli import app, main
 from bertwright.core.errors import of_memory
 
 
@@ -18,7 +18,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])
         with pytest.raises(SystemExit) as exited:
-            cli.main()
+            main()
         out, err = capsys.readouterr()
         return int(exited.value.code or 0), out, err
 
@@ -51,6 +51,14 @@ def test_an_empty_out_is_no_folder(
     )
 
 
+def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable[..., tuple[int, str, str]]) -> None:
+    assert failing("inspect", "a", "--against", "b") == (
+        2,
+        "",
+        "bertwright: --against is called --diff now. Write --diff b.\n",
+    )
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -66,10 +74,10 @@ def test_an_empty_out_is_no_folder(
 def test_no_memory_left_is_one_sentence(
     error: Exception, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def app() -> None:
+    def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(app, "app", fail)
     code, out, err = failing("check")
     assert (code, out) == (3, "") and err.startswith("bertwright: there is no memory left for this process")
     assert "corpus.workers=1" in err and err.count("\n") == 1
@@ -78,11 +86,11 @@ def test_no_memory_left_is_one_sentence(
 def test_other_faults_keep_their_traceback(
     failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def app() -> None:
+    def fail() -> None:
         raise RuntimeError("shapes differ")
 
     assert of_memory(RuntimeError("shapes differ")) is None
-    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(app, "app", fail)
     monkeypatch.setattr(sys, "argv", ["bertwright"])
     with pytest.raises(RuntimeError, match="shapes differ"):
-        cli.main()
+        main()

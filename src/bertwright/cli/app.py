@@ -1,0 +1,76 @@
+"""The command line: parse, call, and turn errors into exit codes.
+
+From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
+
+Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data · 4 artifact or checkpoint ·
+5 missing package · 6 a rank is lost · 75 stopped by a signal with what is finished kept and training saved (run
+again) · 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from bertwright._version import __version__
+from bertwright.cli import check, convert, inspect, stages
+from bertwright.cli.formatting import json_line, visible
+from bertwright.core.errors import BertwrightError, of_memory, of_the_system
+from bertwright.core.signals import Stopped, end_on_signals, farewell
+
+app = typer.Typer(
+    help=(__doc__ or "").partition("\n\n")[2], no_args_is_help=True, pretty_exceptions_enable=False, add_completion=True
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"bertwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The options before any verb."""
+
+
+for _name, _verb in {**stages.VERBS, **check.VERBS, **convert.VERBS, **inspect.VERBS}.items():
+    app.command(_name)(_verb)
+
+
+def main() -> None:
+    """Parse and call: errors of the user's make are printed without a traceback and give their exit code."""
+    with end_on_signals():
+        try:
+            app()
+        except BertwrightError as error:
+            _leave(str(error), error.exit_code)
+        except OSError as error:
+            if (told := of_the_system(error)) is None:
+                raise
+            _leave(str(told), told.exit_code)
+        except (MemoryError, RuntimeError, ImportError) as error:
+            if (full := of_memory(error)) is None:
+                raise
+            _leave(str(full), full.exit_code)
+        except Stopped as stop:
+            _leave(*farewell(stop))
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    """Say what ended the command, and exit; with --json as an object on standard output, whose hint is what to do: the
+    last sentence, by the rule that errors follow.
+    """
+    if "--json" in sys.argv[1:]:
+        hint = re.split(r"(?<=[.?;:]) ", message)[-1]
+        print(json_line({"error": {"code": code, "message": message, "hint": hint}}))
+    else:
+        print(f"bertwright: {visible(message)}", file=sys.stderr)
+    sys.exit(code)

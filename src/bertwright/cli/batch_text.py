@@ -1,0 +1,58 @@
+"""A training batch as text, for `bertwright inspect RUN --batch STEP`."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.errors import RecipeError
+from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.sealed import sealed_recipe
+from bertwright.train.phases import resolve_phases
+from bertwright.vocab.tokenizer import load_tokenizer
+
+SHOWN_SEQUENCES = 4
+
+
+def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
+    """The first sequences of a training batch, masked tokens as [MASK=word], from sealed settings and store alone.
+
+    `step` counts from 1, as the log of training does; its row in metrics.jsonl has as `batch` the `hash` given here,
+    on any number of ranks and however training cuts the batch.
+    """
+    (recipe, different), run = sealed_recipe(folder), RunFolder(folder)
+    whole_step = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
+    uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
+    vocab = run.artifact("vocab")
+    phases = resolve_phases(recipe.train.model_copy(update={"phases": uncut}), run.artifact("examples"), vocab)
+    if not 0 <= phase < len(phases) or not 1 <= step <= phases[phase].steps:
+        spans = ", ".join(f"phase {p.index}: 1 to {p.steps}" for p in phases)
+        raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
+    (whole,) = phases[phase].draws.step(step - 1)
+    facts: dict[str, Any] = {
+        "what": f"training batch of phase {phase}, step {step}",
+        "sequences": whole.counts.sequences,
+        "tokens": whole.counts.tokens,
+        "masked": whole.counts.predictions,
+        "hash": hash_digits(batch_hash(whole)),
+    }
+    if different:
+        facts["recipe.toml differs"] = "\n".join(different)
+    return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary)}
+
+
+def _sequences(batch: MicroBatch, vocabulary: list[str]) -> dict[str, str]:
+    """The first sequences as words; those of pairs say whether the second segment is the next one."""
+    predicted = dict(zip(batch.prediction_positions.tolist(), batch.labels.tolist(), strict=True))
+    shown = {}
+    for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
+        words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
+        label = " (random next)" if batch.next_sentence_labels[number] else " (next)"
+        shown[f"sequence {number}{label if batch.sequence_weights[number] else ''}"] = " ".join(words)
+    return shown
+
+
+def _token(vocabulary: list[str], token: int, label: int | None) -> str:
+    return vocabulary[token] if label is None else f"[{vocabulary[token].strip('[]')}={vocabulary[label]}]"

@@ -1,0 +1,69 @@
+"""`recipes` and `check`: which recipes there are, and whether one can be run here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bertwright.check.verdict import Verdict, exit_code, verdict_lines
+from bertwright.cli.formatting import fact_lines, print_facts
+from bertwright.cli.options import Json, Out, Overrides, load_recipe
+from bertwright.pipeline.stage import STAGES
+from bertwright.recipe import Recipe
+
+
+def recipes(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Print this one, to be copied and changed.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the recipes that come with bertwright, or print one."""
+    from bertwright.shipped import find_recipe, titles
+
+    if not name:
+        print_facts(titles(), as_json)
+    else:
+        text = find_recipe(name).read_text(encoding="utf-8")
+        print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
+
+
+def check(
+    recipe: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name; without it the machine is examined."),
+    ] = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Say whether a recipe can be run here, describe a key, or examine the machine."""
+    from bertwright.check.environment import check_machine
+    from bertwright.check.recipe import check_recipe
+    from bertwright.explain import explain as explain_key
+
+    if explain:
+        print_facts(explain_key(Recipe, explain), as_json)
+    elif recipe is None:
+        _print_verdicts({}, check_machine(), as_json)
+    else:
+        loaded, folder = load_recipe(recipe, overrides, out)
+        facts = {"recipe": str(recipe), **loaded.summary()}
+        _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
+
+
+VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "check": check}
+
+
+def _print_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: bool) -> None:
+    """Print them below the facts, and leave with the exit code of the first error if there is one."""
+    code = exit_code(verdicts)
+    if as_json:
+        print_facts({**facts, "valid": code == 0, "verdicts": [verdict.as_dict() for verdict in verdicts]}, as_json)
+    else:
+        print(*fact_lines(facts), *([""] if facts else []), *verdict_lines(verdicts), sep="\n")
+    if code:
+        raise typer.Exit(code)

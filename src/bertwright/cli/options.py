@@ -1,0 +1,50 @@
+"""What several verbs share: their arguments and options, the refusal of useless ones, the recipe and its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bertwright.core.errors import RecipeError
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.recipe import Recipe
+
+DOWNLOADS = Path("downloads")
+"""Where --download puts files without --out."""
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise RecipeError(
+            "--out is empty. Give the path of a folder, or leave --out away for runs/<name of the recipe>."
+        )
+    return Path(text).expanduser()
+
+
+RecipePath = Annotated[
+    Path, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of one that `bertwright recipes` lists.")
+]
+MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", parser=_folder, metavar="DIR", help="The run folder; without it runs/<name of the recipe>."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+
+
+def refuse_useless(where: str, options: dict[str, bool]) -> None:
+    """Raise `RecipeError` if one of these options, which would do nothing there, is given."""
+    for option, given in options.items():
+        if given:
+            raise RecipeError(f"{option} {where} would do nothing. Leave it out.")
+
+
+def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:
+    """The recipe and its run folder; what training starts from need not be there any more once the run has begun."""
+    folder = out or Path("runs") / path.stem
+    return Recipe.load(path, overrides or [], given=not RunFolder(folder).begun), folder

@@ -1,0 +1,167 @@
+"""`run` and a verb for each stage."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bertwright.cli.formatting import json_line
+from bertwright.cli.options import DOWNLOADS, Json, MaybeRecipe, Out, Overrides, RecipePath, load_recipe, refuse_useless
+from bertwright.cli.terminal import Terminal
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import read_json
+from bertwright.pipeline.run import run
+from bertwright.pipeline.stage import STAGES
+
+Rank = Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")]
+World = Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")]
+DaskAddress = Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")]
+
+
+def run_command(
+    recipe: RecipePath,
+    overrides: Overrides = None,
+    out: Out = None,
+    until: Annotated[str, typer.Option(metavar="STAGE", help="Stop after this stage: " + ", ".join(STAGES))] = "report",
+    as_json: Json = False,
+) -> None:
+    """All stages, in the order the text travels; run it again to continue."""
+    if until not in STAGES:
+        raise RecipeError(f"--until {until}: there is no such stage; the stages are {', '.join(STAGES)}.")
+    names = list(STAGES)
+    _run_and_print(recipe, overrides, out, names[: names.index(until) + 1], as_json)
+
+
+def corpus_command(
+    recipe: MaybeRecipe = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    rank: Rank = 0,
+    world: World = 1,
+    dask: DaskAddress = "",
+    invert: Annotated[bool, typer.Option("--invert", help="Print what was dropped, as JSON lines.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --invert: at most so many documents.")] = None,
+    download: Annotated[
+        str, typer.Option(metavar="LANGUAGE", help="Only fetch the Wikipedia dump of this language, into --out.")
+    ] = "",
+    date: Annotated[str, typer.Option(metavar="YYYYMMDD", help="With --download: which dump.")] = "latest",
+    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of dumps.wikimedia.org.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Only this stage: dump to sentence-per-line shards."""
+    if not download:
+        refuse_useless("without --download", {"--date": date != "latest", "--mirror": bool(mirror)})
+    if not invert:
+        refuse_useless("without --invert", {"--limit": limit is not None})
+    if download:
+        refuse_useless("beside --download", {"RECIPE": recipe is not None, "--invert": invert})
+        from bertwright.corpus.download import BASE
+        from bertwright.corpus.download import download as fetch_dump
+
+        with Terminal() as log:
+            print(fetch_dump(download, date, out or DOWNLOADS, mirror or BASE, log))
+    elif recipe is None:
+        raise RecipeError("give a recipe, or --download LANGUAGE to fetch a dump.")
+    elif invert:
+        _print_dropped(_run(recipe, overrides, out, ["corpus"], rank=rank, world=world, dask=dask), limit)
+    else:
+        _run_and_print(recipe, overrides, out, ["corpus"], as_json, rank=rank, world=world, dask=dask)
+
+
+def vocab_command(
+    recipe: MaybeRecipe = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    download: Annotated[
+        str, typer.Option(metavar="NAME", help="Only fetch google-uncased, google-cased or google-multilingual-cased.")
+    ] = "",
+    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of huggingface.co.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Only this stage: shards to vocabulary."""
+    if not download:
+        refuse_useless("without --download", {"--mirror": bool(mirror)})
+    if download:
+        refuse_useless("beside --download", {"RECIPE": recipe is not None})
+        from bertwright.vocab.download import HUB
+        from bertwright.vocab.download import download as fetch_vocabulary
+
+        with Terminal() as log:
+            print(fetch_vocabulary(download, out or DOWNLOADS, log, mirror or HUB))
+    elif recipe is None:
+        raise RecipeError("give a recipe, or --download NAME to fetch a published vocabulary.")
+    else:
+        _run_and_print(recipe, overrides, out, ["vocab"], as_json)
+
+
+def examples_command(
+    recipe: RecipePath,
+    overrides: Overrides = None,
+    out: Out = None,
+    rank: Rank = 0,
+    world: World = 1,
+    dask: DaskAddress = "",
+    as_json: Json = False,
+) -> None:
+    """Only this stage: shards and vocabulary to token store and pair plans."""
+    _run_and_print(recipe, overrides, out, ["examples"], as_json, rank=rank, world=world, dask=dask)
+
+
+def _stage_command(name: str) -> Callable[..., None]:
+    def command(recipe: RecipePath, overrides: Overrides = None, out: Out = None, as_json: Json = False) -> None:
+        _run_and_print(recipe, overrides, out, [name], as_json)
+
+    about = STAGES[name].about
+    command.__doc__ = f"Only this stage: {about[0].lower()}{about[1:]}"
+    return command
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "run": run_command,
+    "corpus": corpus_command,
+    "vocab": vocab_command,
+    "examples": examples_command,
+    **{name: _stage_command(name) for name in ("train", "evaluate", "export", "report")},
+}
+
+
+def _run_and_print(
+    recipe: Path, overrides: list[str] | None, out: Path | None, stages: list[str], as_json: bool, **where: Any
+) -> None:
+    """Run the stages, and print where the result lies: with --json, the numbers of the report beside it."""
+    folder = _run(recipe, overrides, out, stages, **where)
+    summary = folder / "summary.json"
+    result = folder / ("report.html" if "report" in stages else stages[-1])
+    if as_json:
+        done = read_json(summary) if "report" in stages else {"stages": stages}
+        print(json_line({"folder": str(folder), **done}))
+    elif result.exists():  # not yet, where other ranks share the stage
+        print(result)
+
+
+def _run(
+    recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], dask: str = "", **ranks: int
+) -> Path:
+    """Run the stages; returns the run folder."""
+    from bertwright.core.dask import Dask
+
+    recipe, folder = load_recipe(recipe_path, overrides, out)
+    with Terminal() as log:
+        where: dict[str, Any] = {**ranks, "executor": Dask(dask)} if dask else {**ranks}
+        ran = run(recipe, folder, stages, log, **where).path
+    return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own
+
+
+def _print_dropped(folder: Path, limit: int | None) -> None:
+    from bertwright.core.artifact import open_artifact
+    from bertwright.corpus.dropped import read_dropped
+
+    corpus = open_artifact(folder / "corpus", "corpus")
+    if not corpus.manifest["config"]["corpus"]["filter"]["keep_dropped"]:
+        raise RecipeError("--invert: corpus.filter.keep_dropped is off, so nothing was set aside. Turn it on.")
+    for document in itertools.islice(read_dropped(corpus), limit):
+        print(json_line(document))

@@ -1,0 +1,46 @@
+"""Every hash below a path checked, for `bertwright inspect PATH --verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, open_artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json
+from bertwright.pipeline.stage import STAGES
+
+
+def check_hashes(path: Path) -> int:
+    """Check every manifest below `path`, and that none is lost; returns how many files were read."""
+    found = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
+    manifests = [m for m in found if not any(part.startswith(".") for part in m.relative_to(path).parts)]  # no drafts
+    if not manifests:
+        raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
+    _refuse_missing(path)
+    return sum(open_artifact(manifest.parent).verify() for manifest in manifests)
+
+
+def _refuse_missing(path: Path) -> None:
+    """Raise `ArtifactError` where something finished in a run or training folder has lost its manifest."""
+    summary = path / "summary.json"
+    stages = json_object(summary).get("stages", {}) if summary.is_file() else {}
+    if not isinstance(stages, dict):
+        raise ArtifactError(f"{summary} is not what it should be: stages. Run the stage report again.")
+    made = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
+    for folder in [*made, *path.rglob("step-*")]:
+        training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
+        extended = (folder / f".{MANIFEST}.before-extension").is_file()
+        if not (folder / MANIFEST).is_file() and not training and not extended:
+            raise ArtifactError(
+                f"{folder} has no {MANIFEST}, so nothing in it can be trusted. Restore it, or move {folder} away and "
+                "run the same command again."
+            )
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; `ArtifactError` where it holds something else."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise ArtifactError(f"{path} is not what it should be: no JSON object. Restore the file.")
+    return value

@@ -1,0 +1,58 @@
+"""Addresses without secrets, as they may be printed and written down; nothing here asks the network."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_WHO = re.compile(
+    r"(?:(?<=http://)|(?<=https://))[^/?\s@]+@"  # a name, a token
+    r"|(?<=://)[^/?\s@:]*:[^/?\s@]*@",  # name and password; `abfs://box@account` is a place
+    re.IGNORECASE,
+)
+_QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"]+")
+_SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
+_WEB = re.compile("https?://", re.IGNORECASE)
+_HIDDEN = "hidden-"
+
+
+def is_url(path: str) -> bool:
+    """Whether `path` names a file on another machine."""
+    return re.match(r"[a-z][a-z0-9+]+:///*[^/?]", path, re.IGNORECASE) is not None
+
+
+def is_web(url: str) -> bool:
+    """Whether a web server has the file."""
+    return _WEB.match(url) is not None
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a name, a token or a password stands in front of an @."""
+    return _WHO.search(url) is not None
+
+
+def shown(text: str) -> str:
+    """`text` as it may be printed: addresses in it without names, passwords and query strings (signatures)."""
+    return _QUERY.sub("", _WHO.sub("", text))
+
+
+def redact_credentials(path: str) -> str:
+    """`path` as it may be written down: if it is an address, without name, password and query.
+
+    A query with a signature says who may read, not what; any other is replaced by its hash, so that two stay two. The
+    "?" of a storage is a pattern and stays. What is redacted already stays as it is.
+    """
+    if not is_url(path):
+        return path
+    url = _WHO.sub("", path)
+    place, _, query = url.partition("?")
+    if _SIGNED.search(url):
+        return place
+    if not is_web(url) or not query or is_redacted(url):
+        return url
+    return f"{place}?{_HIDDEN}{hashlib.sha256(query.encode()).hexdigest()[:8]}"
+
+
+def is_redacted(url: str) -> bool:
+    """Whether `redact_credentials` left a query out that is needed to ask for the file."""
+    return url.partition("?")[2].startswith(_HIDDEN)

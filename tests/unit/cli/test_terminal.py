@@ -1,0 +1,97 @@
+"""What a run shows: rows under their header, plain lines, a bar with rates."""
+
+import io
+import re
+from typing import Any
+
+import pytest
+import rich.console
+
+from bertwright.cli import terminal as terminal_module
+from bertwright.cli.formatting import HEADER, row_line
+from bertwright.cli.terminal import Terminal
+
+ROW = {
+    "phase": 1,
+    "step": 30,
+    "steps": 40,
+    "total_steps": 130,
+    "mlm_loss": 2.5,
+    "learning_rate": 1e-3,
+    "tokens_per_second": 1234.5,
+    "data_wait_share": 0.01,
+    "remaining_seconds": 61.4,
+}
+SCORES = {"heldout_mlm_loss": 2.25, "heldout_mlm_accuracy": 0.5, "heldout_nsp_accuracy": 0.75}
+
+
+def test_every_row_moves_the_bar_also_one_with_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, moved, said = Terminal(), [], list[str]()
+    monkeypatch.setattr(terminal, "_show", lambda *step: moved.append(step))
+    monkeypatch.setattr(terminal, "say", said.append)
+    for row in (ROW, {**ROW, **SCORES, "step": 40}, {**ROW, **SCORES}):
+        terminal.record(row)
+    assert [step[:3] for step in moved] == [("phase 1", 30, 40), ("phase 1", 40, 40), ("phase 1", 30, 40)]
+    assert moved[0][3] == "steps, 0:01:01 left, loss 2.500, 1,234 tokens/s"
+    assert said[0] == HEADER and len(said) == 3
+
+
+def test_every_step_moves_the_bar_and_keeps_the_words_of_the_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, moved = Terminal(), []
+    monkeypatch.setattr(terminal, "_show", lambda *step: moved.append(step))
+    terminal.progress("phase 1", 29, 40, "steps")
+    terminal.record(ROW)
+    terminal.progress("phase 1", 31, 40, "steps")
+    assert moved[0] == ("phase 1", 29, 40, "steps")
+    assert moved[2] == ("phase 1", 31, 40, moved[1][3])
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, **console: Any) -> tuple[Terminal, io.StringIO, list[float]]:
+    """A terminal that prints into a buffer, and the clock it goes by."""
+    printed, clock = io.StringIO(), [100.0]
+    make = rich.console.Console
+    monkeypatch.setattr("rich.console.Console", lambda **_: make(file=printed, highlight=False, **console))
+    monkeypatch.setattr(terminal_module.time, "monotonic", lambda: clock[0])
+    return Terminal(), printed, clock
+
+
+def test_elsewhere_progress_is_a_plain_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, clock = shown(monkeypatch)
+    with terminal:
+        for second in range(25):
+            clock[0] = 100 + second
+            terminal.progress("corpus", 5.25 * second, 4500, "MB", documents=1210 * second)
+    assert printed.getvalue().splitlines() == [
+        "corpus: 58 of 4,500 MB, 0:14:06 left, 5.2 MB/s, 1,210 documents/s",
+        "corpus: 116 of 4,500 MB, 0:13:55 left, 5.2 MB/s, 1,210 documents/s",
+    ]
+
+
+def test_a_terminal_has_a_bar_with_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, clock = shown(monkeypatch, force_terminal=True, width=110)
+    with terminal:
+        for second in (0, 10):
+            clock[0] = 100 + second
+            terminal.progress("corpus", 3 * second, 60, "MB", documents=40 * second)
+        terminal._bars.refresh()
+        terminal.say("corpus: a remark")
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed.getvalue())
+        terminal.progress("corpus", 60, 60, "MB", documents=800)
+    assert re.search(r"   corpus [━╸╺]+ +30 of 60 MB, 0:00:10 left, 3\.0 MB/s, 40\.0 documents/s", text)
+    assert "corpus: a remark\n" in text
+
+
+def test_a_row_stands_under_its_header() -> None:
+    line = row_line({**ROW, **SCORES})
+    assert len(line) == len(HEADER) == 79
+    assert line.split() == ["1", "30", "2.500", "2.250", "50.0%", "75.0%", "1.0e-03", "1,234", "1%", "0:01:01"]
+    without = row_line({key: value for key, value in {**ROW, **SCORES}.items() if key != "heldout_nsp_accuracy"})
+    assert without.split()[5] == "–" and len(without) == len(HEADER)
+    large = {"phase": 11, "step": 1_234_567, "tokens_per_second": 5_123_456.7, "remaining_seconds": 1_051_500}
+    assert len(wide := row_line({**ROW, **SCORES, **large})) == 79
+    assert wide.split()[-2:] == ["12d", "04:05"] and wide.split()[:2] == ["11", "1,234,567"]
+
+
+def test_what_is_no_number_is_shown_as_such() -> None:
+    line = row_line({**ROW, **SCORES, "mlm_loss": None, "heldout_mlm_loss": None})
+    assert line.split()[2:5] == ["NaN", "NaN", "50.0%"]

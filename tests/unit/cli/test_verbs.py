@@ -1,0 +1,113 @@
+"""The verbs: errors of the disk, options that would do nothing, exit codes."""
+
+import errno
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.formats.samples import sample
+
+from bertwright.cli import app, main, stages
+from bertwright.core.artifact import Identity, build
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import SILENT
+from bertwright.formats.format import Shape
+from bertwright.formats.hdf5 import padded as hdf5
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])
+    with pytest.raises(SystemExit) as exited:
+        main()
+    return int(exited.value.code or 0)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO, errno.ESTALE])
+def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
+    number: int,
+    small_recipe: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise OSError(number, "the reason", str(tmp_path / "shard"))
+
+    monkeypatch.setattr(stages, "run", refuse)
+    assert call(monkeypatch, "run", small_recipe, "--out", tmp_path / "run") == 3
+    err = capsys.readouterr().err
+    remedy = "See to the disk" if number in (errno.EIO, errno.ESTALE) else "Free space"
+    assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. {remedy}" in err
+
+
+def test_any_other_error_of_the_system_is_a_fault_of_ours(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.EBADF, "bad descriptor")
+
+    monkeypatch.setattr(stages, "run", fail)
+    monkeypatch.setattr(sys, "argv", ["bertwright", "run", str(small_recipe), "--out", str(tmp_path / "run")])
+    with pytest.raises(OSError, match="bad descriptor"):
+        main()
+
+
+def test_a_run_that_has_begun_does_not_need_what_it_started_from(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stages, "run", lambda recipe, out, *rest: run_folder(out))
+    command = ("train", small_recipe, f"train.init={tmp_path / 'nowhere'}", "--out", tmp_path / "run")
+    assert call(monkeypatch, *command) == 2
+    assert "command line: train.init" in capsys.readouterr().err
+    (tmp_path / "run" / "train" / "checkpoints").mkdir(parents=True)
+    assert call(monkeypatch, *command) == 0
+
+
+def run_folder(out: Path) -> Any:
+    from bertwright import RunFolder
+
+    return RunFolder(Path(out))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("corpus a.toml --limit 3", "--limit without --invert"),
+        ("corpus a.toml --date 20260401", "--date without --download"),
+        ("corpus --download hu a.toml", "RECIPE beside --download"),
+        ("vocab a.toml --mirror http://a", "--mirror without --download"),
+        ("inspect a --phase 1", "--phase without --batch"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(line: str, says: str) -> None:
+    with pytest.raises(RecipeError, match=f"{says} would do nothing"):
+        app.app(line.split(), standalone_mode=False)
+
+
+def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aside = {"corpus": {"filter": {"keep_dropped": False}}}
+    build(tmp_path / "corpus", Identity("corpus", 1, aside, {}), SILENT, lambda draft: {})
+    monkeypatch.setattr(stages, "_run", lambda *_, **__: tmp_path)
+    with pytest.raises(RecipeError, match="keep_dropped is off"):
+        app.app(["corpus", "a.toml", "--invert"], standalone_mode=False)
+
+
+def test_inspect_ends_with_exit_code_3_when_training_data_has_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever calls it from a script need not read what it prints."""
+    hdf5.write(tmp_path / "x_training_0.hdf5", iter([sample(9)]), Shape(32, 5, static=True))
+    assert call(monkeypatch, "inspect", tmp_path) == 0
+    assert call(monkeypatch, "inspect", tmp_path, "--world", "2", "--json") == 3
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["set"][0]["faults"]
+
+
+def test_inspect_says_how_another_one_differs(
+    small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = tmp_path / "changed.toml"
+    changed.write_text(small_recipe.read_text().replace("size = 160", "size = 150"))
+    assert call(monkeypatch, "inspect", small_recipe, "--diff", changed) == 0
+    assert capsys.readouterr().out.splitlines() == ["what      two recipes", "settings  vocab.size: 160 -> 150"]

@@ -1,0 +1,49 @@
+"""Addresses are printed and written down without secrets."""
+
+import pytest
+
+from bertwright.core.redact import is_url, redact_credentials, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("https://me:word@host/a?sig=1 and s3://k:s@bucket/x", "https://host/a and s3://bucket/x"),
+        ("https://token@host/a", "https://host/a"),
+        ("abfs://box@account.dfs.core.windows.net/a", "abfs://box@account.dfs.core.windows.net/a"),
+        ("is it? yes", "is it? yes"),
+        ("https://host/a/?sig=1: no such file", "https://host/a/ no such file"),
+        ("HTTPS://me:word@host/a?sig=1", "HTTPS://host/a"),
+        ("https://host?mail=me@home", "https://host"),
+    ],
+)
+def test_secrets_are_not_shown(text: str, safe: str) -> None:
+    assert shown(text) == safe
+
+
+@pytest.mark.parametrize(
+    ("url", "safe"),
+    [
+        ("https://me:word@host/a.bz2?sv=2024&sig=1", "https://host/a.bz2"),
+        ("https://host/a.bz2?X-Amz-Date=1&X-Amz-Signature=2", "https://host/a.bz2"),
+        ("https://host/a.bz2?Expires=1&Signature=2", "https://host/a.bz2"),
+        ("ftp://me:word@host/a", "ftp://host/a"),
+        ("abfs://box@account.dfs.core.windows.net/a", "abfs://box@account.dfs.core.windows.net/a"),
+        ("s3://texts/part-?.txt", "s3://texts/part-?.txt"),
+        ("novels/?.txt", "novels/?.txt"),
+    ],
+)
+def test_addresses_are_written_down_without_secrets(url: str, safe: str) -> None:
+    assert redact_credentials(url) == safe
+
+
+def test_what_an_unsigned_query_asks_for_is_told_by_a_hash() -> None:
+    first, second = (redact_credentials(f"https://host/get?id={i}&token=secret") for i in (1, 2))
+    assert first != second
+    assert first.startswith("https://host/get?hidden-") and "secret" not in first
+    assert redact_credentials(first) == first
+
+
+def test_what_is_an_address() -> None:
+    assert is_url("s3://a/b") and is_url("https://a") and is_url("memory://a") and is_url("HTTPS://a")
+    assert not is_url("a/b") and not is_url("/a") and not is_url("c:/a") and not is_url("wiki: a")

@@ -1,0 +1,1 @@
+"""What makes files of the package; not installed with it."""
