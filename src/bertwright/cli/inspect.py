@@ -21,7 +21,7 @@ def inspect(
         typer.Option(metavar="STEP", help="Show the batch of this training step, from 1, as text (run folder)."),
     ] = None,
     phase: Annotated[int, typer.Option(help="The phase that --batch means.")] = 0,
-    vocab: Annotated[Path | None, typer.Option(help="Of data in a foreign format: its vocab.txt.")] = None,
+    vocab: Annotated[Path | None, typer.Option(help="Of data made elsewhere: its vocab.txt.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Of such data: most to read of each file.")] = None,
     world: Annotated[int, typer.Option(min=1, help="Of such data: ranks that are to share the files.")] = 1,
     diff: Annotated[

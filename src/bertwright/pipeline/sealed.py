@@ -88,7 +88,7 @@ def _settle_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artif
 
 def _overlaid(old: Any, new: Any) -> Any:
     """`old` with everything that `new` says; elements of lists of tables one by one."""
-    if isinstance(old, dict) and isinstance(new, dict) and old.get("kind") == new.get("kind"):
+    if isinstance(old, dict) and isinstance(new, dict) and new.get("kind") in (None, old.get("kind")):
         return {**old, **{key: _overlaid(old.get(key), value) for key, value in new.items()}}
     if isinstance(old, list) and isinstance(new, list):
         return [_overlaid(a, b) for a, b in zip_longest(old[: len(new)], new)]
