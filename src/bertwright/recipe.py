@@ -187,7 +187,7 @@ class Recipe(Section):
         for i, p in enumerate(self.train.phases):
             budget = next(f"{getattr(p, name):,} {name}" for name in LENGTHS if getattr(p, name) is not None)
             phases[f"phase {i}"] = (
-                f"length {p.length}, batch {p.batch:,}, {budget}, {p.schedule} to {p.learning_rate:g}"
+                f"length {p.length}, batch {p.batch:,}, {budget}, {p.schedule.kind} to {p.learning_rate:g}"
             )
         shape = f"{bert.num_hidden_layers} layers, hidden {bert.hidden_size}, vocabulary {bert.vocab_size:,}"
         return {"model": f"{shape}, {bert.parameters:,} parameters", "optimizer": self.optim.kind, **phases}

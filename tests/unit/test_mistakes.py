@@ -36,7 +36,7 @@ MISTAKES = {
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
     ),
     f"{PHASE}.schedule=cosine": (
-        f"{PHASE}.schedule: 'cosine' is not 'linear', 'poly', 'poly_nvidia' or 'constant'; take one of these"
+        f"{PHASE}.schedule: 'cosine' is none of 'linear', 'poly', 'poly_nvidia', 'constant'; take one of these"
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",

@@ -8,7 +8,7 @@ from typing import Protocol
 from torch import nn
 
 from bertwright.model.batch import PackedBatch
-from bertwright.objectives.config import ObjectiveConfig
+from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import Counted, Term
 
@@ -34,6 +34,6 @@ def judged_by(objective: Objective) -> str:
 
 def build_objective(config: ObjectiveConfig, next_sentence: bool) -> Objective:
     """The objective of `config`; `next_sentence` says whether the examples are pairs that are to be told apart."""
-    match config.kind:
-        case "pretraining":
+    match config:
+        case PreTrainingConfig():
             return PreTraining(next_sentence)

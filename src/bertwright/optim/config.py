@@ -1,16 +1,15 @@
-"""The recipe's choice of optimizer; knows no torch."""
+"""The recipe's choice of optimizer and of learning-rate schedule; knows no torch."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from bertwright.core.config import Section
+from bertwright.optim.schedule import ConstantSchedule, LinearSchedule, PolyNvidiaSchedule, PolySchedule
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
-Schedule = Literal["linear", "poly", "poly_nvidia", "constant"]
-"""How the learning rate falls after warm-up; `optim.schedule` says what each does."""
 
 
 class LambConfig(Section):
@@ -48,3 +47,16 @@ class AdamWConfig(Section):
 
 
 OptimConfig = Annotated[LambConfig | AdamWConfig, Field(discriminator="kind")]
+
+
+def _by_name(value: Any) -> Any:
+    """`schedule = "linear"` is short for `schedule = {kind = "linear"}`."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+ScheduleConfig = Annotated[
+    LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule,
+    Field(discriminator="kind"),
+    BeforeValidator(_by_name),
+]
+"""How the learning rate falls after the warm-up."""

@@ -1,26 +1,84 @@
-"""The learning rate as a pure function of the update's number.
+"""The learning rate as a pure function of the update's number. Knows no torch.
 
-Warm-up rises in a straight line; update `warmup_steps` (counted from 1) has the peak rate, so no update is wasted
-at rate 0. The decay of `linear` and `poly` starts from the peak and would reach 0 one update after the last.
+A schedule is a section of the recipe, its parameters are its keys, and its formula is its method: a new one is a class,
+in a file of its own or here, and its name in the union (`optim.config`). Warm-up rises in a straight line; update
+`warmup_steps` (counted from 1) has the peak rate, so no update is wasted at rate 0.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Literal, Protocol
 
+from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.optim.config import Schedule
+
+
+class Schedule(Protocol):
+    """A section of the recipe that says the rate of each update."""
+
+    def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
+        """The rate of the update that follows `step` applied ones of `total_steps`."""
+
+
+class LinearSchedule(Section):
+    """After the warm-up straight down; it would reach 0 one update after the last."""
+
+    kind: Literal["linear"] = "linear"
+    """Names this schedule."""
+
+    def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
+        """As `Schedule.rate`."""
+        if step + 1 < warmup_steps:
+            return rising(step, warmup_steps, peak)
+        return peak * remaining(step, total_steps, warmup_steps)
+
+
+class PolySchedule(Section):
+    """After the warm-up the square root of what `linear` has."""
+
+    kind: Literal["poly"] = "poly"
+    """Names this schedule."""
+
+    def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
+        """As `Schedule.rate`."""
+        if step + 1 < warmup_steps:
+            return rising(step, warmup_steps, peak)
+        return float(peak * remaining(step, total_steps, warmup_steps) ** 0.5)
+
+
+class PolyNvidiaSchedule(Section):
+    """NVIDIA DeepLearningExamples' PolyWarmUpScheduler.
+
+    Its square-root decay is measured from the start of training, not from the end of warm-up, so the rate falls by
+    1 - √(1 - warm-up share) at once (15.4 % in phase 1), and the last update has rate 0.
+    """
+
+    kind: Literal["poly_nvidia"] = "poly_nvidia"
+    """Names this schedule."""
+
+    def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
+        """As `Schedule.rate`."""
+        progress = (step + 1) / total_steps
+        if progress < warmup_steps / total_steps:
+            return rising(step, warmup_steps, peak)
+        return float(peak * (1 - progress) ** 0.5)
+
+
+class ConstantSchedule(Section):
+    """The peak after the warm-up."""
+
+    kind: Literal["constant"] = "constant"
+    """Names this schedule."""
+
+    def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
+        """As `Schedule.rate`."""
+        return rising(step, warmup_steps, peak) if step + 1 < warmup_steps else peak
 
 
 def learning_rate(schedule: Schedule, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
     """The rate of the update that follows `step` applied ones (0 ≤ step < total_steps).
 
-    - `linear`: after warm-up, straight down.
-    - `poly`: after warm-up, the square root of what `linear` has.
-    - `poly_nvidia`: NVIDIA DeepLearningExamples' PolyWarmUpScheduler. Its square-root decay is measured from the
-      start of training, not from the end of warm-up, so the rate falls by 1 - √(1 - warm-up share) at once (15.4 %
-      in phase 1), and the last update has rate 0. `warmup_steps` may be fractional, as its share times the total is.
-    - `constant`: the peak after warm-up.
+    `warmup_steps` may be fractional, as its share times the total is. `RecipeError` for a step outside the phase.
     """
     if not 0 <= step < total_steps:
         raise RecipeError(f"no learning rate for step {step} of {total_steps}; steps run from 0 to {total_steps - 1}")
@@ -28,25 +86,15 @@ def learning_rate(schedule: Schedule, step: int, total_steps: int, warmup_steps:
         raise RecipeError(
             f"warm-up of {warmup_steps} steps in a phase of {total_steps}; it must lie between 0 and that"
         )
-    if schedule == "poly_nvidia":
-        return _poly_nvidia(step, total_steps, warmup_steps, peak)
-    if step + 1 < warmup_steps:
-        return peak * (step + 1) / warmup_steps
+    return schedule.rate(step, total_steps, warmup_steps, peak)
+
+
+def rising(step: int, warmup_steps: float, peak: float) -> float:
+    """The rate during the warm-up."""
+    return peak * (step + 1) / warmup_steps
+
+
+def remaining(step: int, total_steps: int, warmup_steps: float) -> float:
+    """The share of the decay that is left: 1 at the end of the warm-up, 0 one update after the last."""
     past = step - warmup_steps
-    remaining = 1 - past / (total_steps - warmup_steps) if past > 0 else 1.0
-    match schedule:
-        case "linear":
-            return peak * remaining
-        case "poly":
-            return float(peak * remaining**0.5)
-        case "constant":
-            return peak
-        case _:
-            assert_never(schedule)
-
-
-def _poly_nvidia(step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
-    progress = (step + 1) / total_steps
-    if progress < warmup_steps / total_steps:
-        return peak * (step + 1) / warmup_steps
-    return float(peak * (1 - progress) ** 0.5)
+    return 1 - past / (total_steps - warmup_steps) if past > 0 else 1.0

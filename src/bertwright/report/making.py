@@ -54,7 +54,7 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
         number(phase["batch"]),
         number(steps) if steps == planned else f"{steps:,} of {planned:,}",
         f"{phase['learning_rate']:g}",
-        escape(phase["schedule"]),
+        escape(phase["schedule"]["kind"]),
         f"{phase['warmup']:.0%}",
         _rates(phase["masking"]["rate"]),
     )

@@ -10,10 +10,12 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
 from bertwright.examples.config import Cut, ImportedData, Length, MaskingConfig, Share
 from bertwright.model.config import Kernel
-from bertwright.objectives.config import ObjectiveConfig
-from bertwright.optim.config import Schedule
+from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
+from bertwright.optim.config import ScheduleConfig
+from bertwright.optim.schedule import LinearSchedule
+from bertwright.train.engine.config import DdpConfig, EngineConfig
 
-VERSION = 4
+VERSION = 5
 """Raised when the code of the stage changes its result."""
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -38,8 +40,9 @@ class PhaseConfig(Section):
     """Peak learning rate."""
     warmup: float = Field(0.1, ge=0, lt=1)
     """Share of the phase's steps in which the rate rises from zero to the peak."""
-    schedule: Schedule = "linear"
-    """After the warm-up: straight to zero, as a square root (`poly`; `poly_nvidia` has a jump), or constant."""
+    schedule: ScheduleConfig = LinearSchedule()
+    """After the warm-up: straight to zero (`linear`), as a square root (`poly`; `poly_nvidia` has a jump), or
+    `constant`. A name, or a section of its own where the schedule has keys."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)
@@ -89,7 +92,7 @@ class TrainConfig(Section):
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
     """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
-    objective: ObjectiveConfig = ObjectiveConfig()
+    objective: ObjectiveConfig = PreTrainingConfig()
     """What the network is trained for."""
     init: UserPath | None = known_by_content(None)
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
@@ -110,6 +113,8 @@ class TrainConfig(Section):
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
+    engine: EngineConfig = runtime_only(DdpConfig())
+    """How ranks hold the weights, and what sums their gradients."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
     """How attention is computed: `sequences` (one call per distinct length), `padded` (a rectangle), or `auto`: the
     first on a CPU without attention dropout, the second elsewhere. Changes the speed and the order of summation."""

@@ -15,7 +15,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.draw import DrawSettings, PhaseDraws, heldout_batches, open_draws
 from bertwright.examples.store import Store
-from bertwright.optim.config import Schedule
+from bertwright.optim.schedule import Schedule
 from bertwright.train.config import PhaseConfig, TrainConfig
 
 HELDOUT_MICRO_BATCH = 64

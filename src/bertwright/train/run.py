@@ -118,7 +118,7 @@ def _trained(job: Job, ranks: Ranks, device: torch.device, log: Log) -> Trained:
     optimizer = build_optimizer(job.optim, model)
     log.say(f"train: {job.network.parameters:,} parameters on {device}, attention kernel {kernel}")
     objective = build_objective(job.config.objective, job.network.next_sentence)
-    engine = build_engine(model, optimizer, job.optim.max_grad_norm, ranks)
+    engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     return Trained(model, objective, optimizer, engine, ranks, device)
 
 

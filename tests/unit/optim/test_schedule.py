@@ -1,11 +1,16 @@
 import pytest
+from pydantic import TypeAdapter
 
-from bertwright.core.errors import RecipeError
+from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 
 
-def rates(schedule: Schedule, total: int, warmup: float, peak: float = 1.0) -> list[float]:
-    return [learning_rate(schedule, step, total, warmup, peak) for step in range(total)]
+def named(kind: str) -> Schedule:
+    return TypeAdapter(ScheduleConfig).validate_python(kind)
+
+
+def rates(kind: str, total: int, warmup: float, peak: float = 1.0) -> list[float]:
+    return [learning_rate(named(kind), step, total, warmup, peak) for step in range(total)]
 
 
 def test_linear_by_hand() -> None:
@@ -38,21 +43,10 @@ def test_nvidia_phase_2_drops_by_6_6_percent() -> None:
 
 @pytest.mark.parametrize("schedule", ["linear", "poly", "constant"])
 @pytest.mark.parametrize(("total", "warmup"), [(10, 0), (10, 1), (10, 3), (10, 3.4), (10, 10), (1, 0), (1, 1)])
-def test_no_update_is_wasted_and_the_peak_is_reached_once_warm(schedule: Schedule, total: int, warmup: float) -> None:
+def test_no_update_is_wasted_and_the_peak_is_reached_once_warm(schedule: str, total: int, warmup: float) -> None:
     curve = rates(schedule, total, warmup, 0.5)
     assert all(0 < rate <= 0.5 for rate in curve)
     assert max(curve) == pytest.approx(0.5)
     top = curve.index(max(curve))
     assert curve[: top + 1] == sorted(curve[: top + 1])
     assert curve[top:] == sorted(curve[top:], reverse=True)
-
-
-@pytest.mark.parametrize("step", [-1, 10, 11])
-def test_steps_outside_the_phase_are_refused(step: int) -> None:
-    with pytest.raises(RecipeError, match="no learning rate for step"):
-        learning_rate("linear", step, 10, 1, 1.0)
-
-
-def test_warm_up_longer_than_the_phase_is_refused() -> None:
-    with pytest.raises(RecipeError, match="warm-up of 11 steps"):
-        learning_rate("poly", 0, 10, 11, 1.0)

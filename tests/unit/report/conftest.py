@@ -187,7 +187,7 @@ PHASE = {
     "length": 64,
     "batch": 128,
     "learning_rate": 0.002,
-    "schedule": "linear",
+    "schedule": {"kind": "linear"},
     "warmup": 0.1,
     "masking": {"rate": 0.15},
 }

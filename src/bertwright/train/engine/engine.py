@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from bertwright.train.engine.config import DdpConfig, EngineConfig
 from bertwright.train.engine.single import Single, Update
 from bertwright.train.ranks import Ranks
 
@@ -27,11 +28,17 @@ class Engine(Protocol):
         """The whole weights and the whole state of the optimizer by name, on the first rank; all ranks together."""
 
 
-def build_engine(model: nn.Module, optimizer: Optimizer, max_grad_norm: float, ranks: Ranks) -> Engine:
-    """The engine for this many ranks; gradients are clipped to the global norm `max_grad_norm`, 0 clips nothing."""
+def build_engine(
+    config: EngineConfig, model: nn.Module, optimizer: Optimizer, max_grad_norm: float, ranks: Ranks
+) -> Engine:
+    """The engine of `config`; gradients are clipped to the global norm `max_grad_norm`, 0 clips nothing."""
     single = Single(model, optimizer, max_grad_norm)
-    if ranks.world == 1:
-        return single
-    from bertwright.train.engine.ddp import DataParallel
+    match config:
+        case DdpConfig():
+            if ranks.world == 1:
+                return single
+            from bertwright.train.engine.ddp import DataParallel
 
-    return DataParallel(single, ranks)
+            return DataParallel(single, ranks)
+        case _:
+            assert_never(config)
