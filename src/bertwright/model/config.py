@@ -152,12 +152,6 @@ class BertModelConfig(Section):
         }
 
 
-ModelConfig = BertModelConfig
-"""The network to train: the union of the families' sections when there are several."""
-NetworkConfig = BertConfig
-"""A network to the last number: the union of the families' when there are several."""
-
-
 def read_bert_config(path: Path) -> dict[str, Any]:
     """The `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
 
@@ -165,13 +159,7 @@ def read_bert_config(path: Path) -> dict[str, Any]:
     """
     from bertwright.model.interop.external_config_keys import SAME_NETWORK
 
-    try:
-        values = parse_json(read_bytes(path, MAX_JSON))
-    except (OSError, ValueError) as error:
-        raise RecipeError(f"cannot read the model configuration {path}: {error}; name a JSON file") from error
-    if not isinstance(values, dict):
-        raise RecipeError(f"{path} holds a JSON {type(values).__name__}; a model configuration is an object of keys")
-    own: dict[str, Any] = {}
+    values, own = _json_object(path), dict[str, Any]()
     for key, value in values.items():
         if key in BertConfig.model_fields:
             own[key] = value
@@ -183,9 +171,43 @@ def read_bert_config(path: Path) -> dict[str, Any]:
     return own
 
 
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        values = parse_json(read_bytes(path, MAX_JSON))
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"cannot read the model configuration {path}: {error}; name a JSON file") from error
+    if not isinstance(values, dict):
+        raise RecipeError(f"{path} holds a JSON {type(values).__name__}; a model configuration is an object of keys")
+    return values
+
+
 def _bert_config(values: dict[str, Any], source: Path | str) -> BertConfig:
     try:
         return BertConfig.model_validate(values)
     except ValidationError as error:
         faults = "; ".join(": ".join([*map(str, fault["loc"]), fault["msg"]]) for fault in error.errors())
         raise RecipeError(f"{source} does not describe a BERT: {faults}") from error
+
+
+ModelConfig = BertModelConfig
+"""The network to train: the union of the families' sections when there are several."""
+NetworkConfig = BertConfig
+"""A network to the last number: the union of the families' when there are several."""
+NETWORKS: tuple[type[NetworkConfig], ...] = (BertConfig,)
+"""The families of networks."""
+
+
+def read_network_config(path: Path) -> NetworkConfig:
+    """The network of a model folder's config.json, whose `model_type` names the family; without one it is a BERT.
+
+    `RecipeError` where it describes none of the families' networks.
+    """
+    values = _json_object(path)
+    family = values.pop("model_type", "bert")
+    if family == "bert":
+        return BertConfig.model_validate(read_bert_config(path))
+    for network in NETWORKS:
+        if network.family == family:
+            return network.model_validate(values)
+    known = ", ".join(network.family for network in NETWORKS)
+    raise RecipeError(f"{path}: model_type = {family!r} is no family of networks here; there are: {known}")

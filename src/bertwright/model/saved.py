@@ -16,7 +16,7 @@ from torch import Tensor
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.tensors import check_tensors
-from bertwright.model.config import BertConfig, Kernel, NetworkConfig, read_bert_config
+from bertwright.model.config import Kernel, NetworkConfig, read_network_config
 from bertwright.model.pretraining import PreTrainingModel
 
 
@@ -28,7 +28,7 @@ def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor
     write_atomic(folder / "model.safetensors", save(tensors))
     if vocab is not None:
         write_atomic(folder / "vocab.txt", vocab)
-    write_json(folder / "config.json", config.model_dump())
+    write_json(folder / "config.json", {"model_type": config.family, **config.model_dump()})
 
 
 def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
@@ -38,7 +38,7 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
     `ArtifactError` naming it.
     """
     try:
-        config = BertConfig.model_validate(read_bert_config(folder / "config.json"))
+        config = read_network_config(folder / "config.json")
     except RecipeError as error:
         raise ArtifactError(
             f"cannot load the model in {folder}: {error}. Restore it, or save the model again"
@@ -58,7 +58,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def model_from(
-    config: BertConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
+    config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
 ) -> PreTrainingModel:
     """A model that holds `tensors` themselves, under this project's names; strict, as `load_model` says."""
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
