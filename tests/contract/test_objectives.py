@@ -1,0 +1,60 @@
+"""Every objective of the union: its terms have the names it says, its means are over everything, all is learned."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.reference.batches import NUMBERS, random_batch
+from tests.reference.unions import sections_of
+
+from bertwright.examples.draw import StepCounts
+from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.config import ObjectiveConfig
+from bertwright.objectives.objective import Objective, build_objective, judged_by
+from bertwright.objectives.scores import score
+
+OBJECTIVES = sections_of(ObjectiveConfig)
+BATCHES = [random_batch([9, 5, 12], seed=1), random_batch([7, 7], seed=2)]
+
+
+def built(config: Any) -> tuple[Objective, PreTrainingModel]:
+    torch.manual_seed(0)
+    return build_objective(config(), next_sentence=True), PreTrainingModel(BertConfig(**NUMBERS)).double()
+
+
+@pytest.mark.parametrize("config", OBJECTIVES)
+def test_its_terms_have_the_names_and_counts_that_it_says(config: Any) -> None:
+    objective, model = built(config)
+    assert objective.counted and set(objective.counted.values()) <= set(StepCounts._fields)
+    for batch in BATCHES:
+        terms = objective.terms(model, batch)
+        assert terms.keys() == objective.counted.keys()
+        counts = StepCounts(len(batch.labels), len(batch.next_sentence_labels), len(batch.token_ids))
+        for name, what in objective.counted.items():
+            assert float(terms[name].weight_sum) == getattr(counts, what)
+            assert 0 <= float(terms[name].right_sum) <= getattr(counts, what)
+            assert terms[name].loss_sum.shape == () and float(terms[name].loss_sum.detach()) > 0
+
+
+@pytest.mark.parametrize("config", OBJECTIVES)
+def test_it_has_finite_gradients_and_an_empty_batch_has_none(config: Any) -> None:
+    objective, model = built(config)
+    for batch, learns in ((BATCHES[0], True), (random_batch([]), False)):
+        model.zero_grad()
+        sum(term.loss_sum for term in objective.terms(model, batch).values()).backward()  # type: ignore[union-attr]
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        assert all(bool(g.isfinite().all()) for g in gradients)
+        assert any(bool(g.any()) for g in gradients) == learns
+
+
+@pytest.mark.parametrize("config", OBJECTIVES)
+def test_its_scores_are_means_over_all_batches(config: Any) -> None:
+    objective, model = built(config)
+    both, parts = score(objective, model, BATCHES), [score(objective, model, [batch]) for batch in BATCHES]
+    assert judged_by(objective) in both
+    for name, what in objective.counted.items():
+        weights = [part[what] or 0 for part in parts]
+        mean = sum((part[f"{name}_loss"] or 0) * w for part, w in zip(parts, weights, strict=True)) / sum(weights)
+        assert both[f"{name}_loss"] == pytest.approx(mean) and both[what] == sum(weights)
+        assert 0 <= (both[f"{name}_accuracy"] or 0) <= 1
