@@ -39,15 +39,15 @@ SETTINGS: dict[str, Settings] = {
 }
 
 
-def train(name: str, examples: Artifact, vocab: Artifact, out: Path) -> Artifact:
-    """The finished training `name`; with several ranks the share of this one."""
+def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training: Any) -> Artifact:
+    """The finished training `name`, `training` in place of its own settings; with several ranks the share of this one."""
     settings = SETTINGS[name]
     out.parent.mkdir(parents=True, exist_ok=True)
     network = out.parent / f"{name}.bert.json"
     network.write_text(json.dumps(NETWORK))
     phases = [phase | settings.get("phase", {}) for phase in (SHORT, LONG)]
     return run(
-        TrainConfig.model_validate({**TRAINING, "phases": phases}),
+        TrainConfig.model_validate({**TRAINING, **training, "phases": phases}),
         ModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
         TypeAdapter(OptimConfig).validate_python(settings["optim"]),
         examples,

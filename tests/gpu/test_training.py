@@ -1,0 +1,55 @@
+"""Training on a GPU: the losses that a CPU has, and the same bits again. `make test-gpu`, where torch sees one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.conftest import Prepared
+from tests.golden.test_training import EXACT, RECORDED, steps
+from tests.golden.training.settings import SETTINGS, train
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.files import sha256
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU"),
+]
+ONE_PROCESS = [name for name, settings in SETTINGS.items() if settings.get("ranks", 1) == 1]
+WITHOUT_CHANCE = [name for name in ONE_PROCESS if not SETTINGS[name].get("attention_dropout")]
+
+
+def trained(name: str, prepared: Prepared, out: Path, **training: Any) -> Artifact:
+    return train(name, prepared.examples, prepared.vocab, out, device="cuda", **training)
+
+
+def weights(done: Artifact) -> str:
+    return sha256(done.path / "model" / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", ONE_PROCESS)
+def test_batches_are_those_of_a_cpu_and_losses_go_the_same_way(name: str, prepared: Prepared, tmp_path: Path) -> None:
+    """Dropout draws from another generator there, so losses agree only as far as what is learned does."""
+    recorded = json.loads((RECORDED / f"{name}.json").read_text())["steps"]
+    for step, expected in zip(steps(trained(name, prepared, tmp_path / name)), recorded, strict=True):
+        assert {key: step[key] for key in EXACT} == {key: expected[key] for key in EXACT}
+        assert step["mlm_loss"] == pytest.approx(expected["mlm_loss"], rel=0.05), expected["step"]
+
+
+@pytest.mark.parametrize("name", ONE_PROCESS)
+def test_the_same_training_gives_the_same_bits(name: str, prepared: Prepared, tmp_path: Path) -> None:
+    one, other = (trained(name, prepared, tmp_path / folder) for folder in ("one", "other"))
+    assert weights(one) == weights(other) and steps(one) == steps(other)
+
+
+@pytest.mark.parametrize("name", WITHOUT_CHANCE[:1])
+def test_training_that_goes_on_from_a_checkpoint_ends_the_same(name: str, prepared: Prepared, tmp_path: Path) -> None:
+    whole = trained(name, prepared, tmp_path / "whole", checkpoint_every=5)
+    cut = trained(name, prepared, tmp_path / "cut", checkpoint_every=5)
+    for late in sorted((cut.path / "checkpoints").glob("step-*"))[1:]:
+        late.rename(tmp_path / late.name)
+    (cut.path / "manifest.json").unlink()
+    (cut.path / "model").rename(tmp_path / "its model")
+    assert weights(trained(name, prepared, tmp_path / "cut", checkpoint_every=5)) == weights(whole)
