@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import BertConfig, Kernel
-from bertwright.model.heads import Pooler
-from bertwright.model.layers import Layer
+from bertwright.model.layers import Layer, Pooler
 
 
 class Bert(nn.Module):

@@ -157,7 +157,7 @@ def read_bert_config(path: Path) -> dict[str, Any]:
 
     An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
     """
-    from bertwright.model.interop.external_config_keys import SAME_NETWORK
+    from bertwright.model.external_config_keys import SAME_NETWORK
 
     values, own = _json_object(path), dict[str, Any]()
     for key, value in values.items():

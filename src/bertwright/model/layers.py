@@ -1,10 +1,11 @@
-"""The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT has it.
+"""The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT has it, and the pooler.
 
-Names carry shapes: T tokens of all sequences together, H hidden, A heads, D head width (H = A·D).
+Names carry shapes: B sequences, T tokens of all sequences together, H hidden, A heads, D head width (H = A·D).
 """
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
@@ -66,3 +67,15 @@ class FeedForward(nn.Module):
         """[T, H] -> [T, H]."""
         y_TH = self.dropout(self.output(gelu(self.inner(x_TH))))
         return self.norm(x_TH + y_TH)  # type: ignore[no-any-return]
+
+
+class Pooler(nn.Module):
+    """A linear map and tanh on the hidden state of [CLS]."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, first_BH: Tensor) -> Tensor:
+        """[B, H] -> [B, H]."""
+        return torch.tanh(self.dense(first_BH))

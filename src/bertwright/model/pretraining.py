@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import cast
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import gelu, linear
 
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.encoder import Encoder, build_encoder
-from bertwright.model.heads import MaskedTokenHead, NextSentenceHead
 
 
 class PreTrainingModel(nn.Module):
@@ -49,3 +50,32 @@ class PreTrainingModel(nn.Module):
         masked_PH = hidden_TH.index_select(0, batch.prediction_positions)
         mlm_PV = self.mlm(masked_PH, encoder.token_weight)
         return mlm_PV, None if self.nsp is None else self.nsp(encoder.pool(hidden_TH, batch.cu_seqlens))
+
+
+class MaskedTokenHead(nn.Module):
+    """Transform, normalise, and compare with every token's embedding (the decoder is tied to them).
+
+    Works on the P masked positions only; on all T it would cost more than the encoder of a small network.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.transform = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, masked_PH: Tensor, embeddings_VH: Tensor) -> Tensor:
+        """Logits [P, V]."""
+        return linear(self.norm(gelu(self.transform(masked_PH))), embeddings_VH, self.bias)
+
+
+class NextSentenceHead(nn.Module):
+    """Does B follow A (class 0) or come from elsewhere (class 1)?"""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.classifier = nn.Linear(config.hidden_size, 2)
+
+    def forward(self, pooled_BH: Tensor) -> Tensor:
+        """Logits [B, 2]."""
+        return self.classifier(pooled_BH)  # type: ignore[no-any-return]

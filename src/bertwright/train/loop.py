@@ -16,13 +16,12 @@ from bertwright.model.batch import packed
 from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps
 from bertwright.train.checkpoint import State
+from bertwright.train.observe import Window, score_heldout
 from bertwright.train.phases import Phase
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.scoring import score_heldout
 from bertwright.train.session import Session
 from bertwright.train.step import train_step
-from bertwright.train.window import Window
 
 MOST_SKIPPED_IN_A_ROW = 20
 

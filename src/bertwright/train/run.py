@@ -24,6 +24,7 @@ from bertwright.core.signals import stop_on_signals
 from bertwright.examples.config import PAIRS
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import ModelConfig
+from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
@@ -44,7 +45,6 @@ from bertwright.train.ranks import Ranks, join
 from bertwright.train.session import Session
 from bertwright.train.start import follow_lengths, restore_or_initialize, training_device
 from bertwright.train.step import Trained
-from bertwright.train.torch_settings import torch_settings
 
 
 def run(

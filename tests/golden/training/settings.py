@@ -40,7 +40,7 @@ SETTINGS: dict[str, Settings] = {
 
 
 def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training: Any) -> Artifact:
-    """The finished training `name`, `training` in place of its own settings; with several ranks the share of this one."""
+    """The finished training `name`, `training` in place of some settings; with several ranks the share of this one."""
     settings = SETTINGS[name]
     out.parent.mkdir(parents=True, exist_ok=True)
     network = out.parent / f"{name}.bert.json"
