@@ -101,7 +101,7 @@ def drawing(examples: Artifact) -> None:
 
 
 def exporting(vocab: Artifact, examples: Artifact, folder: Path, megabytes: float) -> float:
-    settings = DrawSettings(128, MaskingConfig(max_predictions=20, frozen=True), GLOBAL_BATCH, Cut(64), 1, "0")
+    settings = DrawSettings(128, MaskingConfig(max_predictions=20, static=True), GLOBAL_BATCH, Cut(64), 1, "0")
     draws = open_draws(examples, SETS[0], settings)
     entries = read_vocabulary(vocab.file("vocab.txt"))
     none_held_out = open_heldout(examples, 128, max_predictions=20, mask_rate=0.15, most=0)

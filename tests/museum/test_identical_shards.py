@@ -22,7 +22,7 @@ from bertwright.vocab.given import read_vocabulary
 
 def shards(prepared: Prepared, folder: Path) -> list[Path]:
     """Three files of the examples of length 32."""
-    settings = DrawSettings(32, MaskingConfig(frozen=True), 16, Cut(16), seed=1, phase="0")
+    settings = DrawSettings(32, MaskingConfig(static=True), 16, Cut(16), seed=1, phase="0")
     draws = open_draws(prepared.examples, PlanSet(length=32), settings)
     held = open_heldout(prepared.examples, 32, max_predictions=5, mask_rate=0.15)
     one = ExportSet("set", "text", draws, held)

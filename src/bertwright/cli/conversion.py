@@ -111,9 +111,9 @@ def _export_set(
     name: str,
     heldout: int | None,
 ) -> ExportSet:
-    masking = phase.masking.model_copy(update={"frozen": True})
+    masking = phase.masking.model_copy(update={"static": True})
     settings = DrawSettings(phase.length, masking, phase.batch, phase.cut, recipe.train.seed, str(index))
-    plan_set = PlanSet(length=phase.length, documents=phase.documents)
+    plan_set = PlanSet(length=phase.length, document_range=phase.document_range)
     draws = open_draws(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
     case = vocab.counts["lower_case"], vocab.counts["strip_accents"]

@@ -79,7 +79,7 @@ def identity(config: CorpusConfig) -> Identity:
 
 
 def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
-    sources = [open_source(source, config.downloads, log, copying=copying) for source in config.source]
+    sources = [open_source(source, config.cache_dir, log, copying=copying) for source in config.source]
     for key in ("wikitext", "keep_disambiguation"):
         is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
         if is_set and all(source.files[0].format != "dump" for source in sources):

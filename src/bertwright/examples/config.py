@@ -39,13 +39,13 @@ class PlanSet(Section):
     length: Length
     """Longest example, special tokens included (tokens)."""
 
-    documents: Share = (0.0, 1.0)
+    document_range: Share = (0.0, 1.0)
     """Share of the training documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
 
     @property
     def name(self) -> str:
         """The folder of its plans, such as `128` or `512-0.9-1.0`: the exact numbers, so near shares stay apart."""
-        low, high = self.documents
+        low, high = self.document_range
         return f"{self.length}" if (low, high) == (0.0, 1.0) else f"{self.length}-{low!r}-{high!r}"
 
 
@@ -87,7 +87,7 @@ class MaskingConfig(Section):
     random_tokens: Literal["words", "all"] = "words"
     """Which entries those are: any but special and unused ones, or `all`, as in the originals."""
 
-    frozen: bool = False
+    static: bool = False
     """Whether masks are drawn once for each pass of the plans, as in the originals' files, instead of every epoch."""
 
     @model_validator(mode="after")

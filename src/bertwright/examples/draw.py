@@ -142,7 +142,7 @@ class Draws:
         found = self._epochs.locate(np.arange(first, stop))
         parts = []
         for epoch, number, rows in found:
-            drawn = ("pass", number) if settings.masking.frozen else ("draw", epoch)
+            drawn = ("pass", number) if settings.masking.static else ("draw", epoch)
             row_keys = fold(key(settings.seed, drawn[0], settings.phase, drawn[1]), rows)
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
         return concatenate(parts)

@@ -3,7 +3,7 @@
 Tokenised documents have become a store and plans, and are drawn from as ours are.
 
 Masks that the examples have are taken as they are. Where they have none, they are drawn as for our own examples,
-anew in every epoch or, with `masking.frozen`, once.
+anew in every epoch or, with `masking.static`, once.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class ImportedDraws:
         settings = self.settings
         places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
         found = self._epochs.locate(places)
-        stream = partial(key, settings.seed, "pass" if settings.masking.frozen else "draw", settings.phase)
-        keys = [fold(stream(0 if settings.masking.frozen else epoch), rows) for epoch, _, rows in found]
+        stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
+        keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in found]
         return np.concatenate([rows for _, _, rows in found]), np.concatenate(keys)
 
     def _deal(self, rows: Ids, rank: int, world: int) -> list[Share]:

@@ -1,6 +1,6 @@
 """Examples drawn from store and plans and written in a format of the field, with masks that stay.
 
-What is written is what a phase with `masking.frozen` trains on: every pass of its plans once, in the order of its
+What is written is what a phase with `masking.static` trains on: every pass of its plans once, in the order of its
 epochs, and beside it the held-out examples. So the files hold the same examples however many they are.
 """
 

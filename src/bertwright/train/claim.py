@@ -39,7 +39,7 @@ def identity(
     which holds it.
     """
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
-        "train.init": config.init
+        "train.init_from": config.init_from
     }
     found = {key: _fingerprint(path, key, out) for key, path in named.items() if path is not None}
     imported = {f"{data.key}.data" for data in config.imported_data()}

@@ -100,7 +100,7 @@ def _draws(config: TrainConfig, index: int, settings: DrawSettings, examples: Ar
         return open_imported(examples, own[0], settings, vocab)
     phase = config.phases[index]
     source = examples if phase.data is None else _own_data(phase, index, examples)
-    return open_draws(source, PlanSet(length=phase.length, documents=phase.documents), settings, vocab)
+    return open_draws(source, PlanSet(length=phase.length, document_range=phase.document_range), settings, vocab)
 
 
 def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:

@@ -97,7 +97,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
     forecast = Forecast(job.phases, job.scored_after)
-    folder, keep = job.out / CHECKPOINTS, job.config.keep
+    folder, keep = job.out / CHECKPOINTS, job.config.keep_checkpoints
     with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
         session = Session(
             trained, folder, job.checkpoint, keep, metrics, log, stop_requested, forecast, job.saved
@@ -128,6 +128,6 @@ def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:
     remove_leftovers(job.out)
     model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
     sealed = extended(job.identity, state.extensions, model)
-    init = {"folder": job.config.init, "fingerprint": job.identity.inputs.get("train.init")}
+    init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)

@@ -73,7 +73,7 @@ def standing(checkpoint: Artifact, run: Identity, network: BertConfig, vocab: Ar
     weights = str(checkpoint.manifest["files"]["model.safetensors"]["sha256"])
     identity = extended(run, state.extensions, weights)
     facts = {
-        **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init")}),
+        **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init_from")}),
         "peak_memory_bytes": None,
         "seconds": round(state.seconds + state.other_seconds, 3),
         "unfinished": {

@@ -387,7 +387,7 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
         "all                                               6                 1,893",
         "corpus: WARNING: the filter dropped 27.6% of the text, most of it as 'language' (in another language). Most "
         "likely corpus.language (or corpus.filter.languages) must name the language the text is in. `bertwright corpus "
-        "RECIPE --invert` shows what was dropped.",
+        "RECIPE --dropped` shows what was dropped.",
     ]
 
 

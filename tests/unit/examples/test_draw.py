@@ -147,10 +147,10 @@ def test_every_rule_of_masking_is_counted_as_it_is_drawn(examples: Artifact, cha
         assert draws.counts(2, rank, 3) == (total[2], total[0], total[1])
 
 
-def test_frozen_masks_return_with_the_pass(examples: Artifact) -> None:
+def test_static_masks_return_with_the_pass(examples: Artifact) -> None:
     """As in the originals' files: pass 0 is epoch 0 and epoch 3 of three passes, in another order."""
     total = [int(size) for size in Plans.open(examples, made.SETS[0]).sizes]
-    draws = open_draws(examples, made.SETS[0], changed(global_batch=1, masking=MaskingConfig(frozen=True)))
+    draws = open_draws(examples, made.SETS[0], changed(global_batch=1, masking=MaskingConfig(static=True)))
     epochs = []
     for first in (0, sum(total)):
         steps = range(first, first + total[0])

@@ -200,7 +200,7 @@ def test_something_must_be_held_out() -> None:
 def test_an_empty_share_is_an_error(examples: Artifact, tmp_path: Path) -> None:
     base = examples.path.parent
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
-    sets = (PlanSet(length=32, documents=(0.5, 0.5001)),)
+    sets = (PlanSet(length=32, document_range=(0.5, 0.5001)),)
     with pytest.raises(DataError, match=r"no training examples for 32-0\.5-0\.5001"):
         stage.run(ExamplesConfig(workers=1), sets, *inputs, tmp_path / "examples")
 
@@ -218,12 +218,12 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
 @pytest.mark.parametrize("documents", [(0.5, 0.5), (0.9, 0.1), (-0.1, 0.5), (0.0, 1.1)])
 def test_a_share_must_be_a_range(documents: tuple[float, float]) -> None:
     with pytest.raises(RecipeError, match="must rise within 0 and 1"):
-        PlanSet(length=128, documents=documents)
+        PlanSet(length=128, document_range=documents)
 
 
 def test_nearby_shares_have_names_of_their_own() -> None:
     shares = [(0.0, 0.9), (0.0, 0.9000001), (0.0, 1 / 3), (1 / 3, 1.0), (0.0, 1.0)]
-    names = [PlanSet(length=128, documents=share).name for share in shares]
+    names = [PlanSet(length=128, document_range=share).name for share in shares]
     assert len(set(names)) == 5
     assert names[0] == "128-0.0-0.9" and names[-1] == "128"
 

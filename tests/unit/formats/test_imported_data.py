@@ -179,10 +179,10 @@ def test_examples_without_masks_are_masked_anew(
         assert len(batch.labels) == expected
     whole = draws_of(folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0")[0]
     assert len(as_drawn(whole.step(0)) & as_drawn(whole.step(1))) < 0.5 * size, "masks are fresh in the next epoch"
-    frozen = draws_of(
-        folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0", "train.phases.0.masking.frozen=true"
+    static = draws_of(
+        folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0", "train.phases.0.masking.static=true"
     )[0]
-    assert as_drawn(frozen.step(0)) == as_drawn(frozen.step(1))
+    assert as_drawn(static.step(0)) == as_drawn(static.step(1))
     words = draws_of(folder, "train.phases.0.masking.unit=words")[0]
     assert words.counts(1)[0] == sum(batch.counts.predictions for batch in words.step(1))
 
@@ -396,9 +396,9 @@ def test_which_files_a_phase_trains_on(
     )
     refused(
         RecipeError,
-        r"train.phases.0.documents: .* is a share of documents",
+        r"train.phases.0.document_range: .* is a share of documents",
         f"train.phases.0.data={tfrecord[0]}",
-        "train.phases.0.documents=[0.0, 0.5]",
+        "train.phases.0.document_range=[0.0, 0.5]",
     )
     refused(RecipeError, "quarantine is about files named by data", "train.phases.0.quarantine=true")
     refused(
