@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import Cut, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, heldout_batches, open_loader
 from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig
@@ -26,7 +26,9 @@ from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import Trained, train_step
 
-SETTINGS = DrawSettings(32, MaskingConfig(max_predictions=5), global_batch=16, cut=Cut(16), seed=1, phase="0")
+SETTINGS = LoaderSettings(
+    32, MaskingConfig(max_predictions=5), global_batch=16, micro_batching=MicroBatching(16), seed=1, phase="0"
+)
 STEPS, LOG_FREQ = 100, 10
 BERT = BertConfig(
     vocab_size=200, hidden_size=48, num_hidden_layers=1, num_attention_heads=2, intermediate_size=96,
@@ -43,7 +45,7 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     torch.manual_seed(0)
     model = PreTrainingModel(BERT)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
-    drawn = open_draws(prepared.examples, PlanSet(length=32), SETTINGS)
+    drawn = open_loader(prepared.examples, PlanSet(length=32), SETTINGS)
     batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
     engine = Single(model, optimizer, max_grad_norm=1.0)

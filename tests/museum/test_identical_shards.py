@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tests.conftest import Prepared
 
-from bertwright.examples.config import Cut, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.names import Target
 from bertwright.formats.statistics import statistics
@@ -22,10 +22,10 @@ from bertwright.vocab.given import read_vocabulary
 
 def shards(prepared: Prepared, folder: Path) -> list[Path]:
     """Three files of the examples of length 32."""
-    settings = DrawSettings(32, MaskingConfig(static=True), 16, Cut(16), seed=1, phase="0")
-    draws = open_draws(prepared.examples, PlanSet(length=32), settings)
+    settings = LoaderSettings(32, MaskingConfig(static=True), 16, MicroBatching(16), seed=1, phase="0")
+    loader = open_loader(prepared.examples, PlanSet(length=32), settings)
     held = open_heldout(prepared.examples, 32, max_predictions=5, mask_rate=0.15)
-    one = ExportSet("set", "text", draws, held)
+    one = ExportSet("set", "text", loader, held)
     entries = read_vocabulary(prepared.vocab.file("vocab.txt"))
     export([one], folder, Target("hdf5"), 3, entries)
     return sorted(folder.rglob("*_training_*.hdf5"))

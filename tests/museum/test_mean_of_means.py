@@ -12,8 +12,8 @@ import pytest
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import Cut, MaskingConfig, PlanSet
-from bertwright.examples.draw import Draws, DrawSettings, open_draws
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, PlanLoader, open_loader
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -36,16 +36,18 @@ def model() -> PreTrainingModel:
     return PreTrainingModel(BERT).double()
 
 
-def draws(prepared: Prepared, micro_batch: int) -> Draws:
-    settings = DrawSettings(32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, Cut(micro_batch), seed=1, phase="0")
-    return open_draws(prepared.examples, PlanSet(length=32), settings)
+def loader(prepared: Prepared, micro_batch: int) -> PlanLoader:
+    settings = LoaderSettings(
+        32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, MicroBatching(micro_batch), seed=1, phase="0"
+    )
+    return open_loader(prepared.examples, PlanSet(length=32), settings)
 
 
 def gradient(model: PreTrainingModel) -> torch.Tensor:
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def original(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor]:
+def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
     """The masked-token loss and the gradient: means of micro-batches, averaged."""
     model.zero_grad()
     batches, reported = [packed(batch) for batch in drawn.step(0)], 0.0
@@ -60,7 +62,7 @@ def original(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor
     return reported, gradient(model)
 
 
-def ours(model: PreTrainingModel, drawn: Draws) -> tuple[float, torch.Tensor]:
+def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
     predictions, pairs, _ = drawn.counts(0)
     idle = torch.optim.SGD(model.parameters(), lr=0.0)
     objective, engine = PreTraining(next_sentence=True), Single(model, idle, max_grad_norm=0.0)
@@ -75,11 +77,11 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def test_the_micro_batches_predict_different_numbers_of_tokens(prepared: Prepared) -> None:
-    assert len({len(batch.labels) for batch in draws(prepared, 4).step(0)}) > 1
+    assert len({len(batch.labels) for batch in loader(prepared, 4).step(0)}) > 1
 
 
 def test_uncut_the_original_and_ours_agree(prepared: Prepared, model: PreTrainingModel) -> None:
-    theirs, mine = original(model, draws(prepared, GLOBAL_BATCH)), ours(model, draws(prepared, GLOBAL_BATCH))
+    theirs, mine = original(model, loader(prepared, GLOBAL_BATCH)), ours(model, loader(prepared, GLOBAL_BATCH))
     assert theirs[0] == pytest.approx(mine[0], rel=1e-12)
     assert apart(theirs[1], mine[1]) < 1e-12
 
@@ -88,9 +90,9 @@ def test_uncut_the_original_and_ours_agree(prepared: Prepared, model: PreTrainin
 def test_cut_the_original_trains_differently_and_ours_does_not(
     prepared: Prepared, model: PreTrainingModel, micro_batch: int
 ) -> None:
-    loss, whole = ours(model, draws(prepared, GLOBAL_BATCH))
-    their_loss, theirs = original(model, draws(prepared, micro_batch))
-    our_loss, mine = ours(model, draws(prepared, micro_batch))
+    loss, whole = ours(model, loader(prepared, GLOBAL_BATCH))
+    their_loss, theirs = original(model, loader(prepared, micro_batch))
+    our_loss, mine = ours(model, loader(prepared, micro_batch))
     assert apart(theirs, whole) > 1e-3
     assert abs(their_loss / loss - 1) > 1e-6
     assert apart(mine, whole) < 1e-12

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from bertwright.core.rng import below, key
-from bertwright.examples.config import Cut, MaskingConfig
-from bertwright.examples.draw import Draws, DrawSettings
+from bertwright.examples.config import MaskingConfig, MicroBatching
+from bertwright.examples.loader import LoaderSettings, PlanLoader
 from bertwright.examples.plans import Plans
 from bertwright.examples.rows import ROW
 from bertwright.examples.store import Store, Vocabulary
@@ -61,7 +61,7 @@ def test_one_shared_list_would_have_been_a_partition() -> None:
 
 
 @cache
-def draws(micro_batch: int = 5) -> Draws:
+def loader(micro_batch: int = 5) -> PlanLoader:
     """Eight shards of 30 rows; the first token of row i is FIRST_WORD + i, so that a row is known by its content."""
     rows = np.zeros(ROWS, ROW)
     per_shard = ROWS // SHARDS
@@ -76,14 +76,16 @@ def draws(micro_batch: int = 5) -> Draws:
     )
     empty = np.zeros(0, np.uint64)
     store = Store(tokens, np.zeros(0, np.uint16), empty, empty, empty, shard_tokens, vocabulary)
-    settings = DrawSettings(32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, Cut(micro_batch), seed=42, phase="0")
-    return Draws(store, Plans([rows], np.full((1, SHARDS), per_shard)), settings)
+    settings = LoaderSettings(
+        32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, MicroBatching(micro_batch), seed=42, phase="0"
+    )
+    return PlanLoader(store, Plans([rows], np.full((1, SHARDS), per_shard)), settings)
 
 
 def rows_read(step: int, rank: int, world: int) -> list[int]:
     """The rows a rank trains on in a step, recognised by the token they are made of."""
     found = []
-    for batch in draws().step(step, rank, world):
+    for batch in loader().step(step, rank, world):
         tokens = batch.token_ids.copy()
         tokens[batch.prediction_positions] = batch.labels  # undo the masks
         found += (tokens[batch.cu_seqlens[:-1] + 1] - FIRST_WORD).tolist()

@@ -10,7 +10,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
+from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
 from bertwright.examples.store import Store
 from bertwright.formats import convert as between
 from bertwright.formats.export import ExportSet, export
@@ -112,13 +112,13 @@ def _export_set(
     heldout: int | None,
 ) -> ExportSet:
     masking = phase.masking.model_copy(update={"static": True})
-    settings = DrawSettings(phase.length, masking, phase.batch, phase.cut, recipe.train.seed, str(index))
+    settings = LoaderSettings(phase.length, masking, phase.batch, phase.micro_batching, recipe.train.seed, str(index))
     plan_set = PlanSet(length=phase.length, document_range=phase.document_range)
-    draws = open_draws(examples, plan_set, settings, vocab)
+    loader = open_loader(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
     case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
     rate, seed, passes = masking.rate_at(0), recipe.examples.seed, recipe.examples.passes
     made = Provenance(name, plan_set.name, *case, phase.length, most, rate, seed, passes)
     folder = target.format.set_folder(made)
     held = open_heldout(examples, phase.length, most, masking.rate_at(0), heldout)
-    return ExportSet(folder, name, draws, held)
+    return ExportSet(folder, name, loader, held)

@@ -70,7 +70,7 @@ class MaskingConfig(Section):
     with `bernoulli` sets no limit."""
 
     count: Literal["exact", "bernoulli"] = "exact"
-    """How many are predicted: a fixed number for each length, or every token (word) by a coin of its own."""
+    """How many are predicted: a fixed number for each length, or every token (word) by a Bernoulli draw of its own."""
 
     unit: Literal["tokens", "words", "spans"] = "tokens"
     """What is predicted together: single tokens, all pieces of a word, or a stretch of words (ALBERT's n-grams)."""
@@ -161,7 +161,7 @@ class TextsConfig(Section):
 
 
 @dataclass(frozen=True)
-class Cut:
+class MicroBatching:
     """How the examples of a rank become micro-batches."""
 
     micro_batch: int

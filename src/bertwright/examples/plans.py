@@ -24,8 +24,8 @@ from bertwright.core.files import read_typed
 from bertwright.core.rng import key
 from bertwright.core.shapes import Count
 from bertwright.examples.config import PlanSet
-from bertwright.examples.order import Permutation
 from bertwright.examples.rows import ROW
+from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Split, map_file
 
 

@@ -24,8 +24,8 @@ from bertwright.core.tasks import Executor, Pool
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
+from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.join import join
-from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
@@ -118,12 +118,12 @@ def _make(
     if heldout < FEW_HELDOUT:
         more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
         log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
-    leaked = heldout_contamination(draft / "store", entries)
+    overlap = heldout_contamination(draft / "store", entries)
     return {
         "vocabulary": vocabulary["hash"],
         "shards": len(names),
         **counts,
-        "heldout_contamination": leaked,
+        "heldout_contamination": overlap,
         "libraries": used,
     }
 

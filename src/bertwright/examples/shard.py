@@ -17,6 +17,7 @@ from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import (
     Documents,
     Split,
@@ -28,7 +29,6 @@ from bertwright.examples.store import (
     text_hash,
     token_dtype,
 )
-from bertwright.examples.walk import plan_passes
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 _DOCUMENTS_AT_ONCE = 500

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.config import Cut, ImportedData, Length, MaskingConfig, Share
+from bertwright.examples.config import ImportedData, Length, MaskingConfig, MicroBatching, Share
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig
 from bertwright.optim.config import Schedule
@@ -79,9 +79,9 @@ class PhaseConfig(Section):
         return self
 
     @property
-    def cut(self) -> Cut:
+    def micro_batching(self) -> MicroBatching:
         """How a rank's sequences become forward passes."""
-        return Cut(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
+        return MicroBatching(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
 
 
 class TrainConfig(Section):

@@ -12,9 +12,9 @@ from bertwright.cli.conversion import convert
 from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import Cut, PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.loader import LoaderSettings, heldout_batches, open_loader
 from bertwright.formats.export import drawn, instances
 from bertwright.formats.format import Kind
 from bertwright.formats.known import format_of
@@ -56,10 +56,10 @@ def test_a_run_becomes_what_static_masks_train_on(
     recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
     phase = recipe.train.phases[0]
     static = phase.masking.model_copy(update={"static": True})
-    settings = DrawSettings(16, static, 8, Cut(8), recipe.train.seed, "0")
-    draws = open_draws(run.artifact("examples"), PlanSet(length=16), settings)
-    drawn = [instances(batch) for step in range(-(-draws.total // 8)) for batch in draws.step(step)]
-    expected = rows(concatenate([instances(draws.examples(i, i + 1)) for i in range(draws.total)]))
+    settings = LoaderSettings(16, static, 8, MicroBatching(8), recipe.train.seed, "0")
+    loader = open_loader(run.artifact("examples"), PlanSet(length=16), settings)
+    drawn = [instances(batch) for step in range(-(-loader.total // 8)) for batch in loader.step(step)]
+    expected = rows(concatenate([instances(loader.examples(i, i + 1)) for i in range(loader.total)]))
     assert contents(tmp_path / "out", "training", entries) == expected
     assert set(expected) <= set(rows(concatenate(drawn)))
     held = heldout_batches(run.artifact("examples"), 16, 2, 0.15, 5)
@@ -203,15 +203,15 @@ def test_blocks_are_drawn_whole_except_where_the_rate_of_masks_changes(
     Recipe.load(trained / "recipe.toml", given).write(trained / "recipe.toml")
     recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
     static = recipe.train.phases[0].masking.model_copy(update={"static": True})
-    settings = DrawSettings(16, static, 8, Cut(8), recipe.train.seed, "0")
-    draws = open_draws(run.artifact("examples"), PlanSet(length=16), settings)
-    asked, whole = list[tuple[int, int]](), draws.examples
+    settings = LoaderSettings(16, static, 8, MicroBatching(8), recipe.train.seed, "0")
+    loader = open_loader(run.artifact("examples"), PlanSet(length=16), settings)
+    asked, whole = list[tuple[int, int]](), loader.examples
 
     def noted(first: int, stop: int) -> MicroBatch:
         asked.append((first, stop))
         return whole(first, stop)
 
-    draws.examples = noted  # type: ignore[method-assign]
-    (block,) = drawn(draws, 0, draws.total)
-    assert asked == [(0, 24), (24, draws.total)]
-    assert rows(block) == rows(concatenate([instances(whole(i, i + 1)) for i in range(draws.total)]))
+    loader.examples = noted  # type: ignore[method-assign]
+    (block,) = drawn(loader, 0, loader.total)
+    assert asked == [(0, 24), (24, loader.total)]
+    assert rows(block) == rows(concatenate([instances(whole(i, i + 1)) for i in range(loader.total)]))

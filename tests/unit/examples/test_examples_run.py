@@ -17,8 +17,8 @@ from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, open_loader
 from bertwright.examples.store import Store, heldout_place
 
 
@@ -119,8 +119,8 @@ def test_full_sentences_have_sep_where_documents_meet(tmp_path: Path) -> None:
     store = Store.open(artifact)
     ids, bounds = store.tokens.tolist(), store.starts.tolist()
     documents = [ids[a:b] for a, b in pairwise(bounds)]
-    settings = DrawSettings(64, MaskingConfig(), 100, Cut(100), 1, "one")
-    (batch,) = open_draws(artifact, made.SETS[0], settings).step(0)
+    settings = LoaderSettings(64, MaskingConfig(), 100, MicroBatching(100), 1, "one")
+    (batch,) = open_loader(artifact, made.SETS[0], settings).step(0)
     tokens = batch.token_ids.copy()
     tokens[batch.prediction_positions] = batch.labels
     met = 0
@@ -138,11 +138,11 @@ def test_full_sentences_have_sep_where_documents_meet(tmp_path: Path) -> None:
 
 def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
     artifact = made.examples(tmp_path, plan="doc-sentences")
-    settings = DrawSettings(64, MaskingConfig(max_predictions=10), 20, Cut(8), 1, "one")
-    draws = open_draws(artifact, made.SETS[0], settings)
-    for batch in draws.step(0):
+    settings = LoaderSettings(64, MaskingConfig(max_predictions=10), 20, MicroBatching(8), 1, "one")
+    loader = open_loader(artifact, made.SETS[0], settings)
+    for batch in loader.step(0):
         assert not batch.segment_ids.any() and not batch.sequence_weights.any()
-    assert draws.counts(0)[1] == 0
+    assert loader.counts(0)[1] == 0
 
 
 def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_out(
@@ -210,8 +210,8 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
     config = ExamplesConfig(passes=3, heldout=0.1, workers=1)
     alone = stage.run(config, made.SETS[:1], *inputs, tmp_path / "examples")
-    settings = DrawSettings(64, MaskingConfig(max_predictions=10), 20, Cut(8), 1, "one")
-    hashes = [[batch_hash(b) for b in open_draws(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
+    settings = LoaderSettings(64, MaskingConfig(max_predictions=10), 20, MicroBatching(8), 1, "one")
+    hashes = [[batch_hash(b) for b in open_loader(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
     assert hashes[0] == hashes[1]
 
 

@@ -9,48 +9,53 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import Cut, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, heldout_batches, open_loader
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
 
-SETTINGS = DrawSettings(
-    length=64, masking=MaskingConfig(max_predictions=10), global_batch=50, cut=Cut(8), seed=1, phase="one"
+SETTINGS = LoaderSettings(
+    length=64,
+    masking=MaskingConfig(max_predictions=10),
+    global_batch=50,
+    micro_batching=MicroBatching(8),
+    seed=1,
+    phase="one",
 )
 
 
-def changed(**changes: object) -> DrawSettings:
-    return DrawSettings(**{**vars(SETTINGS), **changes})
+def changed(**changes: object) -> LoaderSettings:
+    return LoaderSettings(**{**vars(SETTINGS), **changes})
 
 
 def test_a_step_holds_its_global_batch(examples: Artifact) -> None:
-    draws = open_draws(examples, made.SETS[0], SETTINGS)
+    loader = open_loader(examples, made.SETS[0], SETTINGS)
     for world in (1, 2, 3, 7):
-        parts = [draws.step(4, rank, world) for rank in range(world)]
+        parts = [loader.step(4, rank, world) for rank in range(world)]
         assert sum(batch.counts.sequences for rank in parts for batch in rank) == 50
         for rank, batches in enumerate(parts):
             predictions = sum(batch.counts.predictions for batch in batches)
             pairs = sum(int(batch.sequence_weights.sum()) for batch in batches)
             tokens = sum(batch.counts.tokens for batch in batches)
-            assert draws.counts(4, rank, world) == (predictions, pairs, tokens)
+            assert loader.counts(4, rank, world) == (predictions, pairs, tokens)
 
 
 def test_the_mean_length_is_that_of_the_first_epoch(examples: Artifact) -> None:
-    size = open_draws(examples, made.SETS[0], SETTINGS).epoch_sizes[0]
-    draws = open_draws(examples, made.SETS[0], changed(global_batch=size))
-    assert draws.mean_tokens == pytest.approx(draws.counts(0)[2] / size)
+    size = open_loader(examples, made.SETS[0], SETTINGS).epoch_sizes[0]
+    loader = open_loader(examples, made.SETS[0], changed(global_batch=size))
+    assert loader.mean_tokens == pytest.approx(loader.counts(0)[2] / size)
 
 
 def test_the_same_question_has_the_same_answer(examples: Artifact) -> None:
-    first, second = (open_draws(examples, made.SETS[0], SETTINGS) for _ in range(2))
+    first, second = (open_loader(examples, made.SETS[0], SETTINGS) for _ in range(2))
     first.step(0)
     assert [batch_hash(b) for b in first.step(3)] == [batch_hash(b) for b in second.step(3)]
 
 
 @pytest.mark.parametrize("change", [{"seed": 2}, {"phase": "two"}])
 def test_seed_and_phase_change_the_order(examples: Artifact, change: dict[str, object]) -> None:
-    a = open_draws(examples, made.SETS[0], SETTINGS).step(0)
-    b = open_draws(examples, made.SETS[0], changed(**change)).step(0)
+    a = open_loader(examples, made.SETS[0], SETTINGS).step(0)
+    b = open_loader(examples, made.SETS[0], changed(**change)).step(0)
     assert batch_hash(a[0]) != batch_hash(b[0])
 
 
@@ -73,10 +78,10 @@ def test_epochs_follow_each_other_without_a_seam(examples: Artifact) -> None:
 def test_masks_are_fresh_when_a_pass_returns(examples: Artifact) -> None:
     """One epoch and the next one over the same pass: the same text without masks, not with them."""
     total = sum(Plans.open(examples, made.SETS[0]).sizes.tolist())
-    draws = open_draws(examples, made.SETS[0], changed(global_batch=total))
+    loader = open_loader(examples, made.SETS[0], changed(global_batch=total))
     shown: list[Counter[bytes]] = []
     for step in (0, 1):
-        rows = [row for batch in draws.step(step) for row in made.rows_of(batch)]
+        rows = [row for batch in loader.step(step) for row in made.rows_of(batch)]
         shown.append(Counter(tokens for tokens, *_ in rows))
     assert len(shown[0] & shown[1]) < 0.1 * total
 
@@ -87,8 +92,8 @@ def test_replacements_follow_the_switch(examples: Artifact) -> None:
     seen = {}
     for kind in ("words", "all"):
         masking = MaskingConfig.model_validate({"random_tokens": kind, "rate": 0.9, "max_predictions": 64})
-        draws = open_draws(examples, made.SETS[0], changed(masking=masking, global_batch=600))
-        tokens = np.concatenate([batch.token_ids[batch.prediction_positions] for batch in draws.step(0)])
+        loader = open_loader(examples, made.SETS[0], changed(masking=masking, global_batch=600))
+        tokens = np.concatenate([batch.token_ids[batch.prediction_positions] for batch in loader.step(0)])
         seen[kind] = reserved & set(tokens.tolist())
     assert not seen["words"] and seen["all"]
 
@@ -132,7 +137,7 @@ def test_plans_that_were_not_made_are_named(examples: Artifact) -> None:
 
 
 def test_drawing_needs_neither_torch_nor_tokenizers() -> None:
-    code = "import sys, bertwright.examples.draw; assert not {'torch', 'tokenizers', 'zstandard'} & set(sys.modules)"
+    code = "import sys, bertwright.examples.loader; assert not {'torch', 'tokenizers', 'zstandard'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -140,27 +145,27 @@ def test_drawing_needs_neither_torch_nor_tokenizers() -> None:
     "changes", [{"unit": "words"}, {"unit": "spans"}, {"count": "bernoulli"}, {"rate": [[0, 0.3]]}]
 )
 def test_every_rule_of_masking_is_counted_as_it_is_drawn(examples: Artifact, changes: dict[str, object]) -> None:
-    draws = open_draws(examples, made.SETS[0], changed(masking=MaskingConfig.model_validate(changes)))
+    loader = open_loader(examples, made.SETS[0], changed(masking=MaskingConfig.model_validate(changes)))
     for rank in range(3):
-        batches = draws.step(2, rank, 3)
+        batches = loader.step(2, rank, 3)
         total = tuple(sum(column) for column in zip(*(b.counts for b in batches), strict=True))
-        assert draws.counts(2, rank, 3) == (total[2], total[0], total[1])
+        assert loader.counts(2, rank, 3) == (total[2], total[0], total[1])
 
 
 def test_static_masks_return_with_the_pass(examples: Artifact) -> None:
     """As in the originals' files: pass 0 is epoch 0 and epoch 3 of three passes, in another order."""
     total = [int(size) for size in Plans.open(examples, made.SETS[0]).sizes]
-    draws = open_draws(examples, made.SETS[0], changed(global_batch=1, masking=MaskingConfig(static=True)))
+    loader = open_loader(examples, made.SETS[0], changed(global_batch=1, masking=MaskingConfig(static=True)))
     epochs = []
     for first in (0, sum(total)):
         steps = range(first, first + total[0])
-        epochs.append([row for k in steps for batch in draws.step(k) for row in made.rows_of(batch)])
+        epochs.append([row for k in steps for batch in loader.step(k) for row in made.rows_of(batch)])
     assert Counter(epochs[0]) == Counter(epochs[1]) and epochs[0] != epochs[1]
 
 
 def test_packed_rows_hold_whole_sequences(examples: Artifact) -> None:
-    alone = open_draws(examples, made.SETS[0], SETTINGS).step(3)
-    packed = open_draws(examples, made.SETS[0], changed(cut=Cut(4, row_tokens=64))).step(3)
+    alone = open_loader(examples, made.SETS[0], SETTINGS).step(3)
+    packed = open_loader(examples, made.SETS[0], changed(micro_batching=MicroBatching(4, row_tokens=64))).step(3)
     sequences = [Counter(row for batch in batches for row in made.rows_of(batch)) for batches in (alone, packed)]
     assert sequences[0] == sequences[1]
     for batch in packed:

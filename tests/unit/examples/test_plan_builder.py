@@ -8,8 +8,8 @@ from tests.reference import pairs
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import Documents
-from bertwright.examples.walk import plan_passes
 
 
 def made(counts: list[int], longest: int = 40, seed: int = 0) -> Documents:

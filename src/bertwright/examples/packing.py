@@ -12,38 +12,38 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.examples.config import Cut
+from bertwright.examples.config import MicroBatching
 
 Ids = NDArray[np.int64]
 
 
-class Share(NamedTuple):
+class Assignment(NamedTuple):
     """One micro-batch: its examples, row after row, and how many of them each row holds."""
 
     examples: Ids
     row_sizes: Ids
 
 
-def deal(lengths: Ids, rank: int, world: int, cut: Cut) -> list[Share]:
+def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching) -> list[Assignment]:
     """The micro-batches of `rank`; their number is the same on all ranks, and any of them may be empty."""
-    if not 0 <= rank < world or cut.micro_batch < 1:
-        given = f"rank={rank}, world={world}, micro_batch={cut.micro_batch}"
+    if not 0 <= rank < world or batching.micro_batch < 1:
+        given = f"rank={rank}, world={world}, micro_batch={batching.micro_batch}"
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
-    room = cut.micro_tokens or cut.row_tokens
+    room = batching.micro_tokens or batching.row_tokens
     if not room:
-        return [Share(mine, np.ones_like(mine)) for mine in _dealt(lengths, rank, world, cut.micro_batch)]
+        return [Assignment(mine, np.ones_like(mine)) for mine in _of_rank(lengths, rank, world, batching.micro_batch)]
     bins = pack(lengths, room)
     filled = np.bincount(bins, weights=lengths).astype(np.int64)
     members = np.split(np.argsort(bins, kind="stable"), np.cumsum(np.bincount(bins))[:-1])
     found = []
-    for mine in _dealt(filled, rank, world, 1 if cut.micro_tokens else cut.micro_batch):
+    for mine in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
         rows = [members[i] for i in mine]
         examples = np.concatenate([np.zeros(0, np.int64), *rows])
-        if cut.micro_tokens:
+        if batching.micro_tokens:
             examples = examples[np.argsort(-lengths[examples], kind="stable")]
-            found.append(Share(examples, np.ones_like(examples)))
+            found.append(Assignment(examples, np.ones_like(examples)))
         else:
-            found.append(Share(examples, np.array([len(row) for row in rows], np.int64)))
+            found.append(Assignment(examples, np.array([len(row) for row in rows], np.int64)))
     return found
 
 
@@ -68,15 +68,15 @@ def pack(lengths: Ids, room: int) -> Ids:
     return bins
 
 
-def _dealt(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
+def _of_rank(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
     """The items of `rank`, as one index array per micro-batch of at most `micro_batch` items.
 
-    Sorted by size, largest first, they are dealt to and fro (0 1 2, 2 1 0, ...): token counts come out nearly
+    Sorted by size, largest first, they are handed out to and fro (0 1 2, 2 1 0, ...): token counts come out nearly
     equal, and numbers of items differ by at most one. Each rank cuts its items, still sorted, into the same number of
     micro-batches of equal size (within one), so similar sizes meet.
     """
     order = np.argsort(-sizes, kind="stable")
-    turn, seat = np.divmod(np.arange(len(order)), world)
-    mine = order[np.where(turn % 2, world - 1 - seat, seat) == rank]
+    lap, place = np.divmod(np.arange(len(order)), world)
+    mine = order[np.where(lap % 2, world - 1 - place, place) == rank]
     most = -(-len(sizes) // world)
     return np.array_split(mine, max(1, -(-most // micro_batch)))

@@ -1,4 +1,4 @@
-"""Drawing: global step k of a phase as micro-batches, a pure function of (artifact, settings, k, rank, world).
+"""The loader: global step k of a phase as micro-batches, a pure function of (artifact, settings, k, rank, world).
 
 Nothing is remembered between steps, so resuming is asking for the next step, and the examples of a step are the
 same for any number of ranks and any micro-batch size.
@@ -14,11 +14,11 @@ import numpy as np
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.rng import fold, key
-from bertwright.examples.assemble import Rows, assemble, concatenate, split
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import Cut, MaskingConfig, PlanSet
-from bertwright.examples.deal import Share, deal
+from bertwright.examples.collate import Rows, collate, concatenate, split
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.packing import Assignment, assign_to_ranks
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
 
@@ -26,11 +26,11 @@ BLOCK = 1 << 20
 """Plan rows read at a time."""
 
 AT_ONCE = 512
-"""Sequences assembled together: enough to hide numpy's call overhead, few enough to stay in the cache."""
+"""Sequences collated together: enough to hide numpy's call overhead, few enough to stay in the cache."""
 
 
 @dataclass(frozen=True)
-class DrawSettings:
+class LoaderSettings:
     """What a training phase decides about its batches."""
 
     length: int
@@ -39,7 +39,7 @@ class DrawSettings:
     """Which tokens are predicted."""
     global_batch: int
     """Examples of one step over all ranks."""
-    cut: Cut
+    micro_batching: MicroBatching
     """How a rank's examples become micro-batches."""
     seed: int
     phase: str
@@ -57,11 +57,11 @@ class StepCounts(NamedTuple):
     """Real tokens."""
 
 
-class PhaseDraws(Protocol):
+class Loader(Protocol):
     """The training batches of one phase, whatever they are drawn from."""
 
     @property
-    def settings(self) -> DrawSettings:
+    def settings(self) -> LoaderSettings:
         """What the phase decides about its batches."""
 
     @property
@@ -79,10 +79,10 @@ class PhaseDraws(Protocol):
         """What `rank` predicts and reads in `step`."""
 
 
-class Draws:
+class PlanLoader:
     """The training batches of one phase, from store and plans."""
 
-    def __init__(self, store: Store, plans: Plans, settings: DrawSettings) -> None:
+    def __init__(self, store: Store, plans: Plans, settings: LoaderSettings) -> None:
         self.settings = settings
         self._store, self._plans = store, plans
         self._epochs = Epochs(plans.sizes, settings.seed, settings.phase)
@@ -111,23 +111,23 @@ class Draws:
     def examples(self, first: int, stop: int) -> MicroBatch:
         """The examples `first` to `stop` of the phase in their order, as one batch; all have one rate of masks."""
         masking = self._masking(first // self.settings.global_batch)
-        return assemble(self._rows(first, stop), self.settings.length, self._store, masking)
+        return collate(self._rows(first, stop), self.settings.length, self._store, masking)
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
         rows = self._rows(*self._bounds(step))
-        return self._assembled(rows, self._deal(rows, rank, world), self._masking(step))
+        return self._collated(rows, self._assignments(rows, rank, world), self._masking(step))
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
         """What `rank` predicts and reads in `step`; from the plan alone where that says it."""
         rows, masking = self._rows(*self._bounds(step)), self._masking(step)
-        dealt = self._deal(rows, rank, world)
-        mine = rows[np.concatenate([share.examples for share in dealt])]
+        assigned = self._assignments(rows, rank, world)
+        mine = rows[np.concatenate([assignment.examples for assignment in assigned])]
         lengths = mine.lengths(self.settings.length)
         if masking.counted:
             predictions = int(masking.counts(lengths, mine.specials).sum())
         else:
-            predictions = sum(batch.counts.predictions for batch in self._assembled(rows, dealt, masking))
+            predictions = sum(batch.counts.predictions for batch in self._collated(rows, assigned, masking))
         return StepCounts(predictions, int((mine.b_count > 0).sum()), int(lengths.sum()))
 
     def _masking(self, step: int) -> Masking:
@@ -142,43 +142,43 @@ class Draws:
         found = self._epochs.locate(np.arange(first, stop))
         parts = []
         for epoch, number, rows in found:
-            drawn = ("pass", number) if settings.masking.static else ("draw", epoch)
-            row_keys = fold(key(settings.seed, drawn[0], settings.phase, drawn[1]), rows)
+            stream = ("pass", number) if settings.masking.static else ("draw", epoch)
+            row_keys = fold(key(settings.seed, stream[0], settings.phase, stream[1]), rows)
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
         return concatenate(parts)
 
-    def _deal(self, rows: Rows, rank: int, world: int) -> list[Share]:
-        return deal(rows.lengths(self.settings.length), rank, world, self.settings.cut)
+    def _assignments(self, rows: Rows, rank: int, world: int) -> list[Assignment]:
+        return assign_to_ranks(rows.lengths(self.settings.length), rank, world, self.settings.micro_batching)
 
-    def _assembled(self, rows: Rows, shares: list[Share], masking: Masking) -> list[MicroBatch]:
+    def _collated(self, rows: Rows, assignments: list[Assignment], masking: Masking) -> list[MicroBatch]:
         found: list[MicroBatch] = []
-        for group in together(shares):
-            examples = np.concatenate([share.examples for share in group])
-            batch = assemble(rows[examples], self.settings.length, self._store, masking)
-            found += split(batch, [share.row_sizes for share in group])
+        for group in together(assignments):
+            examples = np.concatenate([assignment.examples for assignment in group])
+            batch = collate(rows[examples], self.settings.length, self._store, masking)
+            found += split(batch, [assignment.row_sizes for assignment in group])
         return found
 
 
-def together(shares: list[Share]) -> Iterator[list[Share]]:
-    """Micro-batches to assemble together: at most `AT_ONCE` examples, but at least one micro-batch."""
-    group: list[Share] = []
-    for share in shares:
-        if group and sum(len(s.examples) for s in group) + len(share.examples) > AT_ONCE:
+def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
+    """Micro-batches to collate together: at most `AT_ONCE` examples, but at least one micro-batch."""
+    group: list[Assignment] = []
+    for assignment in assignments:
+        if group and sum(len(s.examples) for s in group) + len(assignment.examples) > AT_ONCE:
             yield group
             group = []
-        group.append(share)
+        group.append(assignment)
     yield group
 
 
-def open_draws(
-    examples: Artifact, plan_set: PlanSet, settings: DrawSettings, vocab: Artifact | None = None, within: str = ""
-) -> Draws:
+def open_loader(
+    examples: Artifact, plan_set: PlanSet, settings: LoaderSettings, vocab: Artifact | None = None, within: str = ""
+) -> PlanLoader:
     """The training batches of a phase from an examples artifact; with `vocab`, refused if made with another one.
 
     `within` as for `Store.open`.
     """
     store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
-    return Draws(store, plans, settings)
+    return PlanLoader(store, plans, settings)
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Heldout:
         for start in range(0, len(chosen), micro_batch):
             rows = chosen[start : start + micro_batch]
             columns = rows_of(self.store, self.plans, 0, rows, fold(key("held-out masks"), rows))
-            yield assemble(columns, self.length, self.store, self.masking)
+            yield collate(columns, self.length, self.store, self.masking)
 
 
 def open_heldout(
@@ -238,9 +238,8 @@ def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> R
     """The given rows of pass `number`, their token indices counted from the beginning of the store."""
     found = plans.rows[number][rows]
     shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
-    columns = {
-        name: found[name].astype(np.int64) for name in ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
-    }
+    stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+    columns = {"document_breaks" if name == "breaks" else name: found[name].astype(np.int64) for name in stored}
     columns["a_start"] += shift
     columns["b_start"] += shift
     return Rows(keys, **columns)

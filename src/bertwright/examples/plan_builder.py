@@ -1,6 +1,6 @@
-"""Plans: the walk over a shard's sentence lengths that says which tokens an example is made of.
+"""Plans are built from a shard's sentence lengths: they say which tokens an example is made of.
 
-All documents and all passes walk in lockstep. Every number is a hash of (seed, pass, text of the document, chunk)
+All documents and all passes are built in lockstep. Every number is a hash of (seed, pass, text of the document, chunk)
 instead of coming from one generator seeded alike for all shards, and documents are not shuffled, because rows are
 permuted when drawn. What a chunk becomes is the plan's own rule: `pairs` or `segments`.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bertwright.core.rng import fold, key
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.pairs import pairs
-from bertwright.examples.rows import ROW, Chunk, Walkers
+from bertwright.examples.rows import ROW, Chunk, PlanBuilder
 from bertwright.examples.segments import segments
 from bertwright.examples.store import Documents
 
@@ -33,11 +33,11 @@ def plan_passes(
     keys = [fold(key(config.seed, "plan", number), documents.hashes[first]) for number in range(passes)]
     own = np.tile(np.arange(len(first)), passes)
     first_sentence, end = bounds[first], bounds[last + 1]
-    walkers = Walkers(np.arange(len(own)), np.concatenate(keys), own, first_sentence[own], end[own])
+    builder = PlanBuilder(np.arange(len(own)), np.concatenate(keys), own, first_sentence[own], end[own])
     if config.pairs:
-        chunks = pairs(walkers, starts, first_sentence, end, length, config)
+        chunks = pairs(builder, starts, first_sentence, end, length, config)
     else:
-        chunks = segments(walkers, starts, bounds, length, config)
+        chunks = segments(builder, starts, bounds, length, config)
     return _by_pass(chunks, len(first), passes)
 
 
@@ -46,7 +46,7 @@ def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArr
     found = list(chunks)
     if not found:
         return [np.zeros(0, ROW) for _ in range(passes)]
-    number = np.concatenate([walkers for walkers, _ in found])
+    number = np.concatenate([numbers for numbers, _ in found])
     order = np.argsort(number, kind="stable")
     cuts = np.searchsorted(number[order], stretches * np.arange(1, passes))
     return np.split(np.concatenate([made for _, made in found], dtype=ROW)[order], cuts)

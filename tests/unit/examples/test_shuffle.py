@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bertwright.core.rng import fold, key
-from bertwright.examples.order import Permutation, permute
+from bertwright.examples.shuffle import Permutation, permute
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 64, 1000, 4097])

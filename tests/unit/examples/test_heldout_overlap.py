@@ -7,9 +7,9 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_json
 from bertwright.corpus.contamination import contamination
-from bertwright.examples import leak
+from bertwright.examples import heldout_overlap
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.leak import SAMPLE, heldout_contamination, training_text
+from bertwright.examples.heldout_overlap import SAMPLE, heldout_contamination, training_text
 from bertwright.examples.run import run
 from bertwright.examples.store import is_heldout, text_hash
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
@@ -38,7 +38,7 @@ def some_words(count: int, seed: int) -> list[str]:
 def test_sentences_with_thirteen_words_of_the_training_text_are_found(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(leak, "_BLOCK", block)
+    monkeypatch.setattr(heldout_overlap, "_BLOCK", block)
     train, other = some_words(60, 3), some_words(60, 4)
     heldout = [
         " ".join(train[5:18]),  # just enough

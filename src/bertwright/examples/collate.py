@@ -15,7 +15,7 @@ from bertwright.examples.rows import UNLABELLED
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16
-"""Counter offsets of the coins that decide at which end tokens are dropped (one bit a token)."""
+"""Counter offsets of the Bernoulli draws that decide at which end tokens are dropped (one bit a token)."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Rows:
     a_count: Ids
     b_start: Ids
     b_count: Ids
-    breaks: Ids
+    document_breaks: Ids
     label: Ids
 
     def __getitem__(self, which: NDArray[np.int64] | slice) -> Rows:
@@ -36,7 +36,7 @@ class Rows:
     @property
     def specials(self) -> Ids:
         """[CLS], and [SEP] after A, after B, and at each document's end inside A."""
-        return (2 + (self.b_count > 0) + self.breaks).astype(np.int64)
+        return (2 + (self.b_count > 0) + self.document_breaks).astype(np.int64)
 
     def lengths(self, longest: int) -> Ids:
         """Tokens of each example, special ones included, after truncation to `longest`."""
@@ -61,12 +61,14 @@ def truncate(rows: Rows, longest: int) -> Rows:
     a_room = np.where(rows.b_count <= half_b, budget - rows.b_count, half_a)
     a_kept = np.minimum(rows.a_count, a_room)
     b_kept = np.minimum(rows.b_count, budget - a_kept)
-    a_front = _coins(rows.key, DROP_A, rows.a_count - a_kept)
-    b_front = _coins(rows.key, DROP_B, rows.b_count - b_kept)
-    return Rows(rows.key, rows.a_start + a_front, a_kept, rows.b_start + b_front, b_kept, rows.breaks, rows.label)
+    a_front = _binomial(rows.key, DROP_A, rows.a_count - a_kept)
+    b_front = _binomial(rows.key, DROP_B, rows.b_count - b_kept)
+    return Rows(
+        rows.key, rows.a_start + a_front, a_kept, rows.b_start + b_front, b_kept, rows.document_breaks, rows.label
+    )
 
 
-def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBatch:
+def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBatch:
     """All rows as one packed batch, masked."""
     lengths, rows = rows.lengths(longest), truncate(rows, longest)
     owner, start, count, is_second = _parts(rows, store)
@@ -103,12 +105,14 @@ def assemble(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroB
 def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
     """What [SEP] ends: A, cut where a document begins inside it, and B. Row, first token, tokens, whether it is B."""
     pair = np.flatnonzero(rows.b_count)
-    broken = np.flatnonzero(rows.breaks)
-    every, breaks = np.arange(len(rows.key)), rows.breaks[broken]
+    broken = np.flatnonzero(rows.document_breaks)
+    every, document_breaks = np.arange(len(rows.key)), rows.document_breaks[broken]
     # Of one type, or numpy would turn all starts into floats for each search.
     document = np.searchsorted(store.starts, rows.a_start[broken].astype(np.uint64), side="right")
-    inner = np.repeat(document - (np.cumsum(breaks) - breaks), breaks) + np.arange(breaks.sum())
-    owner = np.concatenate([every, np.repeat(broken, breaks), pair])
+    inner = np.repeat(document - (np.cumsum(document_breaks) - document_breaks), document_breaks) + np.arange(
+        document_breaks.sum()
+    )
+    owner = np.concatenate([every, np.repeat(broken, document_breaks), pair])
     start = np.concatenate([rows.a_start, store.starts[inner].astype(np.int64), rows.b_start[pair]])
     order = np.argsort(owner, kind="stable")
     owner, start, is_second = owner[order], start[order], order >= len(owner) - len(pair)
@@ -145,15 +149,15 @@ def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, pre
     )
 
 
-def _coins(keys: Keys, counter: int, tosses: Ids) -> Ids:
-    """How many of `tosses` fair coins of each key show heads: coin j is bit j mod 64 of number j // 64."""
-    heads = np.zeros(len(keys), np.int64)
-    remaining, number = tosses.copy(), 0
+def _binomial(keys: Keys, counter: int, trials: Ids) -> Ids:
+    """The successes among `trials` fair Bernoulli draws of each key: draw j is bit j mod 64 of number j // 64."""
+    successes = np.zeros(len(keys), np.int64)
+    remaining, number = trials.copy(), 0
     while (active := np.flatnonzero(remaining > 0)).size:
         words = bits(keys[active], counter + number)
-        toss = np.arange(64) < remaining[active, None]
+        counted = np.arange(64) < remaining[active, None]
         shown = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-        heads[active] += (shown & toss).sum(axis=1, dtype=np.int64)
+        successes[active] += (shown & counted).sum(axis=1, dtype=np.int64)
         remaining[active] -= 64
         number += 1
-    return heads
+    return successes

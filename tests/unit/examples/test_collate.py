@@ -7,8 +7,8 @@ from tests.reference import pairs as reference_pairs
 from tests.reference.batch_types import TYPES, types
 
 from bertwright.core.rng import below, fold, key
-from bertwright.examples.assemble import Rows, assemble, split
 from bertwright.examples.batch import batch_hash, static
+from bertwright.examples.collate import Rows, collate, split
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.masking import Masking
 from bertwright.examples.store import Store, Vocabulary
@@ -54,7 +54,7 @@ B = [1, 300, 1, 65, 64, 64, 63, 2, 290, 600, 64, 61, 34]
 @pytest.mark.parametrize("longest", [128, 127, 9])
 def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
     chosen, ids = rows(A, B), store()
-    for one, batch in enumerate(split(assemble(chosen, longest, ids, MASKING), [np.array([1])] * len(A))):
+    for one, batch in enumerate(split(collate(chosen, longest, ids, MASKING), [np.array([1])] * len(A))):
         tokens, positions, labels, segments = plain(chosen, one, longest, ids.tokens)
         assert batch.token_ids.tolist() == tokens
         assert batch.prediction_positions.tolist() == positions
@@ -68,7 +68,7 @@ def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
 
 def test_single_segments_have_one_separator_and_no_pair() -> None:
     chosen = rows([5, 20, 62], [0, 0, 0])
-    for one, batch in enumerate(split(assemble(chosen, 64, store(), MASKING), [np.array([1])] * 3)):
+    for one, batch in enumerate(split(collate(chosen, 64, store(), MASKING), [np.array([1])] * 3)):
         tokens, positions, labels, segments = plain(chosen, one, 64, store().tokens)
         assert (batch.token_ids.tolist(), batch.prediction_positions.tolist()) == (tokens, positions)
         assert (batch.labels.tolist(), batch.segment_ids.tolist()) == (labels, segments)
@@ -78,7 +78,7 @@ def test_single_segments_have_one_separator_and_no_pair() -> None:
 def test_the_first_and_last_tokens_of_the_store_are_reached() -> None:
     ids = store(40)
     edge = Rows(*(np.array(column) for column in ([np.uint64(1)], [0], [10], [30], [10], [0], [0])))
-    batch = assemble(edge, 64, ids, Masking(MaskingConfig(), 0.01, 1, VOCABULARY))
+    batch = collate(edge, 64, ids, Masking(MaskingConfig(), 0.01, 1, VOCABULARY))
     original = batch.token_ids.copy()
     original[batch.prediction_positions] = batch.labels
     assert original.tolist() == [2, *range(7, 17), 3, *range(37, 47), 3]
@@ -88,7 +88,7 @@ def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> 
     starts = (0, 10, 20, 21, 50)
     columns = ([1, 2, 3, 4], [3, 10, 18, 49], [7, 10, 12, 3], [0, 0, 0, 30], [0, 0, 0, 4], [0, 0, 2, 1], [0] * 4)
     across = Rows(*(np.array(column) for column in columns))
-    batch = assemble(across, 64, store(60, starts), Masking(MaskingConfig(), 0.1, 1, VOCABULARY))
+    batch = collate(across, 64, store(60, starts), Masking(MaskingConfig(), 0.1, 1, VOCABULARY))
     original = batch.token_ids.copy()
     original[batch.prediction_positions] = batch.labels
     pieces = [(range(3, 10),), (range(10, 20),), (range(18, 20), range(20, 21), range(21, 30))]
@@ -105,27 +105,27 @@ def test_looking_for_documents_does_not_copy_where_they_begin() -> None:
     many = store(4000, tuple(range(4000)) + (4000,) * 200_000)
     chosen = Rows(*(np.array(column) for column in ([np.uint64(1)], [10], [5], [0], [0], [4], [0])))
     tracemalloc.start()
-    assemble(chosen, 64, many, MASKING)
+    collate(chosen, 64, many, MASKING)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < many.starts.nbytes / 2
 
 
 def test_types_are_what_torch_takes_as_they_are() -> None:
-    batch = assemble(rows(A, B), 128, store(), MASKING)
+    batch = collate(rows(A, B), 128, store(), MASKING)
     assert types(batch) == TYPES
 
 
 def test_cutting_and_joining_agree() -> None:
     chosen = rows(A, B)
-    parts = split(assemble(chosen, 128, store(), MASKING), [np.ones(n, int) for n in (4, 0, 5, 4)])
+    parts = split(collate(chosen, 128, store(), MASKING), [np.ones(n, int) for n in (4, 0, 5, 4)])
     assert [part.counts.sequences for part in parts] == [4, 0, 5, 4]
-    assert batch_hash(parts[2]) == batch_hash(assemble(chosen[slice(4, 9)], 128, store(), MASKING))
+    assert batch_hash(parts[2]) == batch_hash(collate(chosen[slice(4, 9)], 128, store(), MASKING))
     assert parts[1].counts == (0, 0, 0) and parts[1].cu_seqlens.tolist() == [0]
 
 
 def test_a_static_batch_pads_as_the_contract_says() -> None:
-    batch = assemble(rows([10, 12], [9, 7]), 128, store(), MASKING)
+    batch = collate(rows([10, 12], [9, 7]), 128, store(), MASKING)
     used = batch.counts
     fixed = static(batch, tokens=100, sequences=5, predictions=20, pad=9)
     assert fixed.counts == (5, 100, 64)
@@ -141,7 +141,7 @@ def test_a_static_batch_pads_as_the_contract_says() -> None:
 
 @pytest.mark.parametrize(("tokens", "sequences", "predictions"), [(30, 5, 64), (100, 2, 64), (100, 5, 0)])
 def test_what_does_not_fit_is_refused(tokens: int, sequences: int, predictions: int) -> None:
-    batch = assemble(rows([10, 12], [9, 7]), 128, store(), MASKING)
+    batch = collate(rows([10, 12], [9, 7]), 128, store(), MASKING)
     with pytest.raises(ValueError, match="does not fit into"):
         static(batch, tokens, sequences, predictions)
 
