@@ -32,7 +32,7 @@ from bertwright.examples.store import Store
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.names import Target
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 from bertwright.vocab.run import run as make_vocab
 from cost import measured
 

@@ -20,8 +20,8 @@ from tokenizers import Tokenizer
 
 from bertwright.core.errors import RecipeError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
-from bertwright.vocab.given import check_fit
-from bertwright.vocab.normal import bert_splitter, build_tokenizer, normalizer
+from bertwright.vocab.load import check_fit
+from bertwright.vocab.normalization import bert_splitter, build_tokenizer, normalizer
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece

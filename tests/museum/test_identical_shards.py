@@ -17,7 +17,7 @@ from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.names import Target
 from bertwright.formats.statistics import statistics
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 
 def shards(prepared: Prepared, folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ from torch.nn.functional import embedding
 from bertwright.core.errors import RecipeError
 from bertwright.model.config import ModelConfig
 from bertwright.recipe import Recipe
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 # bert_config.json @8cddce5
 HUNGARIAN = {

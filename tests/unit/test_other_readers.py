@@ -19,7 +19,7 @@ from bertwright.formats.known import format_of
 from bertwright.formats.names import Target, shares
 from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 datasets = pytest.importorskip("datasets", reason="the library whose folders are written")
 

@@ -36,7 +36,7 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.train.phases import resolve_phases
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 RECIPE = """
 [vocab]

@@ -22,7 +22,7 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe
 from bertwright.train.config import PhaseConfig
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 
 def convert(

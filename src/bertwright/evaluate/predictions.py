@@ -17,7 +17,7 @@ from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed_sequences
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normal import CLS, MASK, SEP, UNK
+from bertwright.vocab.normalization import CLS, MASK, SEP, UNK
 from bertwright.vocab.tokenizer import Tokenizer
 
 BEST = 5

@@ -20,7 +20,7 @@ from bertwright.core.rng import bits, key
 from bertwright.corpus.contamination import RUN, Sought
 from bertwright.corpus.ngrams import Hashes, runs
 from bertwright.examples.store import Split, map_file
-from bertwright.vocab.normal import CONTINUATION
+from bertwright.vocab.normalization import CONTINUATION
 
 SAMPLE = 2000
 """Held-out sentences that are looked for, at most."""

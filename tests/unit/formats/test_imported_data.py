@@ -28,7 +28,7 @@ from bertwright.formats.known import format_of
 from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 KINDS: list[Kind] = ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"]
 LENGTHS = (16, 32)

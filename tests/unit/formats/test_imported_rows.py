@@ -18,7 +18,7 @@ from bertwright.formats.imported import tokens
 from bertwright.formats.names import Target
 from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
 Rows = list[list[int]]

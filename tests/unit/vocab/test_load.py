@@ -5,7 +5,7 @@ import pytest
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.given import check_fit, read_vocabulary
+from bertwright.vocab.load import check_fit, read_vocabulary
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
 UNCASED = SHARED / "data" / "vocab" / "bert-base-uncased-vocab.txt"

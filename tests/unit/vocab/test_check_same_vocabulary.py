@@ -13,7 +13,7 @@ from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.store import Store
 from bertwright.export import run as export
 from bertwright.export.config import ExportConfig
-from bertwright.vocab.agree import refuse_other_vocabulary
+from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def train(folder: Path, vocab: Artifact) -> Artifact:
 
 
 def test_the_same_vocabulary_passes(train: Artifact, examples: Artifact, vocab: Artifact) -> None:
-    refuse_other_vocabulary(train, vocab)
+    check_same_vocabulary(train, vocab)
     assert Store.open(examples, "train", vocab).vocabulary.hash == vocab.counts["vocabulary"]
 
 

@@ -3,14 +3,14 @@ import random
 import numpy as np
 import pytest
 
-from bertwright.vocab import words
-from bertwright.vocab.cut import cut, lines_of, text_of
-from bertwright.vocab.words import WordTable, runs
+from bertwright.vocab import word_table
+from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
+from bertwright.vocab.word_table import WordTable, runs
 
 
 def numbered(table: WordTable, listed: list[str]) -> tuple[list[int], list[str]]:
     text = text_of([" ".join(listed)])
-    starts, ends = cut(text)
+    starts, ends = pretokenize(text)
     numbers, new = table.numbers(text, starts, ends)
     return numbers.tolist(), lines_of(text, starts[new], ends[new]).split()
 
@@ -24,7 +24,7 @@ def drawn(seed: int, count: int) -> list[str]:
 @pytest.mark.parametrize("hashing", ["as it is", "everything alike"])
 def test_numbers_are_those_of_a_dictionary(hashing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if hashing == "everything alike":
-        monkeypatch.setattr(words, "_GOLDEN", np.uint64(0))
+        monkeypatch.setattr(word_table, "_GOLDEN", np.uint64(0))
     table, seen = WordTable(), dict[str, int]()
     for seed in range(4):
         listed, known = drawn(seed, 100), list(seen)
@@ -60,7 +60,7 @@ def test_no_words() -> None:
 
 def test_cut_by_hand() -> None:
     text = text_of(["a, b-c  é”", "", "x\ny"])
-    starts, ends = cut(text)
+    starts, ends = pretokenize(text)
     assert lines_of(text, starts, ends).split("\n")[:-1] == ["a", ",", "b", "-", "c", "é", "”", "x", "y"]
 
 

@@ -3,7 +3,7 @@ import random
 import pytest
 from tokenizers import models
 
-from bertwright.vocab.match import Matcher
+from bertwright.vocab.matcher import Matcher
 
 ENTRIES = ["[UNK]", "[PAD]", "#", "##", "a", "ab", "abcd", "##c", "##cd", "##dd", "##d", "##b", "##éa", "é", "中"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.vocab.words import PADDING, runs
+from bertwright.vocab.word_table import PADDING, runs
 
 ASCII_APART = "!\"#$%&'()*+,-./:;?@[\\]^_`{|}~"
 APART = "”»…„«“’"
@@ -19,7 +19,7 @@ _KINDS = bytes(0 if chr(byte) in " \n" else 2 if chr(byte) in ASCII_APART else 1
 
 
 def text_of(sentences: Sequence[str]) -> bytes:
-    """The sentences as one text, one a line, with space around for `cut` and `WordTable`."""
+    """The sentences as one text, one a line, with space around for `pretokenize` and `WordTable`."""
     text = "\n".join([*sentences, ""])
     if text.count("\n") > len(sentences):
         return text_of([sentence.replace("\n", " ") for sentence in sentences])
@@ -28,7 +28,7 @@ def text_of(sentences: Sequence[str]) -> bytes:
     return f" {text}{' ' * PADDING}".encode()
 
 
-def cut(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pretokenize(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the words of a `text_of` start and end."""
     kinds = np.frombuffer(text.translate(_KINDS), np.int8)
     edges, alone = np.diff(kinds & 1), kinds == 2

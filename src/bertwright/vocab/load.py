@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normal import CONTINUATION, SPECIALS, bert_splitter, normalizer
+from bertwright.vocab.normalization import CONTINUATION, SPECIALS, bert_splitter, normalizer
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
 

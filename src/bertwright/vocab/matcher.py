@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.vocab.normal import CONTINUATION, UNK
+from bertwright.vocab.normalization import CONTINUATION, UNK
 from bertwright.vocab.trie import Trie
-from bertwright.vocab.words import runs
+from bertwright.vocab.word_table import runs
 
 LONGEST_WORD = 100
 _IN_NO_WORD = {"\0", "\n", " "}  # these end words, and the walks through the trie

@@ -6,7 +6,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 
 
-def refuse_other_vocabulary(made: Artifact, vocab: Artifact) -> None:
+def check_same_vocabulary(made: Artifact, vocab: Artifact) -> None:
     """Raise `ArtifactError` when `made` carries the hash of another vocabulary than `vocab`; it names both.
 
     Every artifact that is made of token ids has the count `vocabulary`: SHA-256 over the entries and text settings.
