@@ -15,9 +15,9 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
-from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.redact import redact_credentials
 from bertwright.core.tasks import Executor, Pool
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import LEFT_OUT, balance
 from bertwright.corpus.config import VERSION, CorpusConfig, sections
@@ -41,7 +41,7 @@ _LIBRARIES = ("pycld2", "py3langid", "rensa", "sentencex")
 
 
 def run(
-    config: CorpusConfig, out: Path, log: Log = SILENT, executor: Executor | None = None, share: Share = WHOLE
+    config: CorpusConfig, out: Path, log: Log = SILENT, executor: Executor | None = None, share: WorkSplit = SINGLE
 ) -> Artifact:
     """The corpus of `config` at `out`: opened if it is there, else built.
 
@@ -49,7 +49,7 @@ def run(
     facts per document. The bytes are the same for any number of workers and any packaging of the same dump, whatever
     the file is called. An interrupted run goes on where it stopped. Unusable input is a `DataError`.
 
-    Task lists are done by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
+    Task lists are done by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
     the whole and another process completes the stage.
     """
     sources, table = _opened(config, log), _table(config)
@@ -107,7 +107,7 @@ def _make(
     draft: Path,
     log: Log,
     executor: Executor,
-    share: Share,
+    share: WorkSplit,
 ) -> dict[str, Any]:
     """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")

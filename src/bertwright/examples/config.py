@@ -16,10 +16,10 @@ VERSION = 5
 """Raised when the code of the stage changes its result."""
 
 
-def _rising(share: tuple[float, float]) -> tuple[float, float]:
-    if not 0.0 <= share[0] < share[1] <= 1.0:
-        raise ValueError(f"{list(share)} must rise within 0 and 1, such as [0.0, 0.9]")
-    return share
+def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
+    if not 0.0 <= bounds[0] < bounds[1] <= 1.0:
+        raise ValueError(f"{list(bounds)} must rise within 0 and 1, such as [0.0, 0.9]")
+    return bounds
 
 
 PAIRS = ("next-sentence", "sentence-order")
@@ -29,7 +29,7 @@ MOST_RATES = 4
 Rate = Annotated[float, Field(gt=0, lt=1)]
 Length = Annotated[int, Field(ge=8, le=32_768)]
 """Longest example, special tokens included (tokens)."""
-Share = Annotated[tuple[float, float], AfterValidator(_rising)]
+DocumentRange = Annotated[tuple[float, float], AfterValidator(_rising)]
 """Share of the documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
 
 
@@ -39,7 +39,7 @@ class PlanSet(Section):
     length: Length
     """Longest example, special tokens included (tokens)."""
 
-    document_range: Share = (0.0, 1.0)
+    document_range: DocumentRange = (0.0, 1.0)
     """Share of the training documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
 
     @property

@@ -89,9 +89,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         if (self.sizes == 0).any():
-            raise DataError(
-                "a pass of the plans has no rows: no document lies in its share. Widen its documents range."
-            )
+            raise DataError("a pass of the plans has no rows: no document lies in its share. Widen its document_range.")
 
     def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
         """The rows at rising positions `r` of the sequence, as (epoch, pass, rows) in order."""

@@ -23,7 +23,7 @@ from bertwright.examples.store import (
     Split,
     cut_last_tenth,
     documents_of,
-    in_share,
+    in_range,
     is_heldout,
     subset,
     text_hash,
@@ -108,7 +108,7 @@ def write_split(
         files.append(_write(stem.with_suffix(f".{name}"), array))
     rows = {}
     for plan_set in sets:
-        member = in_share(documents.hashes, plan_set.document_range)
+        member = in_range(documents.hashes, plan_set.document_range)
         plans = plan_passes(documents, member, plan_set.length, config, config.passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
         files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))

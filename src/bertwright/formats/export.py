@@ -20,10 +20,10 @@ from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.loader import Heldout, PlanLoader
+from bertwright.formats.atomic_write import atomic_folder
 from bertwright.formats.convert import NOTE
 from bertwright.formats.format import Shape, Split
 from bertwright.formats.names import Target, file_name, folder_name, shares
-from bertwright.formats.whole import whole_folder
 
 BLOCK = 2048
 """Most examples in memory at a time."""
@@ -66,7 +66,7 @@ def export(
     """
     total, done = sum(size for each in sets for _, size, _ in each.splits()), 0
     written: dict[str, Any] = {}
-    with whole_folder(destination) as draft:
+    with atomic_folder(destination) as draft:
         for each in sets:
             settings = each.loader.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)

@@ -11,8 +11,8 @@ from typing import Any, cast
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
-from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus import config as corpus
 from bertwright.evaluate import config as evaluate
 from bertwright.examples import config as examples
@@ -35,7 +35,7 @@ class Work:
     """Of the run, or another one with the same parts."""
     log: Log
     executor: Executor | None = None
-    share: Share = WHOLE
+    share: WorkSplit = SINGLE
     saved: Callable[[Path], None] = lambda _: None
     """Called with the path of each new checkpoint."""
 

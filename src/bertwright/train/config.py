@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.config import ImportedData, Length, MaskingConfig, MicroBatching, Share
+from bertwright.examples.config import DocumentRange, ImportedData, Length, MaskingConfig, MicroBatching
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig
 from bertwright.optim.config import Schedule
@@ -53,7 +53,7 @@ class PhaseConfig(Section):
     the same. May be set, moved and taken out while the phase is under way: the run goes on with the next phase."""
     masking: MaskingConfig = MaskingConfig()
     """Which tokens are predicted."""
-    document_range: Share = (0.0, 1.0)
+    document_range: DocumentRange = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: UserPath | None = known_by_content(None)
     """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face

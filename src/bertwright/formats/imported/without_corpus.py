@@ -17,8 +17,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
-from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.frequencies import COUNTS, unigram_loss_of
 from bertwright.examples.heldout_overlap import heldout_contamination
@@ -51,10 +51,10 @@ class Stage:
     """The inputs of the artifact."""
 
 
-def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor, share: Share) -> dict[str, Any]:
+def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage.
 
-    Raises `OthersToFinish` when `share` is not the whole and another process completes the stage.
+    Raises `StageIncomplete` when `share` is not the whole and another process completes the stage.
     """
     used = libraries(draft, ("tokenizers",), log)
     facts = vocabulary_facts(stage.vocab)

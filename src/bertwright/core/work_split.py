@@ -16,13 +16,13 @@ from bertwright.core.done import is_done
 from bertwright.core.lock import FolderLock
 
 
-class OthersToFinish(Exception):
+class StageIncomplete(Exception):
     """This rank has done its share, and other processes complete the stage; the message says so. Not a failure."""
 
 
 @dataclass(frozen=True)
-class Share:
-    """The share of a stage that is this process's."""
+class WorkSplit:
+    """How the tasks of a stage are split over ranks, and which of them are this process's."""
 
     rank: int = 0
     world: int = 1
@@ -36,7 +36,7 @@ class Share:
     def complete(self, stage: str, draft: Path, outputs: Sequence[Path]) -> None:
         """Return in the process that is to complete the stage, which is then alone in the run folder.
 
-        Raises `OthersToFinish` where it is another: some of `outputs` (the notes of tasks) are missing, or what they
+        Raises `StageIncomplete` where it is another: some of `outputs` (the notes of tasks) are missing, or what they
         tell of is damaged, or somebody else has published the stage. Whoever finds them all waits until the folder is
         free, as the one that is in it may be stopped, or may be there for another reason.
         """
@@ -47,15 +47,15 @@ class Share:
         missing = sum(not path.is_file() for path in outputs) or sum(not is_done(path) for path in outputs)
         done = f"{stage}: rank {self.rank} of {self.world} is done"
         if missing and draft.is_dir():
-            raise OthersToFinish(
+            raise StageIncomplete(
                 f"{done}; {missing:,} of {len(outputs):,} parts, of other ranks, are missing or damaged. The last rank "
                 "to finish completes the stage; start again any that was stopped."
             )
         if draft.is_dir():
             self.lock.take_alone()
         if not draft.is_dir():
-            raise OthersToFinish(f"{done}; another rank has completed the stage.")
+            raise StageIncomplete(f"{done}; another rank has completed the stage.")
 
 
-WHOLE = Share()
-"""The share of a process that works alone."""
+SINGLE = WorkSplit()
+"""The split of a process that works alone: all is its own."""

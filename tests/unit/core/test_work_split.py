@@ -8,34 +8,36 @@ import pytest
 from bertwright.core.done import mark_done
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
-from bertwright.core.ranks import WHOLE, OthersToFinish, Share
+from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
 
 
 def test_every_task_is_one_ranks() -> None:
-    shares = [Share(rank, 3) for rank in range(3)]
+    shares = [WorkSplit(rank, 3) for rank in range(3)]
     assert [[n for n in range(8) if share.owns(n)] for share in shares] == [[0, 3, 6], [1, 4, 7], [2, 5]]
-    assert all(WHOLE.owns(n) for n in range(8))
+    assert all(SINGLE.owns(n) for n in range(8))
 
 
 def test_who_works_alone_completes(tmp_path: Path) -> None:
-    WHOLE.complete("corpus", tmp_path, [tmp_path / "not looked at"])
+    SINGLE.complete("corpus", tmp_path, [tmp_path / "not looked at"])
 
 
 def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_missing(tmp_path: Path) -> None:
     outputs = [tmp_path / name for name in "abc"]
     with FolderLock(tmp_path, shared=True) as early, FolderLock(tmp_path, shared=True) as late:
         mark_done(outputs[0])
-        with pytest.raises(OthersToFinish, match=r"corpus: rank 0 of 2 is done; 2 of 3 parts, of other ranks, are mis"):
-            Share(0, 2, early).complete("corpus", tmp_path, outputs)
+        with pytest.raises(
+            StageIncomplete, match=r"corpus: rank 0 of 2 is done; 2 of 3 parts, of other ranks, are mis"
+        ):
+            WorkSplit(0, 2, early).complete("corpus", tmp_path, outputs)
         for path in outputs:
             mark_done(path)
         outputs[2].write_text("damaged")
         with pytest.raises(
-            OthersToFinish, match=r"rank 1 of 2 is done; 1 of 3 parts, of other ranks, are missing or d"
+            StageIncomplete, match=r"rank 1 of 2 is done; 1 of 3 parts, of other ranks, are missing or d"
         ):
-            Share(1, 2, late).complete("corpus", tmp_path, outputs)
+            WorkSplit(1, 2, late).complete("corpus", tmp_path, outputs)
         mark_done(outputs[2])
-        Share(1, 2, late).complete("corpus", tmp_path, outputs)
+        WorkSplit(1, 2, late).complete("corpus", tmp_path, outputs)
 
 
 @pytest.mark.parametrize("publishes", [False, True])
@@ -51,9 +53,9 @@ def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: boo
     def last() -> None:
         with FolderLock(tmp_path, shared=True, log=Heard()) as lock:
             try:
-                Share(1, 2, lock).complete("corpus", draft, [])
+                WorkSplit(1, 2, lock).complete("corpus", draft, [])
                 completed.set()
-            except OthersToFinish as rest:
+            except StageIncomplete as rest:
                 assert str(rest) == "corpus: rank 1 of 2 is done; another rank has completed the stage."
                 left.set()
 
@@ -70,6 +72,6 @@ def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: boo
 def test_a_draft_that_was_published_meanwhile_is_not_made_again(tmp_path: Path) -> None:
     with (
         FolderLock(tmp_path, shared=True) as lock,
-        pytest.raises(OthersToFinish, match="another rank has completed the stage"),
+        pytest.raises(StageIncomplete, match="another rank has completed the stage"),
     ):
-        Share(0, 2, lock).complete("corpus", tmp_path / "moved", [tmp_path / "moved" / "a"])
+        WorkSplit(0, 2, lock).complete("corpus", tmp_path / "moved", [tmp_path / "moved" / "a"])

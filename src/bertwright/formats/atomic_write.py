@@ -15,7 +15,7 @@ from bertwright.core.lock import FolderLock
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary sibling of `path` to be written and closed inside; then it is synced and renamed to `path`.
 
     When the body fails it is removed and `path` is as before. `DataError` when the folder cannot be written.
@@ -37,7 +37,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A hidden folder to be filled inside; then it is renamed to the new folder `path`.
 
     It lies in a hidden sibling of `path` that one process holds at a time; what a killed one left there is removed
