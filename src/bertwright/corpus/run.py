@@ -22,6 +22,7 @@ from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import LEFT_OUT, balance
 from bertwright.corpus.config import VERSION, CorpusConfig, sections
 from bertwright.corpus.contamination import check_files, text_hash
+from bertwright.corpus.decide import DecidePart, decide_part, set_aside, tally, tally_bytes
 from bertwright.corpus.dedup.drawn import DrawPart, draw_part
 from bertwright.corpus.dedup.find import find_repetitions
 from bertwright.corpus.dropped import FOLDER as DROPPED
@@ -31,7 +32,6 @@ from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.parts import Extraction, Parts, gather
-from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally, tally_bytes
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
 from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
@@ -109,7 +109,7 @@ def _make(
     executor: Executor,
     share: WorkSplit,
 ) -> dict[str, Any]:
-    """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
+    """Extract, find what is repeated, decide what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
     for source in sources:
         compare_language(config, source.files[0], log)
@@ -121,7 +121,7 @@ def _make(
     share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
     remove_leftovers(draft)
     made = [gather(config, source, paths, log) for source, paths in zip(sources, found, strict=True)]
-    parts = _settle(config, made, folder, executor)
+    parts = _decide(config, made, folder, executor)
     counts = _counts(made)
     if not counts["kept"]:
         raise _nothing_kept(counts, config)
@@ -137,7 +137,7 @@ def _make(
     return {**counts, "shards": len(laid), "contamination": leaks}
 
 
-def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
+def _decide(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
     """Decide what becomes of each document; returns the parts of all sources."""
     parts = tuple(path for each in made for path in each.paths)
     weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
@@ -145,8 +145,8 @@ def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Exe
     executor.map(draw_part, lots, "corpus")
     repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=spaced(config.language))
     fewest = config.filter.min_sentences if config.filter.enabled else 1
-    tasks = (SettlePart(part, number, repeated, fewest) for number, part in enumerate(parts))
-    executor.map(settle_part, tasks, "corpus")
+    tasks = (DecidePart(part, number, repeated, fewest) for number, part in enumerate(parts))
+    executor.map(decide_part, tasks, "corpus")
     return parts
 
 

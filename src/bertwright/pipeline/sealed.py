@@ -31,7 +31,7 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     written = recipe.model_dump(mode="json")
     made = _made(folder)
     values = {**written, **{key: _overlaid(written[key], sealed) for key, sealed in _settings(made, written).items()}}
-    _settle_own_data(folder, values, made)
+    _restore_own_data(folder, values, made)
     try:
         return Recipe.model_validate(values), differences(values, written)
     except ValidationError as error:
@@ -81,7 +81,7 @@ def _called_now(values: Any, dotted: str) -> Any:
     return values
 
 
-def _settle_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:
+def _restore_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:
     """Which phases have data of their own is sealed, where it lies is not."""
     if "train" not in made:
         return

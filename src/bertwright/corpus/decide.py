@@ -11,28 +11,29 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.corpus.dedup.drawn import copies
-from bertwright.corpus.dedup.fates import FATES, Fate, of_kept_documents
 from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome, of_kept_documents
 from bertwright.corpus.dropped import dropped_line
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, read_array, unpacked, write_array
 from bertwright.corpus.text import FACTS, TEXT
 
-SETTLED, LEFT = ".settled.npy", ".left.npy"
+DECISIONS, KEPT_PARAGRAPHS = ".settled.npy", ".left.npy"
 ROW = np.dtype([("fate", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
-"""Per document: its fate, how often it stands in the corpus, and the size of one copy with the blank line after it."""
+"""Per document: its outcome, how often it stands in the corpus, and the size of one copy with the blank line after
+it."""
 
 _COUNTED = {
-    Fate.KEPT: "kept",
-    Fate.DUPLICATE: "duplicates",
-    Fate.NEAR_DUPLICATE: "near_duplicates",
-    Fate.EMPTIED: "emptied",
-    Fate.NOT_DRAWN: "not_drawn",
+    Outcome.KEPT: "kept",
+    Outcome.DUPLICATE: "duplicates",
+    Outcome.NEAR_DUPLICATE: "near_duplicates",
+    Outcome.EMPTIED: "emptied",
+    Outcome.NOT_DRAWN: "not_drawn",
 }
-"""How many documents met which fate is counted under these names."""
+"""How many documents met which outcome is counted under these names."""
 
 
 @dataclass(frozen=True)
-class SettlePart:
+class DecidePart:
     """A part of which it is known what is to be dropped."""
 
     part: Path
@@ -43,10 +44,10 @@ class SettlePart:
     """Fewest sentences of a document that lost paragraphs."""
 
 
-def settle_part(task: SettlePart) -> None:
-    """Write a `ROW` per document, and whether each paragraph is left (`LEFT`), unless both are there."""
-    settled, kept = (task.part.with_suffix(suffix) for suffix in (SETTLED, LEFT))
-    if is_written(settled) and is_written(kept):
+def decide_part(task: DecidePart) -> None:
+    """Write a `ROW` per document, and whether each paragraph is left (`KEPT_PARAGRAPHS`), unless both are there."""
+    decisions, kept = (task.part.with_suffix(suffix) for suffix in (DECISIONS, KEPT_PARAGRAPHS))
+    if is_written(decisions) and is_written(kept):
         return
     documents = read_array(task.part.with_suffix(DOCUMENTS))
     paragraphs = read_array(task.part.with_suffix(PARAGRAPHS))
@@ -59,22 +60,22 @@ def settle_part(task: SettlePart) -> None:
         rows[name] = np.bincount(owner, paragraphs[name] * left, len(documents))
     rows["bytes"] += 1
     lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
-    fates = read_array(task.part.with_suffix(FATES))
-    fates[lost & (rows["sentences"] < max(1, task.min_sentences))] = Fate.EMPTIED
-    rows["fate"], rows["copies"] = fates, copies(task.part) * (fates == Fate.KEPT)
+    outcomes = read_array(task.part.with_suffix(OUTCOMES))
+    outcomes[lost & (rows["sentences"] < max(1, task.min_sentences))] = Outcome.EMPTIED
+    rows["fate"], rows["copies"] = outcomes, copies(task.part) * (outcomes == Outcome.KEPT)
     write_array(kept, left)
-    write_array(settled, rows)
+    write_array(decisions, rows)
 
 
 def tally(parts: Iterable[Path]) -> Counter[str]:
-    """How many documents of these parts met which fate, and what the corpus has of them, copies included."""
+    """How many documents of these parts met which outcome, and what the corpus has of them, copies included."""
     counts = Counter[str]()
     for part in parts:
-        rows = read_array(part.with_suffix(SETTLED))
-        left = read_array(part.with_suffix(LEFT))
-        stands = np.repeat(rows["fate"] == Fate.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
-        for fate, count in _COUNTED.items():
-            counts[count] += int((rows["fate"] == fate).sum())
+        rows = read_array(part.with_suffix(DECISIONS))
+        left = read_array(part.with_suffix(KEPT_PARAGRAPHS))
+        stands = np.repeat(rows["fate"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
+        for outcome, count in _COUNTED.items():
+            counts[count] += int((rows["fate"] == outcome).sum())
         counts["duplicate_paragraphs"] += int((stands & ~left).sum())
         counts["copies"] += int(rows["copies"].sum(dtype=np.int64))
         for count, name in (("sentences", "sentences"), ("words", "words"), ("text_bytes", "bytes")):
@@ -83,17 +84,17 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
 
 
 def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
-    """The bytes of the documents of these parts by their fate, each document once; those of repeated paragraphs of
+    """The bytes of the documents of these parts by their outcome, each document once; those of repeated paragraphs of
     kept documents apart.
     """
     counts = Counter[str]()
     for part in parts:
-        rows, documents = np.load(part.with_suffix(SETTLED)), np.load(part.with_suffix(DOCUMENTS))
+        rows, documents = np.load(part.with_suffix(DECISIONS)), np.load(part.with_suffix(DOCUMENTS))
         owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
         whole = np.bincount(owner, np.load(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
-        for fate, count in _COUNTED.items():
-            counts[count] += int(whole[rows["fate"] == fate].sum())
-        kept = rows["fate"] == Fate.KEPT
+        for outcome, count in _COUNTED.items():
+            counts[count] += int(whole[rows["fate"] == outcome].sum())
+        kept = rows["fate"] == Outcome.KEPT
         repeated = int((whole[kept] - rows["bytes"][kept]).sum())
         counts["duplicate_paragraphs"] += repeated
         counts["kept"] -= repeated
@@ -102,10 +103,10 @@ def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
 
 def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
     """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
-    fates = read_array(part.with_suffix(SETTLED))["fate"]
-    if not fates.any():
+    outcomes = read_array(part.with_suffix(DECISIONS))["fate"]
+    if not outcomes.any():
         return
     texts = unpacked(part.with_suffix(TEXT)).decode().split("\n\n")
     facts = unpacked(part.with_suffix(FACTS)).splitlines()
-    for row in np.flatnonzero(fates).tolist():
-        yield row, dropped_line(Fate(fates[row]).name.lower(), json.loads(facts[row]), texts[row])
+    for row in np.flatnonzero(outcomes).tolist():
+        yield row, dropped_line(Outcome(outcomes[row]).name.lower(), json.loads(facts[row]), texts[row])

@@ -13,11 +13,11 @@ from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.part import DOCUMENTS, is_written, map_array, read_array, write_array
 
-FATES = ".fates.npy"
+OUTCOMES = ".fates.npy"
 
 
-class Fate(IntEnum):
-    """Why a document is not in the corpus; its name in small letters is the reason given where it is set aside."""
+class Outcome(IntEnum):
+    """Whether a document is kept, or why not: its name in small letters is the reason given where it is set aside."""
 
     KEPT = 0
     DUPLICATE = 1
@@ -41,17 +41,17 @@ class MarkPart:
 
 
 def mark_part(task: MarkPart) -> None:
-    """Write the fate of each document of a part so far, unless it was done before."""
-    out = task.part.with_suffix(FATES)
+    """Write the outcome of each document of a part so far, unless it was done before."""
+    out = task.part.with_suffix(OUTCOMES)
     if not is_written(out):
-        fates = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Fate.KEPT, np.uint8)
-        fates[task.near.rows(task.number)] = Fate.NEAR_DUPLICATE
-        fates[task.copies.rows(task.number)] = Fate.DUPLICATE
-        fates[copies(task.part) == 0] = Fate.NOT_DRAWN
-        write_array(out, fates)
+        outcomes = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Outcome.KEPT, np.uint8)
+        outcomes[task.near.rows(task.number)] = Outcome.NEAR_DUPLICATE
+        outcomes[task.copies.rows(task.number)] = Outcome.DUPLICATE
+        outcomes[copies(task.part) == 0] = Outcome.NOT_DRAWN
+        write_array(out, outcomes)
 
 
 def of_kept_documents(part: Path) -> NDArray[np.bool_]:
     """Which paragraphs of a part belong to documents that were kept so far."""
     documents = read_array(part.with_suffix(DOCUMENTS))
-    return np.repeat(read_array(part.with_suffix(FATES)) == Fate.KEPT, documents["paragraphs"])
+    return np.repeat(read_array(part.with_suffix(OUTCOMES)) == Outcome.KEPT, documents["paragraphs"])
