@@ -18,7 +18,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open
 from bertwright.core.errors import ArtifactError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
+from bertwright.train.identity import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
 
 
 @dataclass(frozen=True)

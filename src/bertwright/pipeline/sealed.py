@@ -17,7 +17,7 @@ from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
 from bertwright.core.mistakes import renamed
 from bertwright.recipe import Recipe
-from bertwright.train.claim import CHECKPOINTS
+from bertwright.train.identity import CHECKPOINTS
 
 
 def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:

@@ -19,8 +19,8 @@ from bertwright.examples import config as examples
 from bertwright.export import config as export
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
-from bertwright.train import claim
 from bertwright.train import config as train
+from bertwright.train import identity
 from bertwright.vocab import config as vocab
 
 
@@ -191,7 +191,7 @@ _ROWS = (
         inputs=("examples", "vocab"),
         without_corpus=("examples", "vocab"),
         version=train.VERSION,
-        sections=lambda recipe, _: claim.sections(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs),
+        sections=lambda recipe, _: identity.sections(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs),
         runs="bertwright.train.run:run",
         arguments=_train,
     ),

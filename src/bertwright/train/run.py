@@ -31,11 +31,18 @@ from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import OptimConfig
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
-from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, finished, identity, refuse_other_settings
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
+from bertwright.train.identity import (
+    CHECKPOINTS,
+    checkpoint_identity,
+    extended,
+    finished,
+    identity,
+    refuse_other_settings,
+)
 from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics

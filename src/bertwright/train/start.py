@@ -19,7 +19,7 @@ from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
-from bertwright.train.claim import CHECKPOINTS
+from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Phase

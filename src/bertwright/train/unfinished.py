@@ -18,8 +18,8 @@ from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import BertConfig
 from bertwright.train.checkpoint import state_of
-from bertwright.train.claim import extended
 from bertwright.train.facts import counts
+from bertwright.train.identity import extended
 from bertwright.train.metrics import rows_until
 
 

@@ -1,4 +1,4 @@
-"""Whose folder is it? What a training run is a function of, and what may continue its checkpoints. Knows no torch.
+"""Fingerprint of a training run: what it is a function of, and what may continue its checkpoints. Knows no torch.
 
 A trained model is never thrown away: once there are checkpoints, other settings are refused by name. Only the
 lengths of phases may grow; where that happens after the phase has begun, the model is not the one that the longer
