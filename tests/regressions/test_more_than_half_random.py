@@ -1,4 +1,4 @@
-"""Room 8: "50 % of the time" is more than half.
+"""Regression 8: "50 % of the time" is more than half.
 
 Devlin et al. 2019 §3.1 draw the second sentence at random half of the time. create_pretraining_data.py (Google, NVIDIA
 DeepLearningExamples BERT @4733603) does so with probability 0.5, and always when a chunk has one sentence, since

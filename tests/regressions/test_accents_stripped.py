@@ -1,4 +1,4 @@
-"""Room 1: accents stripped from text that was meant to stay cased.
+"""Regression 1: accents stripped from text that was meant to stay cased.
 
 NVIDIA DeepLearningExamples BERT @4733603, create_pretraining_data.py, declares `--do_lower_case` as a store-true option
 whose default is already true: leaving it out lower-cases as well, and lower-casing removes the accents too. The

@@ -1,4 +1,4 @@
-"""Room 4: a learning rate that falls at once, an update that does nothing, and a schedule nobody chose.
+"""Regression 4: a learning rate that falls at once, an update that does nothing, and a schedule nobody chose.
 
 NVIDIA DeepLearningExamples BERT @4733603, schedulers.py, PolyWarmUpScheduler: the rate rises in a line to the peak,
 and the square-root decay that follows is reckoned from the start of training, not from the end of the warm-up. At the

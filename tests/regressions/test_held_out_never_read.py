@@ -1,4 +1,4 @@
-"""Room 9: a quality measured on the training text.
+"""Regression 9: a quality measured on the training text.
 
 NVIDIA DeepLearningExamples BERT @4733603 writes a share of the shards aside as "test", and run_pretraining.py opens
 only files with "training" in their name: the number it ends with, `final_loss`, is the mean training loss since the

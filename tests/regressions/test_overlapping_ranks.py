@@ -1,4 +1,4 @@
-"""Room 5: ranks that were meant to share the data read the same files twice and others not at all.
+"""Regression 5: ranks that were meant to share the data read the same files twice and others not at all.
 
 NVIDIA DeepLearningExamples BERT @4733603, run_pretraining.py: each rank seeds Python's generator with seed +
 local_rank, then shuffles the list of training files with it, and reads file number (round * ranks + rank) of its own

@@ -1,4 +1,4 @@
-"""Room 2: a vocabulary with more entries than the embedding has rows.
+"""Regression 2: a vocabulary with more entries than the embedding has rows.
 
 sent2wordpiece (spyysalo/sent2wordpiece, used by the Hungarian recipe) turns a SentencePiece vocabulary into WordPiece:
 it drops the three control symbols and the lone word-boundary mark, and adds BERT's five special entries and a hundred

@@ -1,4 +1,4 @@
-"""Room 6: every shard draws the same random numbers.
+"""Regression 6: every shard draws the same random numbers.
 
 create_pretraining_data.py (Google's, in NVIDIA DeepLearningExamples BERT @4733603 and the Hungarian recipe) is run once
 per shard, each run with `random.Random(12345)` and one stream for everything. Two shards of equal shape get the same

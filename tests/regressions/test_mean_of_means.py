@@ -1,4 +1,4 @@
-"""Room 7: a token's weight in the loss depended on its neighbours.
+"""Regression 7: a token's weight in the loss depended on its neighbours.
 
 NVIDIA DeepLearningExamples BERT @4733603, run_pretraining.py: the loss of a micro-batch is the mean over its own masked
 tokens, and gradients are averaged over micro-batches and ranks. A masked token in a micro-batch with few of them

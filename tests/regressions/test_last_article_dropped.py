@@ -1,4 +1,4 @@
-"""Room 3: the last article dropped, and articles made of nothing.
+"""Regression 3: the last article dropped, and articles made of nothing.
 
 sharding.py of the Hungarian recipe (roberthajdu92/nvidia-bert-wiki-preprocess @8cddce5) closes an article when it
 meets a blank line, and never at the end of the file: a file that does not end in a blank line loses its last article.
