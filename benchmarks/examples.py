@@ -24,15 +24,15 @@ from bertwright.core.artifact import Artifact
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
-from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
-from bertwright.examples.walk import plan_passes
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.names import Target
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 from bertwright.vocab.run import run as make_vocab
 from cost import measured
 
@@ -42,7 +42,7 @@ MASKS = {
     "single tokens": MaskingConfig(),
     "whole words": MaskingConfig(unit="words"),
     "spans": MaskingConfig(unit="spans"),
-    "coins": MaskingConfig(count="bernoulli"),
+    "bernoulli": MaskingConfig(count="bernoulli"),
 }
 
 
@@ -83,31 +83,37 @@ def prepared(text: Path, language: str, folder: Path) -> tuple[Artifact, Artifac
 
 
 def drawing(examples: Artifact) -> None:
-    cases = [(SETS[0], Cut(64), name, masking) for name, masking in MASKS.items()]
-    cases += [(SETS[1], Cut(16, row_tokens=512), f"packed, {name}", masking) for name, masking in MASKS.items()]
-    for plan_set, cut, name, masking in cases:
-        draws = open_draws(examples, plan_set, DrawSettings(plan_set.length, masking, GLOBAL_BATCH, cut, 1, "0"))
+    cases = [(SETS[0], MicroBatching(64), name, masking) for name, masking in MASKS.items()]
+    cases += [
+        (SETS[1], MicroBatching(16, row_tokens=512), f"packed, {name}", masking) for name, masking in MASKS.items()
+    ]
+    for plan_set, batching, name, masking in cases:
+        loader = open_loader(
+            examples, plan_set, LoaderSettings(plan_set.length, masking, GLOBAL_BATCH, batching, 1, "0")
+        )
         seconds, tokens, rows = [], 0, 0
         for step in range(STEPS):
             began = time.perf_counter()
-            batches = draws.step(step)
+            batches = loader.step(step)
             seconds.append(time.perf_counter() - began)
             tokens += sum(batch.counts.tokens for batch in batches)
             rows += sum(len(batch.cu_rows) - 1 for batch in batches)
         took, each = statistics.median(seconds), tokens / STEPS
-        fill = f", fill {tokens / rows / plan_set.length:.2%}" if cut.row_tokens else ""
+        fill = f", fill {tokens / rows / plan_set.length:.2%}" if batching.row_tokens else ""
         rate = f"{GLOBAL_BATCH / took:,.0f} sequences, {each / took / 1e6:.1f} M tokens a second{fill}"
         row(f"drawing, {plan_set.length} tokens, {name}", rate)
 
 
 def exporting(vocab: Artifact, examples: Artifact, folder: Path, megabytes: float) -> float:
-    settings = DrawSettings(128, MaskingConfig(max_predictions=20, frozen=True), GLOBAL_BATCH, Cut(64), 1, "0")
-    draws = open_draws(examples, SETS[0], settings)
+    settings = LoaderSettings(
+        128, MaskingConfig(max_predictions=20, static=True), GLOBAL_BATCH, MicroBatching(64), 1, "0"
+    )
+    loader = open_loader(examples, SETS[0], settings)
     entries = read_vocabulary(vocab.file("vocab.txt"))
     none_held_out = open_heldout(examples, 128, max_predictions=20, mask_rate=0.15, most=0)
-    one = ExportSet("seq_128", "text", draws, none_held_out)
+    one = ExportSet("seq_128", "text", loader, none_held_out)
     seconds = timed(lambda: export([one], folder / "hdf5", Target("hdf5"), 4, entries))
-    row("HDF5, five passes", f"{megabytes / seconds:.2f} MB of text a second, {draws.total / seconds:,.0f} examples")
+    row("HDF5, five passes", f"{megabytes / seconds:.2f} MB of text a second, {loader.total / seconds:,.0f} examples")
     return megabytes / seconds
 
 

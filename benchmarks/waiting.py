@@ -15,12 +15,12 @@ import numpy as np
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples import plans
-from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig
-from bertwright.examples.draw import Draws, DrawSettings
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
+from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import Plans
 from bertwright.examples.rows import ROW
 from bertwright.examples.store import Documents, Store, Vocabulary
-from bertwright.examples.walk import plan_passes
 from bertwright.train.prefetch import prefetch
 
 TOKENS, SHARDS, PASSES = 100_000_000, 25, 3
@@ -68,17 +68,17 @@ def shards() -> Iterator[Documents]:
         yield Documents(tokens, lengths.astype(np.uint16), firsts, fold(key("hashes", shard), np.arange(len(counts))))
 
 
-def opened(folder: Path, shard_rows: np.ndarray, shard_tokens: np.ndarray) -> Draws:
+def opened(folder: Path, shard_rows: np.ndarray, shard_tokens: np.ndarray) -> PlanLoader:
     tokens = np.memmap(folder / "tokens", "<u2", "r")
     store = Store(tokens, np.zeros(0, np.uint16), NONE, NONE, NONE, shard_tokens, VOCABULARY)
     rows = [np.memmap(folder / f"{number}.rows", ROW, "r") for number in range(PASSES)]
-    settings = DrawSettings(128, MaskingConfig(), GLOBAL_BATCH, Cut(64), seed=1, phase="0")
-    return Draws(store, Plans(rows, shard_rows), settings)
+    settings = LoaderSettings(128, MaskingConfig(), GLOBAL_BATCH, MicroBatching(64), seed=1, phase="0")
+    return PlanLoader(store, Plans(rows, shard_rows), settings)
 
 
-def consume(draws: Draws) -> None:
+def consume(loader: PlanLoader) -> None:
     waited, began = 0.0, time.perf_counter()
-    for _, seconds in prefetch(lambda step: (draws.step(step), draws.counts(step + 1)), 0, STEPS):
+    for _, seconds in prefetch(lambda step: (loader.step(step), loader.counts(step + 1)), 0, STEPS):
         waited += seconds
         time.sleep(GLOBAL_BATCH / CONSUMED)
     took = time.perf_counter() - began

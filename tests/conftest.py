@@ -101,8 +101,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     sets = (
         PlanSet(length=16),
         PlanSet(length=32),
-        PlanSet(length=16, documents=(0.0, 0.5)),
-        PlanSet(length=32, documents=(0.5, 1.0)),
+        PlanSet(length=16, document_range=(0.0, 0.5)),
+        PlanSet(length=32, document_range=(0.5, 1.0)),
     )
     examples = examples_run(ExamplesConfig(passes=2, heldout=0.1, workers=1), sets, corpus, vocab, folder / "examples")
     return Prepared(corpus, vocab, examples)

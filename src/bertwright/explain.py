@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from bertwright.core.config import role
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import members
+from bertwright.core.mistakes import RENAMED, members, renamed
 
 
 class Original(NamedTuple):
@@ -52,6 +52,8 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     name = asked.lstrip("-")
     elsewhere = originals().get(_plain(name), ())
     keys = [name] if _exists(model, name) else _keys_for(model, name)
+    if not keys and not elsewhere and (new := _renamed(name)):
+        raise RecipeError(f"--explain {asked}: it is called {new} now.")
     if not keys and not elsewhere:
         raise RecipeError(f"--explain {asked}: {_unknown(model, name)}")
     facts = _facts(model, keys[0]) if len(keys) == 1 else {key: _facts(model, key)["meaning"] for key in keys}
@@ -64,6 +66,8 @@ def where_is(model: type[BaseModel], name: str) -> str:
     """Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
     if keys := _keys_for(model, name):
         return f"it is {' or '.join(keys)} here."
+    if new := _renamed(name):
+        return f"it is called {new} now."
     elsewhere = originals().get(_plain(name), ())
     return f"no key holds it: {elsewhere[0].note}" if elsewhere else ""
 
@@ -72,6 +76,11 @@ def _keys_for(model: type[BaseModel], name: str) -> list[str]:
     """The keys that end in `name` (an element of a list is its first, `0`) or hold a parameter of that name."""
     held = (key for original in originals().get(_plain(name), ()) for key in original.keys)
     return list(dict.fromkeys([*(key for key in _keys(model, "") if key.rpartition(".")[2] == name), *held]))
+
+
+def _renamed(name: str) -> str:
+    """What an old key, or one with the last part `name`, is called now; "" if it is none."""
+    return renamed(name) or next((new for old, new in RENAMED.items() if old.endswith(f".{name}")), "")
 
 
 def _plain(name: str) -> str:

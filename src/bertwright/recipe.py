@@ -77,7 +77,9 @@ class Recipe(Section):
         """The distinct (length, share of documents) of the phases; one with its own data is only scored on ours."""
         everything = (0.0, 1.0)
         phases = self.train.phases
-        sets = (PlanSet(length=p.length, documents=p.documents if p.data is None else everything) for p in phases)
+        sets = (
+            PlanSet(length=p.length, document_range=p.document_range if p.data is None else everything) for p in phases
+        )
         return tuple(dict.fromkeys(sets))
 
     def evaluate_length(self) -> int:
@@ -148,8 +150,8 @@ class Recipe(Section):
 
     def _against_folders(self) -> Iterator[Mistake]:
         """What training starts from must be finished, of the right stage, and made for the same task."""
-        if self.train.init is not None and (wrong := _wrong_folder(self.train.init, "train", "checkpoint")):
-            yield "train.init", wrong
+        if self.train.init_from is not None and (wrong := _wrong_folder(self.train.init_from, "train", "checkpoint")):
+            yield "train.init_from", wrong
         for i, phase in enumerate(self.train.phases):
             key = f"train.phases.{i}.data"
             if phase.data is None:
@@ -161,9 +163,9 @@ class Recipe(Section):
                 finished = "" if (made / MANIFEST).is_file() else ", once it is finished"
                 yield key, f"{phase.data} is a run folder; give its {made}{finished}"
             elif not (phase.data / MANIFEST).is_file():
-                if phase.documents != (0.0, 1.0):
-                    text = f"{list(phase.documents)} is a share of documents, which {phase.data} does not know"
-                    yield f"train.phases.{i}.documents", f"{text}; leave it out"
+                if phase.document_range != (0.0, 1.0):
+                    text = f"{list(phase.document_range)} is a share of documents, which {phase.data} does not know"
+                    yield f"train.phases.{i}.document_range", f"{text}; leave it out"
             elif wrong := _wrong_folder(phase.data, "examples"):
                 yield key, wrong
             elif phase.quarantine:

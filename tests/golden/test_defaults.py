@@ -92,4 +92,4 @@ def test_the_table_tells_what_changed() -> None:
     assert not contradictions(before, {"corpus": {"version": 2, "defaults": {}}})
     keys = now()["train"]["defaults"]
     assert keys["optim.lamb.weight_decay"] == 0.01 and keys["train.phases.masking.rate"] == 0.15
-    assert "train.keep" not in keys and "train.init" not in keys
+    assert "train.keep_checkpoints" not in keys and "train.init_from" not in keys

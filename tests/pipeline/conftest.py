@@ -56,7 +56,7 @@ heldout_sequences = 16
 checkpoint_every = 2
 evaluate_every = 6
 log_every = 1
-keep = 2
+keep_checkpoints = 2
 device = "cpu"
 """
 MODEL = {

@@ -152,7 +152,7 @@ def test_damaged_checkpoints_are_replaced_as_training_passes_them(folder: Path, 
     steps = sorted((folder / "train" / "checkpoints").iterdir())
     for step in steps[-2:]:
         flip(step / "model.safetensors", 100)
-    longer = ("train.phases.1.steps=8", "train.checkpoint_every=1", "train.keep=1")
+    longer = ("train.phases.1.steps=8", "train.checkpoint_every=1", "train.keep_checkpoints=1")
     done = call("run", small_recipe, *longer, "--until", "train", "--out", folder)
     assert done.code == 0, done.err
     assert {"step-000000012", "step-000000020"} <= {p.name for p in steps[-1].parent.iterdir()}

@@ -12,7 +12,7 @@ from tests.pipeline.command import forked
 from tests.pipeline.test_kill import results
 
 HALF = ("*.tmp", "*.draft", "*.removed", "*.replaced")
-SHORT = ("train.phases.0.steps=4", "train.phases.1.steps=2", "train.keep=1")
+SHORT = ("train.phases.0.steps=4", "train.phases.1.steps=2", "train.keep_checkpoints=1")
 
 
 def die_at(name: str, when: int) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 from tests.reference import pairs
 
 from bertwright.core.rng import below, fold, key
-from bertwright.examples.assemble import Rows, assemble
+from bertwright.examples.collate import Rows, collate
 from bertwright.examples.config import ExamplesConfig, MaskingConfig
 from bertwright.examples.masking import Masking
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import Documents, Store, Vocabulary
-from bertwright.examples.walk import plan_passes
 
 LENGTH, MOST, PASSES = 128, 20, 4
 VOCABULARY = Vocabulary(
@@ -44,8 +44,9 @@ def ours(documents: Documents) -> dict[str, np.ndarray]:
         columns = {name: plan[name].astype(np.int64) for name in plan.dtype.names}
         for start in range(0, len(plan), 4096):
             part = {name: column[start : start + 4096] for name, column in columns.items()}
+            part["document_breaks"] = part.pop("breaks")
             keys = fold(key("draw", number), np.arange(start, start + len(part["label"])))
-            batch = assemble(Rows(key=keys, **part), LENGTH, store, masking)
+            batch = collate(Rows(key=keys, **part), LENGTH, store, masking)
             found.append(described(batch, part["a_start"]))
     return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
 

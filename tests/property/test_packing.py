@@ -5,8 +5,8 @@ import torch
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import Cut, MaskingConfig
-from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.config import MaskingConfig, MicroBatching
+from bertwright.examples.loader import LoaderSettings, open_loader
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.pretraining import PreTrainingModel
@@ -28,13 +28,13 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     return made.examples(tmp_path_factory.mktemp("packing"))
 
 
-def gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> torch.Tensor:
+def gradient(artifact: Artifact, batching: MicroBatching, kernel: Kernel) -> torch.Tensor:
     """Loss and gradient of step 2, in float64, as one vector."""
     torch.manual_seed(0)
     model = PreTrainingModel(CONFIG, kernel).double().eval()
-    settings = DrawSettings(LENGTH, MaskingConfig(), 48, cut, seed=3, phase="0")
+    settings = LoaderSettings(LENGTH, MaskingConfig(), 48, batching, seed=3, phase="0")
     total = torch.zeros((), dtype=torch.float64)
-    for arrays in open_draws(artifact, made.SETS[0], settings).step(2):
+    for arrays in open_loader(artifact, made.SETS[0], settings).step(2):
         batch = packed(arrays)
         mlm, nsp = model(batch)
         loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
@@ -45,7 +45,15 @@ def gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kernel", ["sequences", "padded"])
-@pytest.mark.parametrize("cut", [Cut(7), Cut(2, row_tokens=64), Cut(5, row_tokens=96), Cut(1, micro_tokens=200)])
-def test_packing_changes_neither_loss_nor_gradient(artifact: Artifact, cut: Cut, kernel: Kernel) -> None:
-    whole = gradient(artifact, Cut(48), "sequences")
-    assert float((gradient(artifact, cut, kernel) - whole).abs().max() / whole.abs().max()) < 1e-6
+@pytest.mark.parametrize(
+    "batching",
+    [
+        MicroBatching(7),
+        MicroBatching(2, row_tokens=64),
+        MicroBatching(5, row_tokens=96),
+        MicroBatching(1, micro_tokens=200),
+    ],
+)
+def test_packing_changes_neither_loss_nor_gradient(artifact: Artifact, batching: MicroBatching, kernel: Kernel) -> None:
+    whole = gradient(artifact, MicroBatching(48), "sequences")
+    assert float((gradient(artifact, batching, kernel) - whole).abs().max() / whole.abs().max()) < 1e-6

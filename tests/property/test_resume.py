@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.examples.config import Cut, MaskingConfig
-from bertwright.examples.draw import Draws, DrawSettings, open_draws
+from bertwright.examples.config import MaskingConfig, MicroBatching
+from bertwright.examples.loader import LoaderSettings, PlanLoader, open_loader
 
 GLOBAL_BATCH = 37  # divides neither the epochs nor the numbers of ranks
 STEPS = 60  # several epochs: the smallest has a few hundred rows
@@ -29,43 +29,43 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
 
 
 @cache
-def draws(path: Path, cut: Cut, phase: int) -> Draws:
+def loader(path: Path, batching: MicroBatching, phase: int) -> PlanLoader:
     """A process's own view: opened afresh for every packing."""
     plan_set = made.SETS[phase]
-    chosen = DrawSettings(
+    chosen = LoaderSettings(
         plan_set.length,
         MaskingConfig(max_predictions=8),
         GLOBAL_BATCH,
-        cut,
+        batching,
         seed=5,
         phase=f"phase {phase}",
     )
-    return open_draws(open_artifact(path), plan_set, chosen)
+    return open_loader(open_artifact(path), plan_set, chosen)
 
 
 @cache
 def undisturbed(path: Path, phase: int, step: int) -> Step:
     """The step on one rank that was never stopped, in one micro-batch."""
-    return rows(draws(path, Cut(GLOBAL_BATCH), phase), step, 1)
+    return rows(loader(path, MicroBatching(GLOBAL_BATCH), phase), step, 1)
 
 
-def rows(drawn: Draws, step: int, world: int) -> Step:
+def rows(drawn: PlanLoader, step: int, world: int) -> Step:
     return Counter(
         row for rank in range(world) for batch in drawn.step(step, rank, world) for row in made.rows_of(batch)
     )
 
 
-cuts = st.one_of(
-    st.builds(Cut, st.integers(1, 40)),
-    st.builds(Cut, st.integers(1, 40), row_tokens=st.integers(64, 100)),
-    st.builds(Cut, st.just(1), micro_tokens=st.integers(64, 400)),
+batchings = st.one_of(
+    st.builds(MicroBatching, st.integers(1, 40)),
+    st.builds(MicroBatching, st.integers(1, 40), row_tokens=st.integers(64, 100)),
+    st.builds(MicroBatching, st.just(1), micro_tokens=st.integers(64, 400)),
 )
 lives = st.lists(
     st.tuples(
         st.integers(1, 12),  # steps until this life is killed
         st.integers(0, 3),  # steps it had done since the last checkpoint, done again by the next life
         st.integers(1, 4),  # ranks
-        cuts,
+        batchings,
     ),
     min_size=1,
     max_size=5,
@@ -75,12 +75,12 @@ lives = st.lists(
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(phase=st.integers(0, 2), start=st.integers(0, STEPS), lives=lives)
 def test_killed_reranked_and_repacked_runs_see_the_same_rows(
-    artifact: Artifact, phase: int, start: int, lives: list[tuple[int, int, int, Cut]]
+    artifact: Artifact, phase: int, start: int, lives: list[tuple[int, int, int, MicroBatching]]
 ) -> None:
     seen: dict[int, Step] = {}
     step = start
-    for length, lost, world, cut in lives:
-        drawn = draws(artifact.path, cut, phase)
+    for length, lost, world, batching in lives:
+        drawn = loader(artifact.path, batching, phase)
         for k in range(step, step + length):
             again = rows(drawn, k, world)
             assert seen.setdefault(k, again) == again, f"step {k} differs when done again"
@@ -91,9 +91,9 @@ def test_killed_reranked_and_repacked_runs_see_the_same_rows(
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
-@given(step=st.integers(0, 10**6), world=st.integers(1, 4), cut=cuts)
-def test_ranks_agree_without_talking(artifact: Artifact, step: int, world: int, cut: Cut) -> None:
-    drawn = draws(artifact.path, cut, 0)
+@given(step=st.integers(0, 10**6), world=st.integers(1, 4), batching=batchings)
+def test_ranks_agree_without_talking(artifact: Artifact, step: int, world: int, batching: MicroBatching) -> None:
+    drawn = loader(artifact.path, batching, 0)
     ranks = [drawn.step(step, rank, world) for rank in range(world)]
     assert len({len(batches) for batches in ranks}) == 1
     counted = [drawn.counts(step, rank, world) for rank in range(world)]

@@ -46,7 +46,7 @@ MAY_IMPORT = {
 PUBLIC = SOURCE / "__init__.py"
 """Hands out the public names, those of the pipeline among them, to users."""
 TORCH = {"model", "objectives", "optim", "train", "evaluate", "export"}
-WITHOUT_TORCH = {"config", "claim", "phases", "forecast"}
+WITHOUT_TORCH = {"config", "identity", "phases", "forecast"}
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
 
 
@@ -158,7 +158,7 @@ def test_recipes_load_without_torch_or_the_text_tools() -> None:
 
 
 def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
-    loaded = loaded_after("import bertwright.examples.draw")
+    loaded = loaded_after("import bertwright.examples.loader")
     assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded
 
 
@@ -170,7 +170,7 @@ def test_training_on_data_made_elsewhere_loads_no_format() -> None:
 
 def test_preparing_a_corpus_and_knowing_phases_take_no_torch() -> None:
     rooms = (f"bertwright.{name}.run" for name in ("corpus", "vocab", "examples"))
-    names = ("bertwright.train.claim", "bertwright.train.forecast", *rooms)
+    names = ("bertwright.train.identity", "bertwright.train.forecast", *rooms)
     assert "torch" not in loaded_after(f"import {', '.join(names)}")
 
 

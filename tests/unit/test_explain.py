@@ -80,7 +80,7 @@ def test_keys_are_grouped_by_kind() -> None:
 
 
 def test_a_key_has_type_default_and_role() -> None:
-    facts = explain(Recipe, "train.keep")
+    facts = explain(Recipe, "train.keep_checkpoints")
     assert (facts["type"], facts["default"], facts["role"]) == ("int", 3, "runtime_only")
     assert explain(Recipe, "train.phases.0.length")["default"] == "required"
     assert explain(Recipe, "train.phases.0.steps")["role"] == "extendable"

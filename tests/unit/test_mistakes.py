@@ -7,6 +7,10 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
+from bertwright.core.mistakes import RENAMED
+from bertwright.examples.config import MaskingConfig
+from bertwright.explain import explain
+from bertwright.train.config import TrainConfig
 
 PHASE = "train.phases.0"
 SHARE = "it is a share"
@@ -103,17 +107,17 @@ def test_the_home_folder_is_found_where_no_shell_looked(
     small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    recipe = Recipe.load(small_recipe, ["corpus.source=~/dumps/*.bz2", "corpus.downloads=~/kept"])
-    assert recipe.corpus.source[0].path == f"{tmp_path}/dumps/*.bz2" and recipe.corpus.downloads == tmp_path / "kept"
+    recipe = Recipe.load(small_recipe, ["corpus.source=~/dumps/*.bz2", "corpus.cache_dir=~/kept"])
+    assert recipe.corpus.source[0].path == f"{tmp_path}/dumps/*.bz2" and recipe.corpus.cache_dir == tmp_path / "kept"
 
 
 def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RecipeError) as caught:
-        Recipe.load(small_recipe, [f"train.init={tmp_path}"])
+        Recipe.load(small_recipe, [f"train.init_from={tmp_path}"])
     assert str(caught.value) == (
-        f"command line: train.init: {tmp_path} is a folder of Hugging Face, whose weights are not read. Give a folder "
-        f"of train or checkpoint of a run; model.config={tmp_path}/config.json takes its architecture"
+        f"command line: train.init_from: {tmp_path} is a folder of Hugging Face, whose weights are not read. Give a "
+        f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json takes its architecture"
     )
 
 
@@ -121,3 +125,60 @@ def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
     whole: Callable[..., Recipe] = Recipe
     with pytest.raises(RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'"):
         whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
+
+
+RENAMED_KEYS = {
+    "corpus.downloads": "corpus.cache_dir",
+    "train.init": "train.init_from",
+    "train.keep": "train.keep_checkpoints",
+    f"{PHASE}.documents": f"{PHASE}.document_range",
+    f"{PHASE}.masking.frozen": f"{PHASE}.masking.static",
+}
+
+
+def test_every_renamed_key_is_gone_and_leads_to_one_that_is_there() -> None:
+    assert RENAMED == RENAMED_KEYS
+    for new in RENAMED.values():
+        assert explain(Recipe, new)["key"] == new
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED_KEYS.items())
+def test_an_old_name_of_a_key_is_refused_with_the_new_one(
+    old: str, new: str, small_recipe: Path, tmp_path: Path
+) -> None:
+    says = f"{old}: unknown key {old.rpartition('.')[2]!r}; it is called {new} now."
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(small_recipe, [f"{old}=1"])
+    assert str(caught.value) == f"command line: {says}"
+    path = tmp_path / "recipe.toml"
+    header = "[[train.phases]]" if PHASE in old else f"[{old.partition('.')[0]}]"
+    lines = small_recipe.read_text().splitlines()
+    at = lines.index(header) + 1
+    inner = old.removeprefix(f"{PHASE}.").removeprefix("train.").removeprefix("corpus.")
+    path.write_text("\n".join([*lines[:at], f"{inner} = 1", *lines[at:]]))
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(path)
+    assert str(caught.value) == f"{path}:{at + 1}: {says}"
+    for asked in (old, f"--{old}"):
+        with pytest.raises(RecipeError) as caught:
+            explain(Recipe, asked)
+        assert str(caught.value) == f"--explain {asked}: it is called {new} now."
+
+
+def test_an_old_name_in_python_or_at_the_wrong_place_is_refused_too(small_recipe: Path) -> None:
+    making: Callable[..., Recipe] = Recipe
+    values = Recipe.load(small_recipe).model_dump()
+    with pytest.raises(
+        RecipeError, match=r"^Recipe: train\.init: unknown key 'init'; it is called train\.init_from now"
+    ):
+        making(**values | {"train": values["train"] | {"init": None}})
+    train: Callable[..., TrainConfig] = TrainConfig
+    with pytest.raises(RecipeError, match=r"^TrainConfig: init: unknown key 'init'; it is called init_from now\.$"):
+        train(**values["train"], init=None)
+    masking: Callable[..., MaskingConfig] = MaskingConfig
+    with pytest.raises(RecipeError, match=r"^MaskingConfig: frozen: unknown key 'frozen'; it is called static now\.$"):
+        masking(frozen=True)
+    with pytest.raises(RecipeError, match=r"^command line: keep: .*; it is called train\.keep_checkpoints now\.$"):
+        Recipe.load(small_recipe, ["keep=3"])
+    with pytest.raises(RecipeError, match=r"it is called train\.keep_checkpoints now\.$"):
+        explain(Recipe, "keep")

@@ -11,15 +11,15 @@ from tests.reference import lddl, mlperf
 from tests.unit.formats.references import rows_of
 
 from bertwright.cli.conversion import convert
-from bertwright.examples.draw import open_heldout
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.loader import open_heldout
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
 from bertwright.formats.known import format_of
 from bertwright.formats.names import Target, shares
 from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 datasets = pytest.importorskip("datasets", reason="the library whose folders are written")
 

@@ -20,13 +20,13 @@ Load = Callable[..., Recipe]
 def test_training_starts_only_from_what_is_finished(load: Load, trained: Path, tmp_path: Path) -> None:
     checkpoint = next((trained / "train" / "checkpoints").glob("step-*"))
     for path in (trained / "train", checkpoint):
-        load(f"train.init={path}")
+        load(f"train.init_from={path}")
     for path, says in (
         (tmp_path / "nowhere", "nowhere is not a finished artifact"),
         (trained / "vocab", "was made by the stage 'vocab'; give a folder of train or checkpoint"),
     ):
-        with pytest.raises(RecipeError, match=f"command line: train.init: .*{says}"):
-            load(f"train.init={path}")
+        with pytest.raises(RecipeError, match=f"command line: train.init_from: .*{says}"):
+            load(f"train.init_from={path}")
 
 
 def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: Path) -> None:
@@ -47,10 +47,10 @@ def test_a_run_folder_as_data_is_pointed_to_its_examples(load: Load, trained: Pa
 
 
 def test_a_run_that_has_begun_does_not_need_what_it_started_from(small_recipe: Path, tmp_path: Path) -> None:
-    overrides = [f"train.init={tmp_path / 'nowhere'}"]
+    overrides = [f"train.init_from={tmp_path / 'nowhere'}"]
     with pytest.raises(RecipeError):
         Recipe.load(small_recipe, overrides)
-    assert Recipe.load(small_recipe, overrides, given=False).train.init == tmp_path / "nowhere"
+    assert Recipe.load(small_recipe, overrides, given=False).train.init_from == tmp_path / "nowhere"
 
 
 def test_pairs_need_two_segments(load: Load, small_recipe: Path, tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_pairs_need_two_segments(load: Load, small_recipe: Path, tmp_path: Path)
 def test_every_contradiction_is_shown_at_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
     with pytest.raises(RecipeError) as caught:
-        load("train.phases.0.length=64", "evaluate.length=12", "train.init=nowhere")
+        load("train.phases.0.length=64", "evaluate.length=12", "train.init_from=nowhere")
     keys = [line.split(": ")[1] for line in str(caught.value).splitlines()]
-    assert keys == ["evaluate.length", "train.phases.0.length", "train.phases.0.batch", "train.init"]
+    assert keys == ["evaluate.length", "train.phases.0.length", "train.phases.0.batch", "train.init_from"]
 
 
 def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:

@@ -1,5 +1,6 @@
 """What a run was made with is what is sealed, whatever recipe.toml says by now."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from bertwright.cli.batch_text import describe_batch
 from bertwright.cli.conversion import convert
 from bertwright.cli.describe import describe
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import sha256_of
 from bertwright.core.log import Silent
 from bertwright.formats.names import Target
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
@@ -59,6 +61,24 @@ def test_an_edited_recipe_changes_nothing_and_is_named(trained: Path, finished: 
     assert "train.seed: 42 -> 43" in after.pop("recipe.toml differs")
     assert after == before
     assert "train.seed: 42 -> 43" in describe(trained)["recipe.toml differs"]
+
+
+def test_a_run_from_before_a_key_was_renamed_needs_only_its_recipe_mended(trained: Path) -> None:
+    written, manifest = trained / "recipe.toml", trained / "train" / "manifest.json"
+    now = written.read_text()
+    written.write_text(now.replace("static = false", "frozen = false"))
+    line = written.read_text().splitlines().index("frozen = false") + 1
+    with pytest.raises(RecipeError) as caught:
+        sealed_recipe(trained)
+    key = "train.phases.0.masking"
+    says = f"{key}.frozen: unknown key 'frozen'; it is called {key}.static now."
+    assert str(caught.value).splitlines()[0] == f"{written}:{line}: {says}"
+    written.write_text(now)
+    assert manifest.read_text().count('"static": false')
+    older = json.loads(manifest.read_text().replace('"static": false', '"frozen": false'))
+    del older["sha256"]
+    manifest.write_text(json.dumps({**older, "sha256": sha256_of(older)}))
+    assert sealed_recipe(trained)[1] == []
 
 
 def test_convert_writes_the_examples_that_were_trained_on(trained: Path, tmp_path: Path) -> None:

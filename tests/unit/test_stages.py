@@ -116,7 +116,7 @@ def test_a_stage_after_the_corpus_copies_no_source(
     monkeypatch.setattr("bertwright.core.remote.ask", never)
     monkeypatch.setattr("bertwright.corpus.sources.copies.file_system", never)
     for url in ("https://host/a.txt", "s3://texts/*.txt"):
-        remote = load(f"corpus.source.path={url}", f"corpus.downloads={tmp_path / 'downloads'}")
+        remote = load(f"corpus.source.path={url}", f"corpus.cache_dir={tmp_path / 'downloads'}")
         run(remote, trained, ["train"])
     assert not (tmp_path / "downloads").exists()
 

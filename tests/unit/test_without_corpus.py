@@ -23,9 +23,9 @@ from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.draw import heldout_batches
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.loader import heldout_batches
 from bertwright.examples.store import Store, is_heldout
 from bertwright.formats.format import Kind
 from bertwright.formats.imported import tasks
@@ -36,7 +36,7 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.train.phases import resolve_phases
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 RECIPE = """
 [vocab]
@@ -132,8 +132,8 @@ def trained_on(folder: RunFolder, phase: int) -> Rows:
     (size,) = set(phases[phase].draws.epoch_sizes)
     whole = recipe.train.phases[phase].model_copy(update={"batch": size, "micro_batch": 0})
     config = recipe.train.model_copy(update={"phases": (*recipe.train.phases[:phase], whole)})
-    draws = resolve_phases(config, folder.artifact("examples"), folder.artifact("vocab"))[phase].draws
-    return originals(draws.step(0))
+    loader = resolve_phases(config, folder.artifact("examples"), folder.artifact("vocab"))[phase].draws
+    return originals(loader.step(0))
 
 
 def for_testing(folder: Path, kind: Kind, entries: list[str]) -> Instances:

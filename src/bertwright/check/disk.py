@@ -2,8 +2,8 @@
 
 Measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text; examples
 take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint has 12
-bytes a parameter; `train.keep`, the best one, one a phase and one being written are there at a time. The model and
-its export have 4 bytes a parameter each.
+bytes a parameter; `train.keep_checkpoints`, the best one, one a phase and one being written are there at a time. The
+model and its export have 4 bytes a parameter each.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
         tokens = text / 5
         plans = sum(tokens / plan.length for plan in recipe.plan_sets()) * recipe.examples.passes
         found = {"corpus": 1.15 * text, "examples": 2 * (2.1 * tokens + 16 * plans)}
-    checkpoints = train.keep + 2 + len(train.phases)
+    checkpoints = train.keep_checkpoints + 2 + len(train.phases)
     return {**found, "train": (12.0 * checkpoints + 4) * parameters, "export": 4.0 * parameters}
 
 

@@ -37,7 +37,7 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
     from bertwright.corpus.sources.source import open_source  # reads packed files: not for the built-in sample
 
     try:
-        opened = open_source(source, corpus.downloads, SILENT, copying=False)
+        opened = open_source(source, corpus.cache_dir, SILENT, copying=False)
     except BertwrightError as cause:
         if is_url(source.path):
             return None, ok(

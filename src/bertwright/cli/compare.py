@@ -72,7 +72,7 @@ def _plain(counts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
-    from bertwright.vocab.given import MOST_UNREACHABLE, read_vocabulary, unreachable
+    from bertwright.vocab.load import MOST_UNREACHABLE, read_vocabulary, unreachable
 
     if artifact is not None:
         entries = read_vocabulary(artifact.file("vocab.txt"))
@@ -112,7 +112,7 @@ def _vocabularies(a: Vocabulary, b: Vocabulary, text: list[str], why_not: str) -
 
 
 def _on(text: list[str], vocabulary: Vocabulary, only: set[str]) -> dict[str, Any]:
-    from bertwright.vocab.normal import bert_splitter
+    from bertwright.vocab.normalization import bert_splitter
     from bertwright.vocab.report import measure, usage
     from bertwright.vocab.split import count_words
 

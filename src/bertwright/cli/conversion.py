@@ -10,7 +10,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws, open_heldout
+from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
 from bertwright.examples.store import Store
 from bertwright.formats import convert as between
 from bertwright.formats.export import ExportSet, export
@@ -22,7 +22,7 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe
 from bertwright.train.config import PhaseConfig
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 
 def convert(
@@ -111,14 +111,14 @@ def _export_set(
     name: str,
     heldout: int | None,
 ) -> ExportSet:
-    masking = phase.masking.model_copy(update={"frozen": True})
-    settings = DrawSettings(phase.length, masking, phase.batch, phase.cut, recipe.train.seed, str(index))
-    plan_set = PlanSet(length=phase.length, documents=phase.documents)
-    draws = open_draws(examples, plan_set, settings, vocab)
+    masking = phase.masking.model_copy(update={"static": True})
+    settings = LoaderSettings(phase.length, masking, phase.batch, phase.micro_batching, recipe.train.seed, str(index))
+    plan_set = PlanSet(length=phase.length, document_range=phase.document_range)
+    loader = open_loader(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)
     case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
     rate, seed, passes = masking.rate_at(0), recipe.examples.seed, recipe.examples.passes
     made = Provenance(name, plan_set.name, *case, phase.length, most, rate, seed, passes)
     folder = target.format.set_folder(made)
     held = open_heldout(examples, phase.length, most, masking.rate_at(0), heldout)
-    return ExportSet(folder, name, draws, held)
+    return ExportSet(folder, name, loader, held)

@@ -17,7 +17,7 @@ from bertwright.formats.recognise import facts_of, recognise
 from bertwright.formats.statistics import statistics
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 SHOWN = 3
 

@@ -43,22 +43,25 @@ def corpus_command(
     rank: Rank = 0,
     world: World = 1,
     dask: DaskAddress = "",
-    invert: Annotated[bool, typer.Option("--invert", help="Print what was dropped, as JSON lines.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="With --invert: at most so many documents.")] = None,
+    dropped: Annotated[bool, typer.Option("--dropped", help="Print what was dropped, as JSON lines.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --dropped: at most so many documents.")] = None,
     download: Annotated[
         str, typer.Option(metavar="LANGUAGE", help="Only fetch the Wikipedia dump of this language, into --out.")
     ] = "",
     date: Annotated[str, typer.Option(metavar="YYYYMMDD", help="With --download: which dump.")] = "latest",
     mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of dumps.wikimedia.org.")] = "",
+    invert: Annotated[bool, typer.Option("--invert", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
+    if invert:
+        raise RecipeError("--invert is called --dropped now. Write --dropped.")
     if not download:
         refuse_useless("without --download", {"--date": date != "latest", "--mirror": bool(mirror)})
-    if not invert:
-        refuse_useless("without --invert", {"--limit": limit is not None})
+    if not dropped:
+        refuse_useless("without --dropped", {"--limit": limit is not None})
     if download:
-        refuse_useless("beside --download", {"RECIPE": recipe is not None, "--invert": invert})
+        refuse_useless("beside --download", {"RECIPE": recipe is not None, "--dropped": dropped})
         from bertwright.corpus.download import BASE
         from bertwright.corpus.download import download as fetch_dump
 
@@ -66,7 +69,7 @@ def corpus_command(
             print(fetch_dump(download, date, out or DOWNLOADS, mirror or BASE, log))
     elif recipe is None:
         raise RecipeError("give a recipe, or --download LANGUAGE to fetch a dump.")
-    elif invert:
+    elif dropped:
         _print_dropped(_run(recipe, overrides, out, ["corpus"], rank=rank, world=world, dask=dask), limit)
     else:
         _run_and_print(recipe, overrides, out, ["corpus"], as_json, rank=rank, world=world, dask=dask)
@@ -162,6 +165,6 @@ def _print_dropped(folder: Path, limit: int | None) -> None:
 
     corpus = open_artifact(folder / "corpus", "corpus")
     if not corpus.manifest["config"]["corpus"]["filter"]["keep_dropped"]:
-        raise RecipeError("--invert: corpus.filter.keep_dropped is off, so nothing was set aside. Turn it on.")
+        raise RecipeError("--dropped: corpus.filter.keep_dropped is off, so nothing was set aside. Turn it on.")
     for document in itertools.islice(read_dropped(corpus), limit):
         print(json_line(document))

@@ -22,6 +22,14 @@ WhereIs = Callable[[type[BaseModel], str], str]
 Lines = Mapping[str, int]
 """The line of each dotted key; 0 is the command line."""
 
+RENAMED = {
+    "corpus.downloads": "corpus.cache_dir",
+    "train.init": "train.init_from",
+    "train.keep": "train.keep_checkpoints",
+    "train.phases.0.documents": "train.phases.0.document_range",
+    "train.phases.0.masking.frozen": "train.phases.0.masking.static",
+}
+"""What keys were called, and what they are called now: an old one is refused with the new one's name."""
 _INDEXED = re.compile(r"(\w+)\[(\d+)\]")
 _BOUNDS = {
     "greater_than": "above {gt:g}",
@@ -86,6 +94,20 @@ def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     return f"did you mean {near[0]!r}?" if near else ""
 
 
+def renamed(dotted: str, known: Sequence[str] = ()) -> str:
+    """What an old key is called now, else ""; one without its section (`init`) is told by the new one among `known`."""
+    bare = _without_numbers(dotted)
+    for old, new in RENAMED.items():
+        last = new.rpartition(".")[2]
+        if bare == _without_numbers(old) or (last in known and _without_numbers(old).endswith(f".{bare}")):
+            return ".".join([*dotted.split(".")[:-1], last])
+    return ""
+
+
+def _without_numbers(dotted: str) -> str:
+    return ".".join(part for part in dotted.split(".") if not part.isdigit())
+
+
 def _sentence(
     model: type[BaseModel],
     detail: Any,
@@ -125,6 +147,8 @@ def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[st
     name = keys[-1]
     if indexed := _INDEXED.fullmatch(name):
         return f"unknown key {name!r}; an element of a list is written {'.'.join([*keys[:-1], *indexed.groups()])}"
+    if new := renamed(".".join(keys), known):
+        return f"unknown key {name!r}; it is called {new} now."
     if near := nearest(name, known, 0.5):
         return f"unknown key {name!r}; {near}"
     if where_is and (elsewhere := where_is(model, name)):

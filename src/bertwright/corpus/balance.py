@@ -37,7 +37,7 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"corpus: WARNING: the filter dropped {_share(lost, sizes['documents'])} of the text, most of it as "
             f"{worst!r} ({REASONS[worst].meaning}). Most likely {REASONS[worst].remedy}. "
-            "`bertwright corpus RECIPE --invert` shows what was dropped."
+            "`bertwright corpus RECIPE --dropped` shows what was dropped."
         )
 
 

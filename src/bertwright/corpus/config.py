@@ -232,7 +232,7 @@ class CorpusConfig(Section):
     (`.jsonl`). Nothing is left out for them."""
     workers: int = runtime_only(0, ge=0)
     """Processes that work at the same time; 0: one per processor."""
-    downloads: UserPath = runtime_only(Path("downloads"))
+    cache_dir: UserPath = runtime_only(Path("downloads"))
     """Folder of the local copies of sources that lie on other machines; a file in it is never fetched again."""
 
     @model_validator(mode="after")

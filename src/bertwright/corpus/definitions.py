@@ -11,8 +11,8 @@ import zstandard
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import write_atomic
-from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.sources.dump import PageSplitter, parse_page
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.job import Piece
@@ -38,7 +38,7 @@ class Search:
 
 
 def gather_definitions(
-    files: Sequence[File], language: str, number: int, folder: Path, executor: Executor, share: Share = WHOLE
+    files: Sequence[File], language: str, number: int, folder: Path, executor: Executor, share: WorkSplit = SINGLE
 ) -> tuple[Path, list[tuple[File, Piece]]]:
     """The note in `folder` with the definitions of the source of this number: body by template key.
 

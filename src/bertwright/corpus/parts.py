@@ -11,8 +11,8 @@ from typing import Any
 
 from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.log import Log
-from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.definitions import gather_definitions
 from bertwright.corpus.errors import SourceError
@@ -49,7 +49,7 @@ class Extraction:
     folder: Path
     log: Log
     executor: Executor
-    share: Share
+    share: WorkSplit
 
     def parts(self) -> list[Path]:
         """Extract the pieces of the source that are this rank's into `folder`; parts that are there already stay.

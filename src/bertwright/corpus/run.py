@@ -15,13 +15,14 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
-from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.redact import redact_credentials
 from bertwright.core.tasks import Executor, Pool
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import LEFT_OUT, balance
 from bertwright.corpus.config import VERSION, CorpusConfig, sections
 from bertwright.corpus.contamination import check_files, text_hash
+from bertwright.corpus.decide import DecidePart, decide_part, set_aside, tally, tally_bytes
 from bertwright.corpus.dedup.drawn import DrawPart, draw_part
 from bertwright.corpus.dedup.find import find_repetitions
 from bertwright.corpus.dropped import FOLDER as DROPPED
@@ -31,7 +32,6 @@ from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.parts import Extraction, Parts, gather
-from bertwright.corpus.settle import SettlePart, set_aside, settle_part, tally, tally_bytes
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
 from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
@@ -41,7 +41,7 @@ _LIBRARIES = ("pycld2", "py3langid", "rensa", "sentencex")
 
 
 def run(
-    config: CorpusConfig, out: Path, log: Log = SILENT, executor: Executor | None = None, share: Share = WHOLE
+    config: CorpusConfig, out: Path, log: Log = SILENT, executor: Executor | None = None, share: WorkSplit = SINGLE
 ) -> Artifact:
     """The corpus of `config` at `out`: opened if it is there, else built.
 
@@ -49,7 +49,7 @@ def run(
     facts per document. The bytes are the same for any number of workers and any packaging of the same dump, whatever
     the file is called. An interrupted run goes on where it stopped. Unusable input is a `DataError`.
 
-    Task lists are done by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
+    Task lists are done by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
     the whole and another process completes the stage.
     """
     sources, table = _opened(config, log), _table(config)
@@ -79,7 +79,7 @@ def identity(config: CorpusConfig) -> Identity:
 
 
 def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
-    sources = [open_source(source, config.downloads, log, copying=copying) for source in config.source]
+    sources = [open_source(source, config.cache_dir, log, copying=copying) for source in config.source]
     for key in ("wikitext", "keep_disambiguation"):
         is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
         if is_set and all(source.files[0].format != "dump" for source in sources):
@@ -107,9 +107,9 @@ def _make(
     draft: Path,
     log: Log,
     executor: Executor,
-    share: Share,
+    share: WorkSplit,
 ) -> dict[str, Any]:
-    """Extract, find what is repeated, settle what is left, write shards: task lists. Returns the counts."""
+    """Extract, find what is repeated, decide what is left, write shards: task lists. Returns the counts."""
     folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
     for source in sources:
         compare_language(config, source.files[0], log)
@@ -121,7 +121,7 @@ def _make(
     share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
     remove_leftovers(draft)
     made = [gather(config, source, paths, log) for source, paths in zip(sources, found, strict=True)]
-    parts = _settle(config, made, folder, executor)
+    parts = _decide(config, made, folder, executor)
     counts = _counts(made)
     if not counts["kept"]:
         raise _nothing_kept(counts, config)
@@ -137,7 +137,7 @@ def _make(
     return {**counts, "shards": len(laid), "contamination": leaks}
 
 
-def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
+def _decide(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
     """Decide what becomes of each document; returns the parts of all sources."""
     parts = tuple(path for each in made for path in each.paths)
     weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
@@ -145,8 +145,8 @@ def _settle(config: CorpusConfig, made: list[Parts], folder: Path, executor: Exe
     executor.map(draw_part, lots, "corpus")
     repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=spaced(config.language))
     fewest = config.filter.min_sentences if config.filter.enabled else 1
-    tasks = (SettlePart(part, number, repeated, fewest) for number, part in enumerate(parts))
-    executor.map(settle_part, tasks, "corpus")
+    tasks = (DecidePart(part, number, repeated, fewest) for number, part in enumerate(parts))
+    executor.map(decide_part, tasks, "corpus")
     return parts
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
+from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array, unpacked
-from bertwright.corpus.settle import LEFT, SETTLED
 from bertwright.corpus.text import FACTS, TEXT
 
 _LEVEL = 3
@@ -79,7 +79,7 @@ def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[in
     """
     members: dict[int, list[tuple[Path, int]]] = {}
     for part, first in zip(parts, firsts[:-1], strict=True):
-        rows = read_array(part.with_suffix(SETTLED))
+        rows = read_array(part.with_suffix(DECISIONS))
         places = _starts(rows, first)[rows["copies"] > 0] * shards // firsts[-1]
         for shard in np.unique(places).tolist():
             members.setdefault(shard, []).append((part, first))
@@ -103,7 +103,7 @@ def write_shard(shard: Shard) -> None:
 
 def _totals(part: Path) -> tuple[int, int]:
     """Sentences and bytes of a part in the corpus, copies included."""
-    rows = read_array(part.with_suffix(SETTLED))
+    rows = read_array(part.with_suffix(DECISIONS))
     return int((rows["copies"] * rows["sentences"]).sum()), int((rows["copies"] * rows["bytes"]).sum())
 
 
@@ -117,7 +117,7 @@ def _starts(rows: NDArray[np.void], first: int) -> NDArray[np.int64]:
 def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
     """The text and the line of facts of each document of one part that is in the shard, all copies."""
     rows, documents, paragraphs, left = (
-        read_array(part.with_suffix(suffix)) for suffix in (SETTLED, DOCUMENTS, PARAGRAPHS, LEFT)
+        read_array(part.with_suffix(suffix)) for suffix in (DECISIONS, DOCUMENTS, PARAGRAPHS, KEPT_PARAGRAPHS)
     )
     starts = _starts(rows, first)
     mine = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))

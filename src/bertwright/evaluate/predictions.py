@@ -13,11 +13,11 @@ import torch
 from bertwright.core import rng
 from bertwright.core.errors import RecipeError
 from bertwright.evaluate.config import GAP
-from bertwright.examples.order import Permutation
+from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed_sequences
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normal import CLS, MASK, SEP, UNK
+from bertwright.vocab.normalization import CLS, MASK, SEP, UNK
 from bertwright.vocab.tokenizer import Tokenizer
 
 BEST = 5

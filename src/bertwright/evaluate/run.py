@@ -17,8 +17,8 @@ from bertwright.evaluate.baselines import baselines, majority, untrained
 from bertwright.evaluate.config import VERSION, EvaluateConfig, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.draw import heldout_batches
 from bertwright.examples.frequencies import training_counts
+from bertwright.examples.loader import heldout_batches
 from bertwright.examples.store import Store
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.batch import PackedBatch, packed
@@ -27,7 +27,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
-from bertwright.vocab.agree import refuse_other_vocabulary
+from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
@@ -58,7 +58,7 @@ def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> 
 def _make(
     config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
 ) -> dict[str, Any]:
-    refuse_other_vocabulary(train, vocab)
+    check_same_vocabulary(train, vocab)
     _verify(vocab, "")
     for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out
         _verify(examples, prefix)

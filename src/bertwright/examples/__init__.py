@@ -1,1 +1,1 @@
-"""Text and vocabulary to training batches: token store, plans, and the draw that turns them into masked examples."""
+"""Text and vocabulary to training batches: token store, plans, and the loader that turns them into masked examples."""

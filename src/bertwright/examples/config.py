@@ -16,10 +16,10 @@ VERSION = 5
 """Raised when the code of the stage changes its result."""
 
 
-def _rising(share: tuple[float, float]) -> tuple[float, float]:
-    if not 0.0 <= share[0] < share[1] <= 1.0:
-        raise ValueError(f"{list(share)} must rise within 0 and 1, such as [0.0, 0.9]")
-    return share
+def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
+    if not 0.0 <= bounds[0] < bounds[1] <= 1.0:
+        raise ValueError(f"{list(bounds)} must rise within 0 and 1, such as [0.0, 0.9]")
+    return bounds
 
 
 PAIRS = ("next-sentence", "sentence-order")
@@ -29,7 +29,7 @@ MOST_RATES = 4
 Rate = Annotated[float, Field(gt=0, lt=1)]
 Length = Annotated[int, Field(ge=8, le=32_768)]
 """Longest example, special tokens included (tokens)."""
-Share = Annotated[tuple[float, float], AfterValidator(_rising)]
+DocumentRange = Annotated[tuple[float, float], AfterValidator(_rising)]
 """Share of the documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
 
 
@@ -39,13 +39,13 @@ class PlanSet(Section):
     length: Length
     """Longest example, special tokens included (tokens)."""
 
-    documents: Share = (0.0, 1.0)
+    document_range: DocumentRange = (0.0, 1.0)
     """Share of the training documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
 
     @property
     def name(self) -> str:
         """The folder of its plans, such as `128` or `512-0.9-1.0`: the exact numbers, so near shares stay apart."""
-        low, high = self.documents
+        low, high = self.document_range
         return f"{self.length}" if (low, high) == (0.0, 1.0) else f"{self.length}-{low!r}-{high!r}"
 
 
@@ -70,7 +70,7 @@ class MaskingConfig(Section):
     with `bernoulli` sets no limit."""
 
     count: Literal["exact", "bernoulli"] = "exact"
-    """How many are predicted: a fixed number for each length, or every token (word) by a coin of its own."""
+    """How many are predicted: a fixed number for each length, or every token (word) by a Bernoulli draw of its own."""
 
     unit: Literal["tokens", "words", "spans"] = "tokens"
     """What is predicted together: single tokens, all pieces of a word, or a stretch of words (ALBERT's n-grams)."""
@@ -87,7 +87,7 @@ class MaskingConfig(Section):
     random_tokens: Literal["words", "all"] = "words"
     """Which entries those are: any but special and unused ones, or `all`, as in the originals."""
 
-    frozen: bool = False
+    static: bool = False
     """Whether masks are drawn once for each pass of the plans, as in the originals' files, instead of every epoch."""
 
     @model_validator(mode="after")
@@ -161,7 +161,7 @@ class TextsConfig(Section):
 
 
 @dataclass(frozen=True)
-class Cut:
+class MicroBatching:
     """How the examples of a rank become micro-batches."""
 
     micro_batch: int

@@ -3,7 +3,7 @@
 Tokenised documents have become a store and plans, and are drawn from as ours are.
 
 Masks that the examples have are taken as they are. Where they have none, they are drawn as for our own examples,
-anew in every epoch or, with `masking.frozen`, once.
+anew in every epoch or, with `masking.static`, once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed
 from bertwright.core.rng import fold, key
 from bertwright.core.shapes import Count
-from bertwright.examples.assemble import split
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.collate import split
 from bertwright.examples.config import PAIRS, ImportedData, PlanSet
-from bertwright.examples.deal import Share, deal
-from bertwright.examples.draw import DrawSettings, PhaseDraws, StepCounts, open_draws, together
 from bertwright.examples.imported_layout import dtypes
 from bertwright.examples.instances import Instances, ends, gather
+from bertwright.examples.loader import Loader, LoaderSettings, StepCounts, open_loader, together
 from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.packing import Assignment, assign_to_ranks
 from bertwright.examples.plans import Epochs
 from bertwright.examples.store import Vocabulary, map_file
 
@@ -89,10 +89,10 @@ class Imported:
         return sizes
 
 
-class ImportedDraws:
-    """The training batches of a phase from examples made elsewhere; see `draw.PhaseDraws`."""
+class ImportedLoader:
+    """The training batches of a phase from examples made elsewhere; see `loader.Loader`."""
 
-    def __init__(self, imported: Imported, vocabulary: Vocabulary, settings: DrawSettings, pairs: bool) -> None:
+    def __init__(self, imported: Imported, vocabulary: Vocabulary, settings: LoaderSettings, pairs: bool) -> None:
         self.settings = settings
         self._imported, self._vocabulary, self._pairs = imported, vocabulary, pairs
         self._epochs = Epochs(np.array(self.epoch_sizes), settings.seed, settings.phase)
@@ -111,16 +111,16 @@ class ImportedDraws:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
         rows, keys = self._rows(step)
         found: list[MicroBatch] = []
-        for group in together(self._deal(rows, rank, world)):
-            mine = np.concatenate([share.examples for share in group])
-            batch = self._assembled(rows[mine], keys[mine], self._masking(step))
-            found += split(batch, [share.row_sizes for share in group])
+        for group in together(self._assignments(rows, rank, world)):
+            mine = np.concatenate([assignment.examples for assignment in group])
+            batch = self._collated(rows[mine], keys[mine], self._masking(step))
+            found += split(batch, [assignment.row_sizes for assignment in group])
         return found
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
         """What `rank` predicts and reads in `step`; without drawing where lengths tell."""
         rows, _ = self._rows(step)
-        mine = rows[np.concatenate([share.examples for share in self._deal(rows, rank, world)])]
+        mine = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
         lengths, masking = self._imported.lengths(mine), self._masking(step)
         if self._imported.facts["static"]:
             predictions = int(self._imported.predictions(mine).sum())
@@ -138,12 +138,12 @@ class ImportedDraws:
         settings = self.settings
         places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
         found = self._epochs.locate(places)
-        stream = partial(key, settings.seed, "pass" if settings.masking.frozen else "draw", settings.phase)
-        keys = [fold(stream(0 if settings.masking.frozen else epoch), rows) for epoch, _, rows in found]
+        stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
+        keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in found]
         return np.concatenate([rows for _, _, rows in found]), np.concatenate(keys)
 
-    def _deal(self, rows: Ids, rank: int, world: int) -> list[Share]:
-        return deal(self._imported.lengths(rows), rank, world, self.settings.cut)
+    def _assignments(self, rows: Ids, rank: int, world: int) -> list[Assignment]:
+        return assign_to_ranks(self._imported.lengths(rows), rank, world, self.settings.micro_batching)
 
     def _masking(self, step: int) -> Masking:
         config = self.settings.masking
@@ -152,7 +152,7 @@ class ImportedDraws:
     def _special(self, tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
         return np.isin(tokens, (self._vocabulary.cls, self._vocabulary.sep))
 
-    def _assembled(self, rows: Ids, keys: Keys, masking: Masking) -> MicroBatch:
+    def _collated(self, rows: Ids, keys: Keys, masking: Masking) -> MicroBatch:
         some = self._imported.take(rows)
         tokens, lengths, begins = some.token_ids.astype(np.int64), some.lengths, some.cu_seqlens[:-1]
         if self._imported.facts["static"]:
@@ -180,10 +180,10 @@ class ImportedDraws:
         )
 
 
-def open_imported(examples: Artifact, data: ImportedData, settings: DrawSettings, vocab: Artifact) -> PhaseDraws:
+def open_imported(examples: Artifact, data: ImportedData, settings: LoaderSettings, vocab: Artifact) -> Loader:
     """The training batches of a phase from what the stage examples brought in; refused with another vocabulary."""
     if examples.names(f"{data.folder}/store/"):
-        return open_draws(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
+        return open_loader(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
     vocabulary = Vocabulary.open(examples, vocab)
     pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
-    return ImportedDraws(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)
+    return ImportedLoader(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

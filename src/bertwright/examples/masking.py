@@ -3,7 +3,7 @@
 The exact number is min(P, max(1, round(length * rate))), length with special tokens, rounding half to even, as in
 create_pretraining_data.py. That script shuffles the candidates; here the ones with the smallest hashes are
 taken, which is the same distribution and needs no generator. Hashes are keyed per row, so masks do not depend on
-batch, rank or worker. A coin for every token (LDDL's rule) asks whether the same hash is below the rate.
+batch, rank or worker. A Bernoulli draw for every token (LDDL's rule) asks whether the same hash is below the rate.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Masking:
             continues = np.zeros_like(special)
             continues[np.arange(special.shape[1]) < lengths[:, None]] = self.vocabulary.continuation[tokens]
             longest = self.config.longest_span if self.config.unit == "spans" else 1
-            eligible = ~special if self.config.count == "exact" else ~special & self._heads(hashes)
-            from bertwright.examples.words import choose_words
+            eligible = ~special if self.config.count == "exact" else ~special & self._below_rate(hashes)
+            from bertwright.examples.whole_word_masking import choose_words
 
             return choose_words(keys, hashes, ~special, continues, eligible, quota, longest)
         ranked = (hashes & ~_POSITION) | np.arange(special.shape[1], dtype=np.uint64)
@@ -94,8 +94,8 @@ class Masking:
             return self.counts(lengths, special.sum(axis=1) - (special.shape[1] - lengths))
         if self.config.unit == "words":
             return np.full(len(lengths), self.most)
-        by_coins: Ids = np.minimum((self._heads(hashes) & ~special).sum(axis=1), self.most)
-        return by_coins
+        drawn: Ids = np.minimum((self._below_rate(hashes) & ~special).sum(axis=1), self.most)
+        return drawn
 
-    def _heads(self, hashes: Keys) -> Table:
+    def _below_rate(self, hashes: Keys) -> Table:
         return unit_interval(hashes) < self.rate

@@ -18,31 +18,31 @@ import numpy as np
 
 from bertwright.core.rng import below, uniform
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.rows import SHORT, SLOTS, TARGET, Chunk, Indices, Keys, Walkers, rows
+from bertwright.examples.rows import SHORT, SLOTS, TARGET, Chunk, Indices, Keys, PlanBuilder, rows
 
 TRIES = 10
-SPLIT, COIN, START, TRY = 0, 1, 2, 3  # counters of a chunk; the tries take ten
+SPLIT, CHOICE, START, TRY = 0, 1, 2, 3  # counters of a chunk; the tries take ten
 SWAPPED = 0.5
 
 
 def pairs(
-    walkers: Walkers, starts: Indices, first: Indices, last: Indices, length: int, config: ExamplesConfig
+    builder: PlanBuilder, starts: Indices, first: Indices, last: Indices, length: int, config: ExamplesConfig
 ) -> Iterator[Chunk]:
-    """The pairs of all walkers, chunk after chunk; `first` and `last` bound the sentences of each document."""
-    short = uniform(walkers.key, SHORT) < config.short_seq_prob
-    targets = np.where(short, 2 + below(walkers.key, TARGET, length - 4), length - 3)
+    """The pairs of all stretches, chunk after chunk; `first` and `last` bound the sentences of each document."""
+    short = uniform(builder.key, SHORT) < config.short_seq_prob
+    targets = np.where(short, 2 + below(builder.key, TARGET, length - 4), length - 3)
     chunk = 0
-    while len((walkers := walkers.unfinished()).number):
+    while len((builder := builder.unfinished()).number):
         chunk += 1
-        w, target, counter = walkers, targets[walkers.number], SLOTS * chunk
+        w, target, counter = builder, targets[builder.number], SLOTS * chunk
         end = np.minimum(np.searchsorted(starts, starts[w.at] + target), w.end)
         sentences = end - w.at
         middle = w.at + np.where(sentences > 1, 1 + below(w.key, counter + SPLIT, np.maximum(sentences - 1, 1)), 1)
         if config.plan == "sentence-order":
-            yield w.number, _ordered(starts[w.at], starts[middle], starts[end], uniform(w.key, counter + COIN))
+            yield w.number, _ordered(starts[w.at], starts[middle], starts[end], uniform(w.key, counter + CHOICE))
             w.at = end
             continue
-        elsewhere = (sentences == 1) | (uniform(w.key, counter + COIN) < config.random_next_prob)
+        elsewhere = (sentences == 1) | (uniform(w.key, counter + CHOICE) < config.random_next_prob)
         b_first, b_end, is_random = middle.copy(), end.copy(), np.zeros(len(end), np.bool_)
         r = np.flatnonzero(elsewhere)
         document = _another_document(w.key[r], counter, w.own[r], len(first))
@@ -54,9 +54,9 @@ def pairs(
         w.at = np.where(elsewhere, middle, end)
 
 
-def _ordered(a: Indices, middle: Indices, end: Indices, coin: np.ndarray) -> np.ndarray:
-    """A and the rest of its chunk, swapped where the coin says so."""
-    swapped = (coin < SWAPPED) & (middle < end)
+def _ordered(a: Indices, middle: Indices, end: Indices, chosen: np.ndarray) -> np.ndarray:
+    """A and the rest of its chunk, swapped where a fair Bernoulli draw says so."""
+    swapped = (chosen < SWAPPED) & (middle < end)
     first, first_end = np.where(swapped, middle, a), np.where(swapped, end, middle)
     second, second_end = np.where(swapped, a, middle), np.where(swapped, middle, end)
     return rows(first, first_end, second, second_end, swapped)

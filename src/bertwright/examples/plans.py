@@ -24,8 +24,8 @@ from bertwright.core.files import read_typed
 from bertwright.core.rng import key
 from bertwright.core.shapes import Count
 from bertwright.examples.config import PlanSet
-from bertwright.examples.order import Permutation
 from bertwright.examples.rows import ROW
+from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Split, map_file
 
 
@@ -89,9 +89,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         if (self.sizes == 0).any():
-            raise DataError(
-                "a pass of the plans has no rows: no document lies in its share. Widen its documents range."
-            )
+            raise DataError("a pass of the plans has no rows: no document lies in its share. Widen its document_range.")
 
     def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
         """The rows at rising positions `r` of the sequence, as (epoch, pass, rows) in order."""

@@ -1,4 +1,4 @@
-"""The rows of a plan, and the walkers that make them."""
+"""The rows of a plan, and the state of building them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SHORT, TARGET = 0, 1
 Indices = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Chunk = tuple[Indices, NDArray[np.void]]
-"""Which walkers made a row, and the rows."""
+"""Which (pass, stretch) a row is of, and the rows."""
 
 
 @dataclass
-class Walkers:
-    """One per (pass, stretch of sentences), all at the same chunk number."""
+class PlanBuilder:
+    """How far each (pass, stretch of sentences) has come, all at the same chunk number."""
 
     number: Indices
     key: Keys
@@ -36,19 +36,19 @@ class Walkers:
     """The sentence or token that comes next."""
     end: Indices
 
-    def unfinished(self) -> Walkers:
+    def unfinished(self) -> PlanBuilder:
         """Those that have not come to their end."""
         active = np.flatnonzero(self.at < self.end)
-        return Walkers(*(column[active] for column in vars(self).values()))
+        return PlanBuilder(*(column[active] for column in vars(self).values()))
 
 
 def rows(
-    a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, breaks: ArrayLike = 0
+    a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, document_breaks: ArrayLike = 0
 ) -> NDArray[np.void]:
     """Rows of the token ranges [a, a_end) and [b, b_end)."""
     made = np.empty(len(a), ROW)
     most = np.iinfo(np.uint16).max
     made["a_start"], made["a_count"] = a, np.minimum(a_end - a, most)
     made["b_start"], made["b_count"] = b, np.minimum(b_end - b, most)
-    made["label"], made["breaks"] = label, breaks
+    made["label"], made["breaks"] = label, document_breaks
     return made

@@ -19,13 +19,13 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
-from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor, Pool
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
+from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.join import join
-from bertwright.examples.leak import heldout_contamination
 from bertwright.examples.shard import ShardTask, of_one_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
@@ -46,14 +46,14 @@ def run(
     out: Path,
     log: Log = SILENT,
     executor: Executor | None = None,
-    share: Share = WHOLE,
+    share: WorkSplit = SINGLE,
     imported: Sequence[ImportedData] = (),
 ) -> Artifact:
     """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `imported`.
 
     Without `corpus` it holds the examples of `imported` alone, of which some are held out.
 
-    Shards are prepared by `executor` (default: processes on this machine). Raises `OthersToFinish` when `share` is not
+    Shards are prepared by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
     the whole and another process completes the stage.
     """
     sets = distinct(sets)
@@ -92,7 +92,7 @@ def _make(
     draft: Path,
     log: Log,
     executor: Executor,
-    share: Share,
+    share: WorkSplit,
     imported: Chosen,
 ) -> dict[str, Any]:
     names = shard_names(corpus)
@@ -118,12 +118,12 @@ def _make(
     if heldout < FEW_HELDOUT:
         more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
         log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
-    leaked = heldout_contamination(draft / "store", entries)
+    overlap = heldout_contamination(draft / "store", entries)
     return {
         "vocabulary": vocabulary["hash"],
         "shards": len(names),
         **counts,
-        "heldout_contamination": leaked,
+        "heldout_contamination": overlap,
         "libraries": used,
     }
 
@@ -133,5 +133,5 @@ def _check(counts: dict[str, Any]) -> None:
     if not counts["train"]["documents"] or empty:
         raise DataError(
             f"no training examples for {', '.join(empty) or 'any set'}: {counts['documents']:,} documents in all. "
-            "Use a larger corpus, a smaller examples.heldout, or a wider documents range."
+            "Use a larger corpus, a smaller examples.heldout, or a wider document_range."
         )

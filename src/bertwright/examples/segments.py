@@ -14,21 +14,21 @@ import numpy as np
 
 from bertwright.core.rng import below, uniform
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.rows import SHORT, SLOTS, TARGET, Chunk, Indices, Walkers, rows
+from bertwright.examples.rows import SHORT, SLOTS, TARGET, Chunk, Indices, PlanBuilder, rows
 
 
 def segments(
-    walkers: Walkers, starts: Indices, bounds: Indices, length: int, config: ExamplesConfig
+    builder: PlanBuilder, starts: Indices, bounds: Indices, length: int, config: ExamplesConfig
 ) -> Iterator[Chunk]:
-    """The segments of all walkers, chunk after chunk; `bounds` are the documents' first sentences."""
+    """The segments of all stretches, chunk after chunk; `bounds` are the documents' first sentences."""
     budget, full = length - 2, config.plan == "full-sentences"
     # How many documents begin before each sentence: each costs a [SEP] in a row that began before it.
     begun = np.searchsorted(bounds[:-1], np.arange(len(starts)), side="left") * full
     cost = starts + begun
-    walkers.at, walkers.end = starts[walkers.at], starts[walkers.end]
+    builder.at, builder.end = starts[builder.at], starts[builder.end]
     chunk = 0
-    while len((walkers := walkers.unfinished()).number):
-        w, counter = walkers, SLOTS * chunk * full
+    while len((builder := builder.unfinished()).number):
+        w, counter = builder, SLOTS * chunk * full
         short = uniform(w.key, counter + SHORT) < (config.short_seq_prob if chunk or not full else 1.0)
         target = np.where(short, 2 + below(w.key, counter + TARGET, budget - 1), budget)
         before = begun[_sentence(starts, w.at) + 1]
@@ -36,7 +36,7 @@ def segments(
         one_sentence = starts[_sentence(starts, w.at) + 1]
         end = np.where(whole > w.at, whole, np.minimum(one_sentence, w.at + budget))
         end = np.minimum(end, w.end)
-        yield w.number, rows(w.at, end, end, end, breaks=begun[_sentence(starts, end - 1) + 1] - before)
+        yield w.number, rows(w.at, end, end, end, document_breaks=begun[_sentence(starts, end - 1) + 1] - before)
         w.at = end
         chunk += 1
 

@@ -17,18 +17,18 @@ from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import (
     Documents,
     Split,
     cut_last_tenth,
     documents_of,
-    in_share,
+    in_range,
     is_heldout,
     subset,
     text_hash,
     token_dtype,
 )
-from bertwright.examples.walk import plan_passes
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 _DOCUMENTS_AT_ONCE = 500
@@ -108,7 +108,7 @@ def write_split(
         files.append(_write(stem.with_suffix(f".{name}"), array))
     rows = {}
     for plan_set in sets:
-        member = in_share(documents.hashes, plan_set.documents)
+        member = in_range(documents.hashes, plan_set.document_range)
         plans = plan_passes(documents, member, plan_set.length, config, config.passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
         files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))

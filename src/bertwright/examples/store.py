@@ -171,10 +171,10 @@ def heldout_place(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     return uniform(key("held-out documents"), fold(0, hashes))
 
 
-def in_share(hashes: NDArray[np.uint64], share: tuple[float, float]) -> NDArray[np.bool_]:
-    """Which documents belong to a half-open share of [0, 1]; independent of the held-out choice."""
+def in_range(hashes: NDArray[np.uint64], document_range: tuple[float, float]) -> NDArray[np.bool_]:
+    """Which documents belong to a half-open range of [0, 1]; independent of the held-out choice."""
     place = uniform(key("share of the documents"), fold(0, hashes))
-    return (place >= share[0]) & (place < share[1])
+    return (place >= document_range[0]) & (place < document_range[1])
 
 
 def documents_of(

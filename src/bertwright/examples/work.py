@@ -9,14 +9,14 @@ import numpy as np
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
-from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.shard import ShardTask, prepare_shard, tokenizer_of
 from bertwright.formats.imported.tasks import Import, import_file
 
 
 def work_through(
-    tasks: Sequence[ShardTask], imports: Sequence[Import], executor: Executor, share: Share, log: Log
+    tasks: Sequence[ShardTask], imports: Sequence[Import], executor: Executor, share: WorkSplit, log: Log
 ) -> None:
     """This process's share of the tasks; files made elsewhere first, because they may be refused."""
     files = [task for number, task in enumerate(imports) if share.owns(number)]

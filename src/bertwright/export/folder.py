@@ -11,7 +11,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic, write_json
 from bertwright.model.interop.bert import hf_config, to_hf
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normal import CLS, MASK, PAD, SEP, UNK
+from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
 SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 

@@ -83,14 +83,14 @@ def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
 def _files(examples: Artifact, texts: TextsConfig) -> str:
     """The files that each phase was trained on, with their hashes, and what of them was held out."""
     parts = [_phase(key, told, examples) for key, told in examples.counts["foreign"].items()]
-    leak, licence = examples.counts["heldout_contamination"], plain(texts.licence) or "unknown"
+    overlap, licence = examples.counts["heldout_contamination"], plain(texts.licence) or "unknown"
     return "\n\n".join(
         [
             "Examples and tokenised documents that were made elsewhere:",
             *parts,
             f"Licence of the texts: {licence}.",
-            f"Of {leak['sentences']:,} held-out segments of 13 words or more, {leak['found']:,} stand in part in the "
-            "training text.",
+            f"Of {overlap['sentences']:,} held-out segments of 13 words or more, {overlap['found']:,} stand in part in "
+            "the training text.",
             "This card grants no licence for the model; whoever publishes it chooses one that respects that of the "
             "texts.",
         ]

@@ -19,7 +19,7 @@ from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import origin_of
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
-from bertwright.vocab.agree import refuse_other_vocabulary
+from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
@@ -70,7 +70,7 @@ def _make(
         raise MissingExtraError(
             "export verifies its folder with transformers; install it: pip install 'bertwright[hf]'"
         )
-    refuse_other_vocabulary(train, vocab)
+    check_same_vocabulary(train, vocab)
     for name in train.names("model/"):
         train.file(name)
     model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)

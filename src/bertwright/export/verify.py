@@ -20,7 +20,7 @@ from bertwright.core import rng
 from bertwright.core.errors import ArtifactError
 from bertwright.model.batch import packed_sequences
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normal import CLS, MASK, SEP, SPECIALS
+from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
 PROBES = (

@@ -10,13 +10,13 @@ from typing import Any
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
+from bertwright.formats.atomic_write import atomic_folder
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import SPLITS, Kind, Shape, Split
 from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of, holds_examples
 from bertwright.formats.names import Target, file_name, folder_name
 from bertwright.formats.recognise import Found, recognise
-from bertwright.formats.whole import whole_folder
 
 NOTE = "conversion.json"
 
@@ -44,7 +44,7 @@ def convert(
         raise DataError(
             f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
         )
-    with whole_folder(destination) as draft:
+    with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
         if describe := target.format.describe:
             describe(draft)

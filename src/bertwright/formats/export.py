@@ -1,6 +1,6 @@
 """Examples drawn from store and plans and written in a format of the field, with masks that stay.
 
-What is written is what a phase with `masking.frozen` trains on: every pass of its plans once, in the order of its
+What is written is what a phase with `masking.static` trains on: every pass of its plans once, in the order of its
 epochs, and beside it the held-out examples. So the files hold the same examples however many they are.
 """
 
@@ -18,12 +18,12 @@ import numpy as np
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.draw import Draws, Heldout
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.loader import Heldout, PlanLoader
+from bertwright.formats.atomic_write import atomic_folder
 from bertwright.formats.convert import NOTE
 from bertwright.formats.format import Shape, Split
 from bertwright.formats.names import Target, file_name, folder_name, shares
-from bertwright.formats.whole import whole_folder
 
 BLOCK = 2048
 """Most examples in memory at a time."""
@@ -39,14 +39,14 @@ class ExportSet:
     """Inside the destination."""
     name: str
     """Of the data set, as NVIDIA's file names have it."""
-    draws: Draws
+    loader: PlanLoader
     heldout: Heldout
 
     def splits(self) -> list[tuple[Split, int, Blocks]]:
         """Training and held-out examples: how many there are, and those between two numbers in blocks."""
         held = self.heldout
         return [
-            ("training", self.draws.total, partial(drawn, self.draws)),
+            ("training", self.loader.total, partial(drawn, self.loader)),
             ("test", len(held), lambda first, stop: map(instances, held.batches(BLOCK, first, stop))),
         ]
 
@@ -66,9 +66,9 @@ def export(
     """
     total, done = sum(size for each in sets for _, size, _ in each.splits()), 0
     written: dict[str, Any] = {}
-    with whole_folder(destination) as draft:
+    with atomic_folder(destination) as draft:
         for each in sets:
-            settings = each.draws.settings
+            settings = each.loader.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
             for split, size, blocks in each.splits():
                 folder = Path(each.folder) / folder_name(target, split)
@@ -88,17 +88,17 @@ def export(
     return note
 
 
-def drawn(draws: Draws, first: int, stop: int) -> Iterator[Instances]:
+def drawn(loader: PlanLoader, first: int, stop: int) -> Iterator[Instances]:
     """The examples `first` to `stop` of a phase in their order, in blocks as large as may be: files have them too.
 
     A block is drawn at once, except where the schedule of the masks goes over to another rate inside it.
     """
-    settings = draws.settings
+    settings = loader.settings
     changes = [step * settings.global_batch for step in settings.masking.changes]
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         cuts = [begin, *(change for change in changes if begin < change < end), end]
-        yield concatenate([instances(draws.examples(*cut)) for cut in pairwise(cuts)])
+        yield concatenate([instances(loader.examples(*cut)) for cut in pairwise(cuts)])
 
 
 def instances(batch: MicroBatch) -> Instances:

@@ -12,9 +12,9 @@ import numpy as np
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.store import Store
+from bertwright.formats.atomic_write import atomic_folder
 from bertwright.formats.convert import NOTE
 from bertwright.formats.documents import DocumentFormat, TokenDocuments
-from bertwright.formats.whole import whole_folder
 
 _AT_ONCE = 4096
 """Documents in memory at a time."""
@@ -32,7 +32,7 @@ def export_documents(
     edges = [total * i // files for i in range(files + 1)] if files else np.searchsorted(starts, store.shard_tokens)
     assert target.write, f"{target.kind} is only read"
     written: dict[str, int] = {}
-    with whole_folder(destination) as draft:
+    with atomic_folder(destination) as draft:
         for number, (first, stop) in enumerate(pairwise(np.unique(edges).tolist())):
             file = f"{name}_{number:05}{target.suffix}"
             written[file] = target.write(draft / file, _blocks(store, first, stop), store.vocabulary.size)

@@ -18,7 +18,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open
 from bertwright.core.errors import ArtifactError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
+from bertwright.train.identity import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def _recorded(folder: Path, name: str) -> Iterator[str]:
 def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
     """What training is a function of; `inputs` has the fingerprints of "examples" and "vocab".
 
-    Reads the manifests of what the recipe names as `train.init` and as data of phases. Raises `ArtifactError` where one
-    is no finished artifact.
+    Reads the manifests of what the recipe names as `train.init_from` and as data of phases. Raises `ArtifactError`
+    where one is no finished artifact.
     """
     ours = {name: inputs[name] for name in STAGES["train"].inputs}
     return identity(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs, ours, folder / "train")

@@ -103,4 +103,6 @@ def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkp
 
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
     network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.examples.pairs)
-    return standing(checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init)
+    return standing(
+        checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init_from
+    )

@@ -14,8 +14,8 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, remove_leftovers, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
-from bertwright.core.ranks import WHOLE, OthersToFinish, Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training
 from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
 from bertwright.pipeline.run_folder import RunFolder
@@ -58,12 +58,12 @@ def run(
         if names:
             inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
-            _walk(names, recipe, folder, log, executor, Share(rank, world, lock))
+            _walk(names, recipe, folder, log, executor, WorkSplit(rank, world, lock))
     return folder
 
 
 def _walk(
-    names: Sequence[str], recipe: Recipe, folder: RunFolder, log: Log, executor: Executor | None, share: Share
+    names: Sequence[str], recipe: Recipe, folder: RunFolder, log: Log, executor: Executor | None, share: WorkSplit
 ) -> None:
     """Make one stage after another."""
     made_now: dict[str, str] = {}
@@ -72,7 +72,7 @@ def _walk(
             made = run_stage(name, recipe, folder, log, executor, share, made_now)
             if isinstance(made, Artifact):
                 made_now[name] = made.fingerprint
-        except OthersToFinish as rest:
+        except StageIncomplete as rest:
             log.say(str(rest))
 
 
@@ -82,7 +82,7 @@ def run_stage(
     folder: RunFolder,
     log: Log = SILENT,
     executor: Executor | None = None,
-    share: Share = WHOLE,
+    share: WorkSplit = SINGLE,
     made_now: Mapping[str, str] | None = None,
 ) -> Artifact | Path:
     """Make one stage of the recipe in `folder`; returns its artifact, of `report` the page.

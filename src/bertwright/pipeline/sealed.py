@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
+from bertwright.core.mistakes import renamed
 from bertwright.recipe import Recipe
-from bertwright.train.claim import CHECKPOINTS
+from bertwright.train.identity import CHECKPOINTS
 
 
 def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
@@ -30,7 +31,7 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     written = recipe.model_dump(mode="json")
     made = _made(folder)
     values = {**written, **{key: _overlaid(written[key], sealed) for key, sealed in _settings(made, written).items()}}
-    _settle_own_data(folder, values, made)
+    _restore_own_data(folder, values, made)
     try:
         return Recipe.model_validate(values), differences(values, written)
     except ValidationError as error:
@@ -62,7 +63,7 @@ def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, A
     for name, artifact in made.items():
         config = artifact.manifest["config"]
         sections = ("train", "model", "optim") if name == "train" else (name,)
-        found |= {section: dict(config[section]) for section in sections if section in config}
+        found |= {section: _called_now(config[section], section) for section in sections if section in config}
     if written["corpus"] is None:
         found.pop("corpus", None)  # left by an earlier run in this folder
     if "corpus" in found and len(found["corpus"]["source"]) != len(written["corpus"]["source"]):
@@ -70,7 +71,17 @@ def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, A
     return found
 
 
-def _settle_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:
+def _called_now(values: Any, dotted: str) -> Any:
+    """Sealed settings with the names that keys have now: what was sealed before a key was renamed still counts."""
+    if isinstance(values, dict):
+        named = ((name, f"{dotted}.{name}", value) for name, value in values.items())
+        return {(renamed(key) or name).rpartition(".")[2]: _called_now(value, key) for name, key, value in named}
+    if isinstance(values, list):
+        return [_called_now(value, f"{dotted}.{index}") for index, value in enumerate(values)]
+    return values
+
+
+def _restore_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:
     """Which phases have data of their own is sealed, where it lies is not."""
     if "train" not in made:
         return

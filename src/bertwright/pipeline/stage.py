@@ -11,16 +11,16 @@ from typing import Any, cast
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
-from bertwright.core.ranks import WHOLE, Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus import config as corpus
 from bertwright.evaluate import config as evaluate
 from bertwright.examples import config as examples
 from bertwright.export import config as export
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
-from bertwright.train import claim
 from bertwright.train import config as train
+from bertwright.train import identity
 from bertwright.vocab import config as vocab
 
 
@@ -35,7 +35,7 @@ class Work:
     """Of the run, or another one with the same parts."""
     log: Log
     executor: Executor | None = None
-    share: Share = WHOLE
+    share: WorkSplit = SINGLE
     saved: Callable[[Path], None] = lambda _: None
     """Called with the path of each new checkpoint."""
 
@@ -191,7 +191,7 @@ _ROWS = (
         inputs=("examples", "vocab"),
         without_corpus=("examples", "vocab"),
         version=train.VERSION,
-        sections=lambda recipe, _: claim.sections(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs),
+        sections=lambda recipe, _: identity.sections(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs),
         runs="bertwright.train.run:run",
         arguments=_train,
     ),

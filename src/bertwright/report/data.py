@@ -124,11 +124,11 @@ def examples(facts: Facts) -> str:
         (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
         for key, data in counts.get("foreign", {}).items()
     ]
-    leak, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
+    overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
     return (
         table(("part", *COLUMNS), rows)
         + definitions([*plans, *imported, *_held_out(counts["heldout"])])
         + f'<div class="charts">{"".join(_lengths(facts))}</div>'
-        + f"<p>Of {leak['sentences']:,} held-out {segments} of 13 words or more, {leak['found']:,} "
-        f"({percent(leak['share'])}) have 13 words in a row that stand in the training text too.</p>"
+        + f"<p>Of {overlap['sentences']:,} held-out {segments} of 13 words or more, {overlap['found']:,} "
+        f"({percent(overlap['share'])}) have 13 words in a row that stand in the training text too.</p>"
     )

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.config import Cut, ImportedData, Length, MaskingConfig, Share
+from bertwright.examples.config import DocumentRange, ImportedData, Length, MaskingConfig, MicroBatching
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.optim.config import ScheduleConfig
@@ -56,7 +56,7 @@ class PhaseConfig(Section):
     the same. May be set, moved and taken out while the phase is under way: the run goes on with the next phase."""
     masking: MaskingConfig = MaskingConfig()
     """Which tokens are predicted."""
-    documents: Share = (0.0, 1.0)
+    document_range: DocumentRange = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: UserPath | None = known_by_content(None)
     """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
@@ -82,9 +82,9 @@ class PhaseConfig(Section):
         return self
 
     @property
-    def cut(self) -> Cut:
+    def micro_batching(self) -> MicroBatching:
         """How a rank's sequences become forward passes."""
-        return Cut(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
+        return MicroBatching(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
 
 
 class TrainConfig(Section):
@@ -94,7 +94,7 @@ class TrainConfig(Section):
     """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
     objective: ObjectiveConfig = PreTrainingConfig()
     """What the network is trained for."""
-    init: UserPath | None = known_by_content(None)
+    init_from: UserPath | None = known_by_content(None)
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
     seed: int = 42
     """Seed of the initial weights, the order of the examples, the masks and dropout."""
@@ -104,7 +104,7 @@ class TrainConfig(Section):
     """Optimizer steps between held-out scores; 0 scores ten times in a phase. The end of a phase is always scored."""
     checkpoint_every: int = runtime_only(0, ge=0)
     """Optimizer steps between checkpoints; 0 saves ten times in a phase. The end of a phase is always saved."""
-    keep: int = runtime_only(3, ge=1)
+    keep_checkpoints: int = runtime_only(3, ge=1)
     """Newest checkpoints kept, beside the best one and the last one of each phase."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per line of metrics."""

@@ -26,7 +26,7 @@ def life(state: State, device: torch.device, ranks: Ranks, config: TrainConfig) 
         "from_step": state.total_steps,
         "ranks": ranks.world,
         "threads": torch.get_num_threads(),
-        "micro_batches": [asdict(phase.cut) for phase in config.phases],
+        "micro_batches": [asdict(phase.micro_batching) for phase in config.phases],
         "device": str(device),
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),

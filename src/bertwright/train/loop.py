@@ -11,7 +11,7 @@ from typing import Any
 from bertwright.core import rng
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
-from bertwright.examples.draw import StepCounts
+from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import packed
 from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps

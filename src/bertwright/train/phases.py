@@ -13,7 +13,7 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import DrawSettings, PhaseDraws, heldout_batches, open_draws
+from bertwright.examples.loader import Loader, LoaderSettings, heldout_batches, open_loader
 from bertwright.examples.store import Store
 from bertwright.optim.schedule import Schedule
 from bertwright.train.config import PhaseConfig, TrainConfig
@@ -28,7 +28,7 @@ class Phase:
     """A phase with everything resolved to steps."""
 
     index: int
-    draws: PhaseDraws
+    draws: Loader
     heldout: Callable[[], list[MicroBatch]]
     """The held-out batches, with fixed masks."""
     heldout_sequences: int
@@ -64,11 +64,11 @@ def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> 
 
 def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifact) -> Phase:
     phase = config.phases[index]
-    settings = DrawSettings(
+    settings = LoaderSettings(
         length=phase.length,
         masking=phase.masking,
         global_batch=phase.batch,
-        cut=phase.cut,
+        micro_batching=phase.micro_batching,
         seed=config.seed,
         phase=str(index),
     )
@@ -93,14 +93,14 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     )
 
 
-def _draws(config: TrainConfig, index: int, settings: DrawSettings, examples: Artifact, vocab: Artifact) -> PhaseDraws:
+def _draws(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
     if own := [data for data in config.imported_data() if data.phase == index]:
         from bertwright.examples.imported import open_imported
 
         return open_imported(examples, own[0], settings, vocab)
     phase = config.phases[index]
     source = examples if phase.data is None else _own_data(phase, index, examples)
-    return open_draws(source, PlanSet(length=phase.length, documents=phase.documents), settings, vocab)
+    return open_loader(source, PlanSet(length=phase.length, document_range=phase.document_range), settings, vocab)
 
 
 def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
@@ -123,7 +123,7 @@ def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBat
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
 
 
-def _steps(phase: PhaseConfig, draws: PhaseDraws) -> int:
+def _steps(phase: PhaseConfig, draws: Loader) -> int:
     """The phase's length in optimizer steps, whatever it was given in; a begun step counts whole."""
     if phase.steps is not None:
         return phase.steps

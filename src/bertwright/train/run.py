@@ -32,11 +32,18 @@ from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import OptimConfig
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
-from bertwright.train.claim import CHECKPOINTS, checkpoint_identity, extended, finished, identity, refuse_other_settings
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
+from bertwright.train.identity import (
+    CHECKPOINTS,
+    checkpoint_identity,
+    extended,
+    finished,
+    identity,
+    refuse_other_settings,
+)
 from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
@@ -97,7 +104,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
     forecast = Forecast(job.phases, job.scored_after)
-    folder, keep = job.out / CHECKPOINTS, job.config.keep
+    folder, keep = job.out / CHECKPOINTS, job.config.keep_checkpoints
     with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
         session = Session(
             trained, folder, job.checkpoint, keep, metrics, log, stop_requested, forecast, job.saved
@@ -128,6 +135,6 @@ def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:
     remove_leftovers(job.out)
     model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
     sealed = extended(job.identity, state.extensions, model)
-    init = {"folder": job.config.init, "fingerprint": job.identity.inputs.get("train.init")}
+    init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)

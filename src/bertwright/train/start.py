@@ -1,4 +1,4 @@
-"""Where training goes on from: our newest whole checkpoint, the recipe's `train.init`, or step 0."""
+"""Where training goes on from: our newest whole checkpoint, the recipe's `train.init_from`, or step 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
-from bertwright.train.claim import CHECKPOINTS
+from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Phase
@@ -51,9 +51,9 @@ def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, rank
             f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
             f"Put them back to continue, or move {out} away to start again from step 0."
         )
-    if config.init is not None:
-        _load_init(open_artifact(config.init), job, model, optimizer)
-        log.say(f"train: starting from {config.init}")
+    if config.init_from is not None:
+        _load_init(open_artifact(config.init_from), job, model, optimizer)
+        log.say(f"train: starting from {config.init_from}")
     return State()
 
 
@@ -115,17 +115,17 @@ def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer
     ours = job.checkpoint.inputs["vocabulary"]
     if words != ours:
         raise ArtifactError(
-            f"train.init {given.path} was trained with another vocabulary ({words[:12]} instead of "
+            f"train.init_from {given.path} was trained with another vocabulary ({words[:12]} instead of "
             f"{ours[:12]}): its embeddings would stand for other words. Give vocab.file the "
             "vocabulary of that training."
         )
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
-        _load_weights(model, weights, f"train.init {given.path}")
+        _load_weights(model, weights, f"train.init_from {given.path}")
         load_named_state(optimizer, model, moments, moment_names(job.optim))
         reset_steps(optimizer)
     else:
-        _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init {given.path}")
+        _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
 
 
 def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:

@@ -18,8 +18,8 @@ from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import BertConfig
 from bertwright.train.checkpoint import state_of
-from bertwright.train.claim import extended
 from bertwright.train.facts import counts
+from bertwright.train.identity import extended
 from bertwright.train.metrics import rows_until
 
 
@@ -73,7 +73,7 @@ def standing(checkpoint: Artifact, run: Identity, network: BertConfig, vocab: Ar
     weights = str(checkpoint.manifest["files"]["model.safetensors"]["sha256"])
     identity = extended(run, state.extensions, weights)
     facts = {
-        **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init")}),
+        **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init_from")}),
         "peak_memory_bytes": None,
         "seconds": round(state.seconds + state.other_seconds, 3),
         "unfinished": {

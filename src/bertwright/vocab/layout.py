@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normal import CLS, CONTINUATION, MASK, PAD, SEP, UNK, bert_splitter
+from bertwright.vocab.normalization import CLS, CONTINUATION, MASK, PAD, SEP, UNK, bert_splitter
 
 ENTRIES_A_CHARACTER = 30
 """In a vocabulary of 30 entries there is room for one character however rare it is: 1,000 of 30,000, the usual alphabet

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.vocab.layout import count_characters
-from bertwright.vocab.match import LONGEST_WORD, Matcher
-from bertwright.vocab.normal import CONTINUATION, UNK
+from bertwright.vocab.matcher import LONGEST_WORD, Matcher
+from bertwright.vocab.normalization import CONTINUATION, UNK
 
 SHOWN_SHARE = 1e-4
 _SHOWN_CHARACTERS = 10

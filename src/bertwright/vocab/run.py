@@ -12,8 +12,8 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
-from bertwright.vocab.given import check_fit, check_reachable, read_vocabulary
-from bertwright.vocab.normal import bert_splitter, build_tokenizer
+from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary
+from bertwright.vocab.normalization import bert_splitter, build_tokenizer
 from bertwright.vocab.report import measure, shortcomings
 from bertwright.vocab.sample import Sample, first_sentences
 from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece

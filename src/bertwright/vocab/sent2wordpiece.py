@@ -18,7 +18,7 @@ from itertools import islice
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.vocab.config import SentencePieceConfig, VocabConfig
 from bertwright.vocab.layout import first_entries, special_entries
-from bertwright.vocab.normal import CONTINUATION
+from bertwright.vocab.normalization import CONTINUATION
 
 BOUNDARY = "▁"
 _THREADS = 16

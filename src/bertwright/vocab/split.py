@@ -17,8 +17,8 @@ from unicodedata import is_normalized, ucd_3_2_0
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
-from bertwright.vocab.cut import cut, lines_of, text_of
-from bertwright.vocab.words import WordTable
+from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
+from bertwright.vocab.word_table import WordTable
 
 _ASK = "\0"
 _SENTENCES_AT_ONCE = 1000
@@ -62,13 +62,13 @@ class WordSplitter:
 
 
 def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """How often each of BERT's words occurs; the words of `cut` are counted first, and then split once each."""
+    """How often each of BERT's words occurs; the words of `pretokenize` are counted first, and then split once each."""
     table, counts = WordTable(), np.zeros(0, np.int64)
     lines, words = list[str](), Counter[str]()
     sentences = iter(sentences)
     while batch := list(islice(sentences, _SENTENCES_AT_ONCE)):
         text = text_of(batch)
-        starts, ends = cut(text)
+        starts, ends = pretokenize(text)
         numbers, new = table.numbers(text, starts, ends)
         counts = np.bincount(numbers, minlength=len(table)) + np.pad(counts, (0, len(new)))
         if len(new):

@@ -1,4 +1,4 @@
-"""Sentences to exact BERT ids, fast: every distinct word of `cut` is tokenised once.
+"""Sentences to exact BERT ids, fast: every distinct word of `pretokenize` is tokenised once.
 
 Neither NFC, BERT's normalisation, its splitting, nor WordPiece looks across the end of such a word, so caching by
 word changes nothing. Special tokens are not recognised in running text: an article that quotes "[MASK]" gets
@@ -17,11 +17,11 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.vocab.cut import cut, lines_of, text_of
-from bertwright.vocab.match import Matcher
-from bertwright.vocab.normal import CONTINUATION, SPECIALS
+from bertwright.vocab.matcher import Matcher
+from bertwright.vocab.normalization import CONTINUATION, SPECIALS
+from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
 from bertwright.vocab.split import WordSplitter
-from bertwright.vocab.words import WordTable, runs
+from bertwright.vocab.word_table import WordTable, runs
 
 CACHED_WORDS = 1 << 20
 _BYTES_PER_WORD = 32  # at most, on average; the words of Hungarian novels take 15
@@ -43,8 +43,8 @@ class Tokenizer:
         self._ids = fast.get_vocab(with_added_tokens=True)
         self.vocabulary = sorted(self._ids, key=self._ids.__getitem__)
         self._splitter = WordSplitter(fast.normalizer, fast.pre_tokenizer)
-        self._match = Matcher(self._ids)
-        self.continuation = self._match.continuation
+        self._matcher = Matcher(self._ids)
+        self.continuation = self._matcher.continuation
         self._limit = cached_words
         self._forget()
 
@@ -53,7 +53,7 @@ class Tokenizer:
         if max(len(self._words), self._words.size / _BYTES_PER_WORD) > self._limit:
             self._forget()
         text = text_of(sentences)
-        starts, ends = cut(text)
+        starts, ends = pretokenize(text)
         numbers, new = self._words.numbers(text, starts, ends)
         if len(new):
             self._learn(lines_of(text, starts[new], ends[new]))
@@ -82,7 +82,7 @@ class Tokenizer:
         return " ".join(words)
 
     def _learn(self, words: str) -> None:
-        pieces, ends = self._match(self._splitter.lines(words))
+        pieces, ends = self._matcher(self._splitter.lines(words))
         counts = np.diff(ends, prepend=0)
         self._begins.frombytes((len(self._pieces) + ends - counts).tobytes())
         self._counts.frombytes(counts.tobytes())

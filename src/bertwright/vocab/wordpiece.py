@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.layout import first_entries
-from bertwright.vocab.normal import CONTINUATION, UNK
+from bertwright.vocab.normalization import CONTINUATION, UNK
 
 _WORDS_AT_ONCE = 10_000
 _THREADS = "TOKENIZERS_PARALLELISM"

@@ -12,9 +12,9 @@ from bertwright.cli.conversion import convert
 from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import Cut, PlanSet
-from bertwright.examples.draw import DrawSettings, heldout_batches, open_draws
+from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.loader import LoaderSettings, heldout_batches, open_loader
 from bertwright.formats.export import drawn, instances
 from bertwright.formats.format import Kind
 from bertwright.formats.known import format_of
@@ -23,7 +23,7 @@ from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run import run as run_stages
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 FOLDER = "hdf5_lower_case_0_seq_len_16_max_pred_2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_2"
 
@@ -49,17 +49,17 @@ def entries(trained: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"])
-def test_a_run_becomes_what_frozen_masks_train_on(
+def test_a_run_becomes_what_static_masks_train_on(
     trained: Path, entries: list[str], tmp_path: Path, kind: Kind
 ) -> None:
     note = convert(trained, tmp_path / "out", Target(kind), files=3)
     recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
     phase = recipe.train.phases[0]
-    frozen = phase.masking.model_copy(update={"frozen": True})
-    settings = DrawSettings(16, frozen, 8, Cut(8), recipe.train.seed, "0")
-    draws = open_draws(run.artifact("examples"), PlanSet(length=16), settings)
-    drawn = [instances(batch) for step in range(-(-draws.total // 8)) for batch in draws.step(step)]
-    expected = rows(concatenate([instances(draws.examples(i, i + 1)) for i in range(draws.total)]))
+    static = phase.masking.model_copy(update={"static": True})
+    settings = LoaderSettings(16, static, 8, MicroBatching(8), recipe.train.seed, "0")
+    loader = open_loader(run.artifact("examples"), PlanSet(length=16), settings)
+    drawn = [instances(batch) for step in range(-(-loader.total // 8)) for batch in loader.step(step)]
+    expected = rows(concatenate([instances(loader.examples(i, i + 1)) for i in range(loader.total)]))
     assert contents(tmp_path / "out", "training", entries) == expected
     assert set(expected) <= set(rows(concatenate(drawn)))
     held = heldout_batches(run.artifact("examples"), 16, 2, 0.15, 5)
@@ -112,7 +112,7 @@ def test_what_belongs_to_the_other_kind_of_source_is_refused(trained: Path, tmp_
 def test_phases_of_one_length_do_not_overwrite_each_other(small_recipe: Path, tmp_path: Path, kind: Kind) -> None:
     text = small_recipe.read_text()
     phase = text[text.index("[[train.phases]]") : text.index("[train]")]
-    shares = [phase + f"documents = {share}\n\n" for share in ("[0.0, 0.5]", "[0.5, 1.0]", "[0.5, 1.0]")]
+    shares = [phase + f"document_range = {share}\n\n" for share in ("[0.0, 0.5]", "[0.5, 1.0]", "[0.5, 1.0]")]
     (tmp_path / "three.toml").write_text(text.replace(phase, "".join(shares)))
     run_stages(Recipe.load(tmp_path / "three.toml"), tmp_path / "run", ["corpus", "vocab", "examples"])
     note = convert(tmp_path / "run", tmp_path / "out", Target(kind), files=1)
@@ -202,16 +202,16 @@ def test_blocks_are_drawn_whole_except_where_the_rate_of_masks_changes(
     given = ["train.phases.0.masking.rate=[[0, 0.3], [3, 0.15]]", "train.phases.0.masking.max_predictions=5"]
     Recipe.load(trained / "recipe.toml", given).write(trained / "recipe.toml")
     recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
-    frozen = recipe.train.phases[0].masking.model_copy(update={"frozen": True})
-    settings = DrawSettings(16, frozen, 8, Cut(8), recipe.train.seed, "0")
-    draws = open_draws(run.artifact("examples"), PlanSet(length=16), settings)
-    asked, whole = list[tuple[int, int]](), draws.examples
+    static = recipe.train.phases[0].masking.model_copy(update={"static": True})
+    settings = LoaderSettings(16, static, 8, MicroBatching(8), recipe.train.seed, "0")
+    loader = open_loader(run.artifact("examples"), PlanSet(length=16), settings)
+    asked, whole = list[tuple[int, int]](), loader.examples
 
     def noted(first: int, stop: int) -> MicroBatch:
         asked.append((first, stop))
         return whole(first, stop)
 
-    draws.examples = noted  # type: ignore[method-assign]
-    (block,) = drawn(draws, 0, draws.total)
-    assert asked == [(0, 24), (24, draws.total)]
-    assert rows(block) == rows(concatenate([instances(whole(i, i + 1)) for i in range(draws.total)]))
+    loader.examples = noted  # type: ignore[method-assign]
+    (block,) = drawn(loader, 0, loader.total)
+    assert asked == [(0, 24), (24, loader.total)]
+    assert rows(block) == rows(concatenate([instances(whole(i, i + 1)) for i in range(loader.total)]))

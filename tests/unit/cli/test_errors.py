@@ -57,6 +57,11 @@ def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable
         "",
         "bertwright: --against is called --diff now. Write --diff b.\n",
     )
+    assert failing("corpus", "a.toml", "--invert") == (
+        2,
+        "",
+        "bertwright: --invert is called --dropped now. Write --dropped.\n",
+    )
 
 
 @pytest.mark.parametrize(

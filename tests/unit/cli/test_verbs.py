@@ -58,9 +58,9 @@ def test_a_run_that_has_begun_does_not_need_what_it_started_from(
     small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(stages, "run", lambda recipe, out, *rest: run_folder(out))
-    command = ("train", small_recipe, f"train.init={tmp_path / 'nowhere'}", "--out", tmp_path / "run")
+    command = ("train", small_recipe, f"train.init_from={tmp_path / 'nowhere'}", "--out", tmp_path / "run")
     assert call(monkeypatch, *command) == 2
-    assert "command line: train.init" in capsys.readouterr().err
+    assert "command line: train.init_from" in capsys.readouterr().err
     (tmp_path / "run" / "train" / "checkpoints").mkdir(parents=True)
     assert call(monkeypatch, *command) == 0
 
@@ -74,7 +74,7 @@ def run_folder(out: Path) -> Any:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("corpus a.toml --limit 3", "--limit without --invert"),
+        ("corpus a.toml --limit 3", "--limit without --dropped"),
         ("corpus a.toml --date 20260401", "--date without --download"),
         ("corpus --download hu a.toml", "RECIPE beside --download"),
         ("vocab a.toml --mirror http://a", "--mirror without --download"),
@@ -91,7 +91,7 @@ def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monke
     build(tmp_path / "corpus", Identity("corpus", 1, aside, {}), SILENT, lambda draft: {})
     monkeypatch.setattr(stages, "_run", lambda *_, **__: tmp_path)
     with pytest.raises(RecipeError, match="keep_dropped is off"):
-        app.app(["corpus", "a.toml", "--invert"], standalone_mode=False)
+        app.app(["corpus", "a.toml", "--dropped"], standalone_mode=False)
 
 
 def test_inspect_ends_with_exit_code_3_when_training_data_has_faults(

@@ -387,7 +387,7 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
         "all                                               6                 1,893",
         "corpus: WARNING: the filter dropped 27.6% of the text, most of it as 'language' (in another language). Most "
         "likely corpus.language (or corpus.filter.languages) must name the language the text is in. `bertwright corpus "
-        "RECIPE --invert` shows what was dropped.",
+        "RECIPE --dropped` shows what was dropped.",
     ]
 
 
@@ -605,8 +605,8 @@ def test_the_first_pages_of_real_dumps(
     repeated = counts["duplicates"] + counts["near_duplicates"] + counts["emptied"]
     assert counts["documents"] == counts["kept"] + repeated + sum(counts["dropped"].values())
     sizes = counts["bytes"]
-    fates = ("kept", "duplicates", "near_duplicates", "emptied", "not_drawn", "duplicate_paragraphs")
-    assert sizes["documents"] == sum(sizes[fate] for fate in fates) + sum(sizes["dropped"].values())
+    outcomes = ("kept", "duplicates", "near_duplicates", "emptied", "not_drawn", "duplicate_paragraphs")
+    assert sizes["documents"] == sum(sizes[outcome] for outcome in outcomes) + sum(sizes["dropped"].values())
     assert sizes["kept"] == counts["text_bytes"]
     assert counts["pages"] == counts["documents"] + sum(
         counts[k] for k in ("redirects", "other_namespaces", "disambiguations")

@@ -8,8 +8,8 @@ import pytest
 
 from bertwright.core.done import mark_done, read_done
 from bertwright.core.errors import DataError
-from bertwright.core.ranks import Share
 from bertwright.core.tasks import Pool
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
 from bertwright.corpus.definitions import gather_definitions
 from bertwright.corpus.run import run
@@ -80,7 +80,7 @@ def test_a_rank_keeps_the_pieces_that_are_its_own(
     for number, (name, data) in enumerate(packagings(pages(new_page)).items()):
         (tmp_path / name).write_bytes(data)
         with Pool(1) as pool:
-            _, found = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool, Share(1, 2))
+            _, found = gather_definitions([examine(tmp_path / name)], "hu", number, tmp_path, pool, WorkSplit(1, 2))
         copied = {piece.index for _, piece in found if piece.copy and piece.copy.exists()}
         assert copied == ({i for i in range(len(found)) if (number + i) % 2 == 1} if name == "c.xml.bz2" else set())
         assert not list(tmp_path.glob("*.piece.zst")), "another rank would remove or write the same file"

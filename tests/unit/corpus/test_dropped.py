@@ -67,7 +67,7 @@ RIVERS = ("old river", "little brook", "long canal", "wild stream")
 def corpus(
     tmp_path: Path, export: Callable[..., bytes], new_page: Any, bridges: list[str], small_pieces: None
 ) -> Callable[..., Artifact]:
-    """`corpus(workers)`: of an export with documents of every fate between good ones."""
+    """`corpus(workers)`: of an export with documents of every outcome between good ones."""
     english = "\n\n".join(f"The {name} winds slowly between the hills and meets the sea by evening." for name in RIVERS)
     pages = [
         new_page(201, "Csonk", "Rövid lap.\u2028Vége."),

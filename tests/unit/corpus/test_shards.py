@@ -7,10 +7,10 @@ import pytest
 import zstandard
 
 from bertwright.core.errors import DataError
+from bertwright.corpus.decide import DecidePart, decide_part
 from bertwright.corpus.dedup.columns import write_columns
-from bertwright.corpus.dedup.fates import FATES, Fate
 from bertwright.corpus.dedup.ids import Dropped, ids_of
-from bertwright.corpus.settle import SettlePart, settle_part
+from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome
 from bertwright.corpus.shards import Shard, plan, write_shard
 from bertwright.corpus.text import documents_in
 
@@ -30,8 +30,8 @@ def prepared(
     """Settled parts in which nothing but the paragraphs in `dropped` is dropped."""
     parts = tuple(write_part(folder / str(n), part, weight) for n, part in enumerate(documents))
     for number, (part, inside) in enumerate(zip(parts, documents, strict=True)):
-        np.save(part.with_suffix(FATES), np.full(len(inside), Fate.KEPT, np.uint8))
-        settle_part(SettlePart(part, number, dropped, 1))
+        np.save(part.with_suffix(OUTCOMES), np.full(len(inside), Outcome.KEPT, np.uint8))
+        decide_part(DecidePart(part, number, dropped, 1))
     return parts
 
 

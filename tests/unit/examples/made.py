@@ -58,7 +58,11 @@ def vocabulary(folder: Path, source: Artifact, size: int = 300) -> Artifact:
     return vocab_stage.run(VocabConfig(size=size, unused=3), source, folder)
 
 
-SETS = (PlanSet(length=64), PlanSet(length=32, documents=(0.0, 0.9)), PlanSet(length=32, documents=(0.9, 1.0)))
+SETS = (
+    PlanSet(length=64),
+    PlanSet(length=32, document_range=(0.0, 0.9)),
+    PlanSet(length=32, document_range=(0.9, 1.0)),
+)
 
 
 def examples(folder: Path, **changes: object) -> Artifact:

@@ -16,8 +16,8 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits, max_row, static
-from bertwright.examples.config import Cut, MaskingConfig
-from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.config import MaskingConfig, MicroBatching
+from bertwright.examples.loader import LoaderSettings, open_loader
 
 weights = st.sampled_from([1.0, 1.0, 0.0, 0.5])
 
@@ -133,12 +133,14 @@ def test_the_digits_are_those_of_the_sum_modulo_two_to_the_64() -> None:
     assert hash_digits(2**64 + 255) == "00000000000000ff" and hash_digits(2**64 - 1) == "f" * 16
 
 
-@pytest.mark.parametrize("cut", [Cut(7), Cut(3, row_tokens=96), Cut(1, micro_tokens=200)])
+@pytest.mark.parametrize(
+    "batching", [MicroBatching(7), MicroBatching(3, row_tokens=96), MicroBatching(1, micro_tokens=200)]
+)
 @pytest.mark.parametrize("world", [1, 2, 3, 4])
-def test_ranks_add_up_to_the_whole_step(examples: Artifact, cut: Cut, world: int) -> None:
+def test_ranks_add_up_to_the_whole_step(examples: Artifact, batching: MicroBatching, world: int) -> None:
     whole, parts = (
-        open_draws(examples, made.SETS[0], DrawSettings(64, MaskingConfig(), 37, each, seed=3, phase="0"))
-        for each in (Cut(37), cut)
+        open_loader(examples, made.SETS[0], LoaderSettings(64, MaskingConfig(), 37, each, seed=3, phase="0"))
+        for each in (MicroBatching(37), batching)
     )
     for step in (0, 9):
         (batch,) = whole.step(step)

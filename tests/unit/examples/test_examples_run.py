@@ -17,8 +17,8 @@ from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.config import Cut, ExamplesConfig, MaskingConfig, PlanSet
-from bertwright.examples.draw import DrawSettings, open_draws
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.loader import LoaderSettings, open_loader
 from bertwright.examples.store import Store, heldout_place
 
 
@@ -119,8 +119,8 @@ def test_full_sentences_have_sep_where_documents_meet(tmp_path: Path) -> None:
     store = Store.open(artifact)
     ids, bounds = store.tokens.tolist(), store.starts.tolist()
     documents = [ids[a:b] for a, b in pairwise(bounds)]
-    settings = DrawSettings(64, MaskingConfig(), 100, Cut(100), 1, "one")
-    (batch,) = open_draws(artifact, made.SETS[0], settings).step(0)
+    settings = LoaderSettings(64, MaskingConfig(), 100, MicroBatching(100), 1, "one")
+    (batch,) = open_loader(artifact, made.SETS[0], settings).step(0)
     tokens = batch.token_ids.copy()
     tokens[batch.prediction_positions] = batch.labels
     met = 0
@@ -138,11 +138,11 @@ def test_full_sentences_have_sep_where_documents_meet(tmp_path: Path) -> None:
 
 def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
     artifact = made.examples(tmp_path, plan="doc-sentences")
-    settings = DrawSettings(64, MaskingConfig(max_predictions=10), 20, Cut(8), 1, "one")
-    draws = open_draws(artifact, made.SETS[0], settings)
-    for batch in draws.step(0):
+    settings = LoaderSettings(64, MaskingConfig(max_predictions=10), 20, MicroBatching(8), 1, "one")
+    loader = open_loader(artifact, made.SETS[0], settings)
+    for batch in loader.step(0):
         assert not batch.segment_ids.any() and not batch.sequence_weights.any()
-    assert draws.counts(0)[1] == 0
+    assert loader.counts(0)[1] == 0
 
 
 def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_out(
@@ -200,7 +200,7 @@ def test_something_must_be_held_out() -> None:
 def test_an_empty_share_is_an_error(examples: Artifact, tmp_path: Path) -> None:
     base = examples.path.parent
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
-    sets = (PlanSet(length=32, documents=(0.5, 0.5001)),)
+    sets = (PlanSet(length=32, document_range=(0.5, 0.5001)),)
     with pytest.raises(DataError, match=r"no training examples for 32-0\.5-0\.5001"):
         stage.run(ExamplesConfig(workers=1), sets, *inputs, tmp_path / "examples")
 
@@ -210,20 +210,20 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
     config = ExamplesConfig(passes=3, heldout=0.1, workers=1)
     alone = stage.run(config, made.SETS[:1], *inputs, tmp_path / "examples")
-    settings = DrawSettings(64, MaskingConfig(max_predictions=10), 20, Cut(8), 1, "one")
-    hashes = [[batch_hash(b) for b in open_draws(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
+    settings = LoaderSettings(64, MaskingConfig(max_predictions=10), 20, MicroBatching(8), 1, "one")
+    hashes = [[batch_hash(b) for b in open_loader(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
     assert hashes[0] == hashes[1]
 
 
 @pytest.mark.parametrize("documents", [(0.5, 0.5), (0.9, 0.1), (-0.1, 0.5), (0.0, 1.1)])
 def test_a_share_must_be_a_range(documents: tuple[float, float]) -> None:
     with pytest.raises(RecipeError, match="must rise within 0 and 1"):
-        PlanSet(length=128, documents=documents)
+        PlanSet(length=128, document_range=documents)
 
 
 def test_nearby_shares_have_names_of_their_own() -> None:
     shares = [(0.0, 0.9), (0.0, 0.9000001), (0.0, 1 / 3), (1 / 3, 1.0), (0.0, 1.0)]
-    names = [PlanSet(length=128, documents=share).name for share in shares]
+    names = [PlanSet(length=128, document_range=share).name for share in shares]
     assert len(set(names)) == 5
     assert names[0] == "128-0.0-0.9" and names[-1] == "128"
 

@@ -9,7 +9,7 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.examples import run as examples_stage
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.draw import heldout_batches, rows_of
+from bertwright.examples.loader import heldout_batches, rows_of
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.examples.tally import BINS

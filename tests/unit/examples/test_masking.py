@@ -155,7 +155,7 @@ def test_a_word_is_predicted_whole_or_not_at_all() -> None:
 
 
 @pytest.mark.parametrize("unit", ["tokens", "words"])
-def test_by_coins_the_share_is_the_rate_and_the_number_varies(unit: str) -> None:
+def test_by_bernoulli_draws_the_share_is_the_rate_and_the_number_varies(unit: str) -> None:
     lengths = [128] * 800
     _, _, ours = masked(lengths, [60] * 800, rule(0.15, 128, count="bernoulli", unit=unit))
     numbers = np.array([len(positions) for _, positions, _ in ours])

@@ -9,7 +9,7 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.rng import fold
 from bertwright.corpus.text import read_documents, shard_names
-from bertwright.examples.store import Store, documents_of, in_share, is_heldout, text_hash, token_dtype
+from bertwright.examples.store import Store, documents_of, in_range, is_heldout, text_hash, token_dtype
 from bertwright.vocab.tokenizer import load_tokenizer
 
 HASHES = fold(77, np.arange(20_000))
@@ -64,7 +64,7 @@ def test_a_sentence_of_exactly_the_limit_stays_whole() -> None:
 
 
 def test_disjoint_shares_share_no_document() -> None:
-    shares = [in_share(HASHES, share) for share in ((0.0, 0.9), (0.9, 1.0))]
+    shares = [in_range(HASHES, share) for share in ((0.0, 0.9), (0.9, 1.0))]
     assert not (shares[0] & shares[1]).any() and (shares[0] | shares[1]).all()
     assert abs(shares[1].mean() - 0.1) < 0.01
 
@@ -72,7 +72,7 @@ def test_disjoint_shares_share_no_document() -> None:
 def test_held_out_is_independent_of_the_share() -> None:
     heldout = is_heldout(HASHES, 0.1)
     assert abs(heldout.mean() - 0.1) < 0.01
-    assert abs(heldout[in_share(HASHES, (0.0, 0.1))].mean() - 0.1) < 0.03
+    assert abs(heldout[in_range(HASHES, (0.0, 0.1))].mean() - 0.1) < 0.03
 
 
 def test_held_out_depends_on_the_text_alone() -> None:

@@ -19,7 +19,7 @@ from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MaskingConfig
-from bertwright.examples.imported import ImportedDraws
+from bertwright.examples.imported import ImportedLoader
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
@@ -28,7 +28,7 @@ from bertwright.formats.known import format_of
 from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 KINDS: list[Kind] = ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"]
 LENGTHS = (16, 32)
@@ -62,12 +62,12 @@ def data(folders: list[Path]) -> list[str]:
     return [f"train.phases.{i}.data={folder}" for i, folder in enumerate(folders)]
 
 
-def draws_of(folder: RunFolder, *changes: str) -> list[ImportedDraws]:
+def loaders_of(folder: RunFolder, *changes: str) -> list[ImportedLoader]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
     found = [phase.draws for phase in phases]
-    assert all(isinstance(each, ImportedDraws) for each in found)
-    return [each for each in found if isinstance(each, ImportedDraws)]
+    assert all(isinstance(each, ImportedLoader) for each in found)
+    return [each for each in found if isinstance(each, ImportedLoader)]
 
 
 def contents(folder: Path, entries: list[str]) -> Instances:
@@ -95,20 +95,20 @@ def test_an_epoch_holds_every_example_of_the_files(
 ) -> None:
     folder = prepared(two_phases, tmp_path / "run", *data(converted(kind)))
     entries = read_vocabulary(folder.path / "vocab" / "vocab.txt")
-    for index, (draws, source) in enumerate(zip(draws_of(folder), converted(kind), strict=True)):
+    for index, (loader, source) in enumerate(zip(loaders_of(folder), converted(kind), strict=True)):
         every = contents(source, entries)
-        (size,) = draws.epoch_sizes
+        (size,) = loader.epoch_sizes
         facts = read_json(folder.path / "examples" / f"foreign/{index}/facts.json")
         assert size == len(every) == facts["examples"] and facts["length"] == LENGTHS[index]
-        assert draws.mean_tokens == pytest.approx(every.lengths.mean())
-        whole = draws_of(folder, f"train.phases.{index}.batch={size}")[index]
+        assert loader.mean_tokens == pytest.approx(every.lengths.mean())
+        whole = loaders_of(folder, f"train.phases.{index}.batch={size}")[index]
         first, second = whole.step(0), whole.step(1)
         assert as_drawn(first) == as_drawn(second) == as_rows(every)
         orders = [step[0].token_ids.tolist() for step in (first, second)]
         assert orders[0] != orders[1], "each epoch has an order of its own"
-        steps = [draws.step(step) for step in range(3)]
+        steps = [loader.step(step) for step in range(3)]
         assert as_drawn([batch for step in steps for batch in step]) <= as_rows(every)
-        resumed = draws_of(folder)[index].step(2)
+        resumed = loaders_of(folder)[index].step(2)
         assert [batch_hash(batch) for batch in resumed] == [batch_hash(batch) for batch in steps[2]]
         for batch in first:
             assert 0 < batch.segment_ids.mean() < 1 and batch.sequence_weights.all()
@@ -119,14 +119,14 @@ def test_any_ranks_and_any_cut_see_the_same_examples(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, cut: list[str]
 ) -> None:
     folder = prepared(two_phases, tmp_path / "run", *data(converted("datasets")))
-    plain = draws_of(folder)[0]
+    plain = loaders_of(folder)[0]
     changes = [*cut, *(["train.phases.0.micro_batch=0"] if cut else [])]
-    draws = draws_of(folder, *changes)[0]
+    loader = loaders_of(folder, *changes)[0]
     for step in (0, 5):
         expected = as_drawn(plain.step(step))
         assert expected.total() == 8
         for world in (1, 2, 3):
-            parts = [draws.step(step, rank, world) for rank in range(world)]
+            parts = [loader.step(step, rank, world) for rank in range(world)]
             assert len({len(part) for part in parts}) == 1
             assert as_drawn([batch for part in parts for batch in part]) == expected
             for rank, part in enumerate(parts):
@@ -135,7 +135,7 @@ def test_any_ranks_and_any_cut_see_the_same_examples(
                     sum(int(batch.sequence_weights.sum()) for batch in part),
                     sum(batch.counts.tokens for batch in part),
                 )
-                assert draws.counts(step, rank, world) == counts
+                assert loader.counts(step, rank, world) == counts
 
 
 def without_masks(source: Path, target: Path, entries: list[str], labelled: bool = True) -> Path:
@@ -161,9 +161,9 @@ def test_examples_without_masks_are_masked_anew(
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *data([bare, converted("datasets")[1]]), log=notes)
     assert any("have no next-sentence label and count for masked words alone" in each for each in notes.said)
-    draws, original = draws_of(folder)[0], contents(converted("datasets")[0], entries).originals()
-    (size,) = draws.epoch_sizes
-    first, again = draws.step(0), draws_of(folder)[0].step(0)
+    loader, original = loaders_of(folder)[0], contents(converted("datasets")[0], entries).originals()
+    (size,) = loader.epoch_sizes
+    first, again = loader.step(0), loaders_of(folder)[0].step(0)
     assert [batch_hash(batch) for batch in first] == [batch_hash(batch) for batch in again]
     for batch in first:
         restored = batch.token_ids.copy()
@@ -177,13 +177,13 @@ def test_examples_without_masks_are_masked_anew(
         lengths = np.diff(batch.cu_seqlens)
         expected = np.minimum(np.maximum(1, np.rint(lengths * 0.15)), MaskingConfig().most(16)).sum()
         assert len(batch.labels) == expected
-    whole = draws_of(folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0")[0]
+    whole = loaders_of(folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0")[0]
     assert len(as_drawn(whole.step(0)) & as_drawn(whole.step(1))) < 0.5 * size, "masks are fresh in the next epoch"
-    frozen = draws_of(
-        folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0", "train.phases.0.masking.frozen=true"
+    static = loaders_of(
+        folder, f"train.phases.0.batch={size}", "train.phases.0.micro_batch=0", "train.phases.0.masking.static=true"
     )[0]
-    assert as_drawn(frozen.step(0)) == as_drawn(frozen.step(1))
-    words = draws_of(folder, "train.phases.0.masking.unit=words")[0]
+    assert as_drawn(static.step(0)) == as_drawn(static.step(1))
+    words = loaders_of(folder, "train.phases.0.masking.unit=words")[0]
     assert words.counts(1)[0] == sum(batch.counts.predictions for batch in words.step(1))
 
 
@@ -311,7 +311,7 @@ def test_damaged_files_are_left_out_only_on_request(
     assert any(f"left out {broken.name}" in each for each in notes.said)
     facts = read_json(folder.path / "examples/foreign/0/facts.json")
     assert [each["file"] for each in facts["quarantined"]] == [broken.name] and len(facts["files"]) == 1
-    assert draws_of(folder)[0].epoch_sizes == [facts["examples"]]
+    assert loaders_of(folder)[0].epoch_sizes == [facts["examples"]]
     broken.write_bytes(b"")
     with pytest.raises(DataError, match=rf"{broken.name}: it is empty. .*{key}"):
         prepared(two_phases, tmp_path / "other", *options)
@@ -396,9 +396,9 @@ def test_which_files_a_phase_trains_on(
     )
     refused(
         RecipeError,
-        r"train.phases.0.documents: .* is a share of documents",
+        r"train.phases.0.document_range: .* is a share of documents",
         f"train.phases.0.data={tfrecord[0]}",
-        "train.phases.0.documents=[0.0, 0.5]",
+        "train.phases.0.document_range=[0.0, 0.5]",
     )
     refused(RecipeError, "quarantine is about files named by data", "train.phases.0.quarantine=true")
     refused(

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.unit.formats.test_imported_data import Notes, data, prepared, without_masks
-from tests.unit.formats.test_imported_tokens import WITHOUT_CHANCE, draws_of, facts_of, flat, nested, saved, store_of
+from tests.unit.formats.test_imported_tokens import WITHOUT_CHANCE, facts_of, flat, loaders_of, nested, saved, store_of
 
 from bertwright.cli.conversion import convert
 from bertwright.cli.describe import Examples, describe
@@ -18,7 +18,7 @@ from bertwright.formats.imported import tokens
 from bertwright.formats.names import Target
 from bertwright.formats.recognise import recognise
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
 Rows = list[list[int]]
@@ -59,7 +59,7 @@ def test_rows_of_running_text_are_documents_of_one_sentence(
     assert nested(store_of(theirs)) == [[row] for row in texts] and facts_of(theirs)["kind"] == "datasets"
     assert any(f"is {len(texts):,} documents of {len(texts):,} sentences" in each for each in notes.said)
     assert not any("held out here cannot be told" in each for each in notes.said)
-    for mine, reference in zip(draws_of(theirs), draws_of(megatron), strict=True):
+    for mine, reference in zip(loaders_of(theirs), loaders_of(megatron), strict=True):
         assert mine.epoch_sizes == reference.epoch_sizes
         for step in (0, 7):
             assert list(map(batch_hash, mine.step(step))) == list(map(batch_hash, reference.step(step)))

@@ -22,11 +22,11 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
-from bertwright.examples.draw import Draws
 from bertwright.examples.instances import ends
+from bertwright.examples.loader import PlanLoader
+from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
-from bertwright.examples.walk import plan_passes
 from bertwright.formats.imported import tasks, tokens
 from bertwright.formats.megatron.index import open_index
 from bertwright.formats.names import Target
@@ -69,12 +69,12 @@ def facts_of(folder: RunFolder, phase: int = 0) -> dict[str, Any]:
     return dict(read_json(folder.path / f"examples/foreign/{phase}/facts.json"))
 
 
-def draws_of(folder: RunFolder, *changes: str) -> list[Draws]:
+def loaders_of(folder: RunFolder, *changes: str) -> list[PlanLoader]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
     found = [phase.draws for phase in phases]
-    assert all(isinstance(each, Draws) for each in found)
-    return [each for each in found if isinstance(each, Draws)]
+    assert all(isinstance(each, PlanLoader) for each in found)
+    return [each for each in found if isinstance(each, PlanLoader)]
 
 
 def saved(folder: Path, *sets: Nested, write: Callable[..., Any] = write_new) -> Path:
@@ -149,7 +149,7 @@ def test_where_a_plan_leaves_nothing_to_chance_the_batches_are_those_of_our_stor
     """To the bit, fresh masks included: order and masks are functions of the recipe and of the number of the row."""
     ours = prepared(two_phases, tmp_path / "ours", *WITHOUT_CHANCE, *cut)
     theirs = prepared(two_phases, tmp_path / "theirs", *data([written, written]), *WITHOUT_CHANCE, *cut)
-    for mine, other in zip(draws_of(ours), draws_of(theirs), strict=True):
+    for mine, other in zip(loaders_of(ours), loaders_of(theirs), strict=True):
         assert mine.epoch_sizes == other.epoch_sizes and mine.mean_tokens == other.mean_tokens
         for step in (0, 1, 40):
             for rank in (0, 1):
@@ -167,8 +167,8 @@ def test_pairs_are_made_of_the_sentences(two_phases: Path, written: Path, tmp_pa
     def owners(ids: list[int]) -> set[int]:
         return {number for number, text in enumerate(texts) if " ".join(map(str, ["", *ids, ""])) in text}
 
-    draws, labels = draws_of(folder)[1], Counter[int]()
-    for batch in draws.step(0) + draws.step(1):
+    loader, labels = loaders_of(folder)[1], Counter[int]()
+    for batch in loader.step(0) + loader.step(1):
         for ids, label, paired in zip(
             originals([batch]), batch.next_sentence_labels, batch.sequence_weights, strict=True
         ):
@@ -247,7 +247,7 @@ def test_held_out_documents_are_not_trained_on(
     sequences = []
     for folder in (clean, leaky):
         size, more = facts_of(folder, 1)["rows"]
-        whole = draws_of(folder, f"train.phases.1.batch={size}")[1]
+        whole = loaders_of(folder, f"train.phases.1.batch={size}")[1]
         assert whole.epoch_sizes == [size, more]
         sequences.append(Counter(map(tuple, originals(whole.step(0)))))
     assert sum(store.vocabulary.pad in sequence for sequence in sequences[1]) == 0
@@ -315,8 +315,8 @@ def test_damaged_files_are_left_out_whole_and_only_on_request(
     assert nested(store_of(folder)) == documents[:40] + documents[80:]
     left = ("text_0.idx", "text_0.bin", "text_2.idx", "text_2.bin")
     assert facts_of(folder)["files"] == [{"file": name, "sha256": sha256(source / name)} for name in left]
-    draws = draws_of(folder)[0]
-    assert originals(draws.step(0)), "rows find their tokens behind the file that is left out"
+    loader = loaders_of(folder)[0]
+    assert originals(loader.step(0)), "rows find their tokens behind the file that is left out"
     (source / "text_2.bin").write_bytes(b"")
     again = prepared(two_phases, tmp_path / "more", *options, *keys)
     assert [each["file"] for each in facts_of(again)["quarantined"]] == ["text_2.idx", "text_1.idx"]

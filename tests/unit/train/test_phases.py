@@ -20,10 +20,10 @@ def resolved(prepared: Prepared, phase: dict[str, Any], **train: Any) -> Phase:
 def test_a_budget_in_any_unit_becomes_steps(prepared: Prepared) -> None:
     assert resolved(prepared, {"steps": 7}).steps == 7
     assert resolved(prepared, {"samples": 17}).steps == 3, "a begun step counts whole"
-    draws = resolved(prepared, {"steps": 1}).draws
-    first, second = draws.epoch_sizes
+    loader = resolved(prepared, {"steps": 1}).draws
+    first, second = loader.epoch_sizes
     assert resolved(prepared, {"epochs": 1.5}).steps == math.ceil((first + 0.5 * second) / 8)
-    assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (draws.mean_tokens * 8))
+    assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (loader.mean_tokens * 8))
 
 
 def test_epochs_reuse_the_passes_in_turn() -> None:

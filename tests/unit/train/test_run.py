@@ -123,7 +123,7 @@ def test_a_changed_setting_is_refused_by_name_once_there_are_checkpoints(train: 
         train(seed=43)
     with pytest.raises(ArtifactError, match=r"train.phases.0.learning_rate: 0.01 -> 0.02"):
         train(phases=[{**PHASES[0], "learning_rate": 2e-2}, PHASES[1]])
-    train(log_every=3, keep=7)  # how the work is done is free to change
+    train(log_every=3, keep_checkpoints=7)  # how the work is done is free to change
 
 
 def test_a_phase_may_grow_but_not_shrink_and_its_growth_is_remembered(train: Train) -> None:
@@ -251,7 +251,7 @@ def test_all_checkpoints_damaged_is_a_clear_stop(train: Train, tmp_path: Path) -
 
 
 def test_retention_keeps_newest_best_and_phase_ends(train: Train, tmp_path: Path) -> None:
-    done = train(checkpoint_every=1, evaluate_every=1, keep=2)
+    done = train(checkpoint_every=1, evaluate_every=1, keep_checkpoints=2)
     states = {p.name: json.loads((p / "state.json").read_text()) for p in (done.path / "checkpoints").glob("step-*")}
     best = min((s for s in states.values() if s["phase"] == 1), key=lambda s: s["heldout"]["mlm_loss"])
     scores = [r["heldout_mlm_loss"] for r in metric_lines(done.path) if r["phase"] == 1 and "heldout_mlm_loss" in r]
@@ -264,7 +264,7 @@ def test_retention_keeps_newest_best_and_phase_ends(train: Train, tmp_path: Path
 def test_hand_over_keeps_moments_and_resets_the_step(train: Train) -> None:
     from bertwright.core.artifact import open_artifact
 
-    done = train(checkpoint_every=1, keep=100)
+    done = train(checkpoint_every=1, keep_checkpoints=100)
     state, _, moments = load(open_artifact(done.path / "checkpoints" / "step-000000013"))
     assert (state.phase, state.data_step, state.optimizer_step, int(moments["step"])) == (1, 1, 1, 1)
     _, _, before = load(open_artifact(done.path / "checkpoints" / "step-000000012"))
@@ -276,23 +276,23 @@ def test_hand_over_keeps_moments_and_resets_the_step(train: Train) -> None:
 def test_one_phase_alone_from_a_checkpoint(train: Train) -> None:
     whole = train("whole")
     checkpoint = whole.path / "checkpoints" / "step-000000012"
-    alone = train("alone", phases=[PHASES[1]], init=checkpoint)
+    alone = train("alone", phases=[PHASES[1]], init_from=checkpoint)
     assert alone.counts["steps"] == 6
     fresh = train("fresh", phases=[PHASES[1]])
     assert metric_lines(alone.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
-    again = train("from model", phases=[PHASES[1]], init=whole.path)
+    again = train("from model", phases=[PHASES[1]], init_from=whole.path)
     assert metric_lines(again.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
 
 
 def test_a_donor_may_go_once_training_has_begun(train: Train, tmp_path: Path) -> None:
     checkpoint = train("whole").path / "checkpoints" / "step-000000012"
-    undisturbed = train("undisturbed", phases=[PHASES[1]], init=checkpoint)
+    undisturbed = train("undisturbed", phases=[PHASES[1]], init_from=checkpoint)
     with pytest.raises(Interrupted):
-        train("run", phases=[PHASES[1]], init=checkpoint, log=Notes(kill_at_row=2))
+        train("run", phases=[PHASES[1]], init_from=checkpoint, log=Notes(kill_at_row=2))
     checkpoint.rename(tmp_path / "gone")
-    assert same(weights(train("run", phases=[PHASES[1]], init=checkpoint)), weights(undisturbed))
-    with pytest.raises(ArtifactError, match="train.init: .* is no finished artifact"):
-        train("late", phases=[PHASES[1]], init=checkpoint)
+    assert same(weights(train("run", phases=[PHASES[1]], init_from=checkpoint)), weights(undisturbed))
+    with pytest.raises(ArtifactError, match="train.init_from: .* is no finished artifact"):
+        train("late", phases=[PHASES[1]], init_from=checkpoint)
 
 
 def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepared: Prepared, tmp_path: Path) -> None:
@@ -300,16 +300,16 @@ def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepar
     small = {**MODEL, "hidden_size": 8, "intermediate_size": 16}
     (tmp_path / "bert.json").write_text(json.dumps(small))
     with pytest.raises(
-        ArtifactError, match=r"train.init .* is another network: .* is \(\d+.*\) there and \(\d+.*\) here"
+        ArtifactError, match=r"train.init_from .* is another network: .* is \(\d+.*\) there and \(\d+.*\) here"
     ):
-        train("other", phases=[PHASES[0]], init=donor.path)
+        train("other", phases=[PHASES[0]], init_from=donor.path)
     other = vocab_run(VocabConfig(size=160, alphabet_coverage=1, lower_case=True), prepared.corpus, tmp_path / "vocab")
     sets = (PlanSet(length=16),)
     examples = examples_run(
         ExamplesConfig(passes=1, heldout=0.1, workers=1), sets, prepared.corpus, other, tmp_path / "ex"
     )
     with pytest.raises(ArtifactError, match=r"was trained with another vocabulary .* Give vocab.file the"):
-        train("words", phases=[PHASES[0]], init=donor.path, examples=examples, vocab=other)
+        train("words", phases=[PHASES[0]], init_from=donor.path, examples=examples, vocab=other)
 
 
 def test_own_data_may_not_hold_what_the_run_holds_out(train: Train, prepared: Prepared, tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_divergence_is_a_clear_stop(train: Train) -> None:
 def test_shares_of_the_documents_are_disjoint_and_complete(prepared: Prepared) -> None:
     tokens = Store.open(prepared.examples).shard_tokens[-1]
     seen = []
-    for plan_set in (PlanSet(length=16, documents=(0.0, 0.5)), PlanSet(length=32, documents=(0.5, 1.0))):
+    for plan_set in (PlanSet(length=16, document_range=(0.0, 0.5)), PlanSet(length=32, document_range=(0.5, 1.0))):
         read = np.zeros(tokens, bool)
         for rows in Plans.open(prepared.examples, plan_set).rows:
             for start, count in (("a_start", "a_count"), ("b_start", "b_count")):

@@ -1,4 +1,4 @@
-from bertwright.vocab.normal import bert_splitter
+from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.report import measure, script, script_lines, shortcomings, usage
 from bertwright.vocab.split import count_words
 

@@ -8,7 +8,7 @@ from tests.unit.examples.made import text
 
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.vocab.config import SentencePieceConfig, VocabConfig
-from bertwright.vocab.normal import bert_splitter
+from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.report import measure
 from bertwright.vocab.run import train_entries
 from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertwright.vocab.normal import bert_splitter
+from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.split import count_words
 
 CASES = [(False, False), (True, False), (False, True), (True, True)]

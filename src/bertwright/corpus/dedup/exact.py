@@ -14,8 +14,8 @@ import numpy as np
 from bertwright.core.tasks import Executor
 from bertwright.corpus.dedup.columns import SUFFIX, write_columns
 from bertwright.corpus.dedup.drawn import copies
-from bertwright.corpus.dedup.fates import of_kept_documents
 from bertwright.corpus.dedup.ids import Dropped, Gather, gather, ids_of
+from bertwright.corpus.dedup.outcome import of_kept_documents
 from bertwright.corpus.dedup.runs import bucket, groups, prefix_bits
 from bertwright.corpus.part import PARAGRAPHS, is_written, map_array, read_array
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from bertwright.core.tasks import Executor
 from bertwright.corpus.config import DeduplicateConfig
 from bertwright.corpus.dedup.exact import Compared, find_copies
-from bertwright.corpus.dedup.fates import MarkPart, mark_part
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.dedup.minhash import SignPart, sign_part
 from bertwright.corpus.dedup.near import find_near
+from bertwright.corpus.dedup.outcome import MarkPart, mark_part
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS
 
 _BYTES = 6
@@ -22,9 +22,9 @@ def find_repetitions(
 ) -> Dropped:
     """Compare all documents of all parts; a task has a bucket of them in memory, nobody has all.
 
-    Leaves the fates of the documents beside each part, and returns the paragraphs to drop. With `spaced` the language
-    puts spaces between words. What is compared is the text as it was extracted, so no step depends on another's cuts;
-    a paragraph that stays because it was first may still go with a document that is left too short.
+    Leaves the outcomes of the documents beside each part, and returns the paragraphs to drop. With `spaced` the
+    language puts spaces between words. What is compared is the text as it was extracted, so no step depends on
+    another's cuts; a paragraph that stays because it was first may still go with a document that is left too short.
     """
     copies = near = paragraphs = Dropped()
     if config.documents:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.ranks import WHOLE, Share
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.sources import datasets, jsonl, parquet, text, wiki, wikiextractor
@@ -26,7 +26,7 @@ _MODULES = {
 
 
 def pieces(
-    file: File, config: SourceConfig, source: int, first: int, folder: Path, share: Share = WHOLE
+    file: File, config: SourceConfig, source: int, first: int, folder: Path, share: WorkSplit = SINGLE
 ) -> Iterator[Piece]:
     """The pieces of a file, numbered from `first` in the source of this number; some are spooled to `folder`."""
     match file.format:

@@ -19,7 +19,7 @@ import zstandard
 
 from bertwright.core.done import is_done
 from bertwright.core.files import naming, write_atomic
-from bertwright.core.ranks import WHOLE, Share
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
 from bertwright.corpus.sources.dump import END, PAGE
 from bertwright.corpus.sources.file import BLOCK, File, Reader
@@ -33,7 +33,7 @@ _HEAD = 2**12
 
 
 def text_pieces(
-    file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: Share = WHOLE
+    file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: WorkSplit = SINGLE
 ) -> Iterator[Piece]:
     """The pieces of a file, numbered from `first` in the source of this number; documents end where `boundary` does."""
     cuts = bounds(file, boundary)
@@ -47,7 +47,7 @@ def between(cuts: Sequence[int], source: int, first: int) -> Iterator[Piece]:
 
 
 def spooled(
-    file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: Share = WHOLE
+    file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: WorkSplit = SINGLE
 ) -> Iterator[Piece]:
     """The pieces of a file that is decoded in one go: each is written to `folder` before it is yielded.
 

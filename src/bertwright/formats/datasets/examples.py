@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bertwright.examples.instances import Instances, ends, stretches
+from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, instances_of
 from bertwright.formats.datasets.arrow_checks import CONTINUED
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
@@ -26,7 +27,6 @@ from bertwright.formats.datasets.row_batches import open_batches
 from bertwright.formats.errors import package, reading
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
-from bertwright.formats.whole import whole_file
 
 NOT_PREDICTED = -100
 _AT_ONCE = 2**20
@@ -85,7 +85,11 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     fields = [("input_ids", lists), ("token_type_ids", pa.list_(pa.int8())), (_LABEL, pa.int64())]
     schema = pa.schema([*fields, ("labels", lists)] if shape.static else fields)
     written = 0
-    with whole_file(file) as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, schema) as out:
+    with (
+        atomic_file(file) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_stream(sink, schema) as out,
+    ):
         for block in blocks:
             labels = np.full(len(block.token_ids), NOT_PREDICTED, np.int32)
             labels[block.predicted] = block.labels

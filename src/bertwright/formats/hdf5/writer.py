@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.errors import package
-from bertwright.formats.whole import whole_file
 
 CHUNK = 128
 """Examples in a chunk."""
@@ -106,7 +106,7 @@ def new_hdf5(file: Path) -> Iterator[tuple[Any, Sink]]:
     The second bound of libver keeps it readable by the HDF5 1.10 of the original containers. `DataError` when it cannot
     be written; then `file` is as before.
     """
-    with whole_file(file) as temporary, open(temporary, "w+b", buffering=0) as plain:
+    with atomic_file(file) as temporary, open(temporary, "w+b", buffering=0) as plain:
         sink = Sink(plain)
         with package("h5py").File(sink, "w", libver=("earliest", "v110")) as handle:
             yield handle, sink

@@ -99,10 +99,10 @@ def as_documents(
     in_a = np.bincount(owner[second == 0], minlength=len(examples))
     of_example = np.bincount(owner, minlength=len(examples))
     a = first + ends(of_example)[:-1]
-    breaks = np.maximum(np.bincount(owner[documents], minlength=len(examples)) - 1, 0)
+    document_breaks = np.maximum(np.bincount(owner[documents], minlength=len(examples)) - 1, 0)
     labels = examples.next_sentence_labels
     label = np.where(labelled & (labels >= 0), labels, UNLABELLED)
-    return made, rows(a, a + in_a, a + in_a, a + of_example, label, breaks)[of_example > 0]
+    return made, rows(a, a + in_a, a + in_a, a + of_example, label, document_breaks)[of_example > 0]
 
 
 def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:

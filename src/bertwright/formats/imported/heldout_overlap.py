@@ -24,8 +24,8 @@ _AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
-class Leaked:
-    """The documents to leave out of a set, found by `find_leaked`."""
+class Overlap:
+    """The documents to leave out of a set, found by `find_overlap`."""
 
     parts: Path
     """Where the parts of the set's training split lie."""
@@ -60,11 +60,11 @@ class Leaked:
         tokens.flush()
 
 
-def find_leaked(store: Path, parts: Path, numbers: Iterable[int]) -> Leaked:
+def find_overlap(store: Path, parts: Path, numbers: Iterable[int]) -> Overlap:
     """The documents of the parts `numbers` with the tokens of a held-out document of the token store `store`."""
     heldout = np.concatenate([np.zeros(0, np.uint64), *_heldout_hashes(store)])
     masks = {number: np.isin(_array(parts, number, "hashes"), heldout) for number in numbers}
-    return Leaked(parts, {number: mask for number, mask in masks.items() if mask.any()})
+    return Overlap(parts, {number: mask for number, mask in masks.items() if mask.any()})
 
 
 def _heldout_hashes(store: Path) -> Iterator[Hashes]:

@@ -32,7 +32,7 @@ from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.known import format_of
 from bertwright.formats.recognise import Found
-from bertwright.vocab.given import read_vocabulary
+from bertwright.vocab.load import read_vocabulary
 
 TELLING = 16
 """Predictions from which the id that most of them show tells whether it is [MASK]."""

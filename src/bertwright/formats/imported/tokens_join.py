@@ -10,9 +10,9 @@ from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_json
 from bertwright.examples.config import ImportedData, PlanSet
+from bertwright.examples.heldout_overlap import heldout_contamination, training_text
 from bertwright.examples.join import join_split
-from bertwright.examples.leak import heldout_contamination, training_text
-from bertwright.formats.imported.heldout_overlap import find_leaked
+from bertwright.formats.imported.heldout_overlap import find_overlap
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.recognise import Found
 
@@ -36,12 +36,12 @@ def join_tokens(
     faults = "; ".join(f"{file}: {fault}" for file, fault in left_out.items()) or "its files hold no text"
     documents, special = _checked(data, found, facts, faults)
     folder, parts = draft / data.folder, tasks[0].folder
-    leaked = find_leaked(draft / "store", parts / "train", shards)
-    if documents == len(leaked):
+    shared = find_overlap(draft / "store", parts / "train", shards)
+    if documents == len(shared):
         raise _nothing_left(data, found, "all of them are held out")
     own = PlanSet(length=data.length)
-    counts = join_split(folder, parts, "train", shards, {own.name: own.length}, leaked.rows_without)
-    leaked.blank(folder / "store", shards, tasks[0].vocabulary.pad)
+    counts = join_split(folder, parts, "train", shards, {own.name: own.length}, shared.rows_without)
+    shared.blank(folder / "store", shards, tasks[0].vocabulary.pad)
     (rows,) = counts.pop("rows").values()
     (sequences,) = counts.pop("sequences").values()
     summary = {
@@ -53,7 +53,7 @@ def join_tokens(
         **counts,
         "ended": sum(each["ended"] for each in facts.values()),
         "special": special,
-        "heldout": len(leaked),
+        "heldout": len(shared),
         "heldout_contamination": heldout_contamination(draft / "store", entries, training_text(folder / "store")),
         "quarantined": [{"file": file, "fault": fault} for file, fault in left_out.items()],
     }
@@ -83,7 +83,7 @@ def _nothing_left(data: ImportedData, found: Found, why: str) -> DataError:
 
 def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
     """What the user should know of a phase's documents."""
-    key, leak = f"{data.key}.data", summary["heldout_contamination"]
+    key, overlap = f"{data.key}.data", summary["heldout_contamination"]
     said = [
         f"{key} is {summary['documents']:,} documents of {summary['sentences']:,} sentences and {summary['tokens']:,} "
         f"tokens ({summary['kind']}): {summary['examples']:,} examples in {len(summary['rows'])} passes"
@@ -95,9 +95,9 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
         said.append(f"{key}: left out {summary['special']:,} documents with special ids inside")
     if summary["heldout"]:
         said.append(f"{key}: left out {summary['heldout']:,} documents that are held out here, token for token")
-    if leak["found"]:
+    if overlap["found"]:
         said.append(
-            f"{key}: of {leak['sentences']:,} held-out sentences of 13 words or more, {leak['found']:,} have 13 words "
-            "in a row that stand there"
+            f"{key}: of {overlap['sentences']:,} held-out sentences of 13 words or more, {overlap['found']:,} have 13 "
+            "words in a row that stand there"
         )
     return said

@@ -17,11 +17,11 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
-from bertwright.core.ranks import Share
 from bertwright.core.tasks import Executor
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.frequencies import COUNTS, unigram_loss_of
-from bertwright.examples.leak import heldout_contamination
+from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
@@ -51,10 +51,10 @@ class Stage:
     """The inputs of the artifact."""
 
 
-def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor, share: Share) -> dict[str, Any]:
+def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage.
 
-    Raises `OthersToFinish` when `share` is not the whole and another process completes the stage.
+    Raises `StageIncomplete` when `share` is not the whole and another process completes the stage.
     """
     used = libraries(draft, ("tokenizers",), log)
     facts = vocabulary_facts(stage.vocab)
@@ -70,17 +70,17 @@ def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor,
     text = np.sum([count_text(folder, vocabulary) for folder in folders], axis=0)
     write_atomic(draft / COUNTS, text.astype("<u8").tobytes())
     heldout["unigram_loss"] = unigram_loss_of(text, draft / "store")
-    leaked = heldout_contamination(
+    overlap = heldout_contamination(
         draft / "store", entries, (block for folder in folders for block in text_of(folder, vocabulary))
     )
-    _tell(heldout, leaked, log)
+    _tell(heldout, overlap, log)
     return {
         "vocabulary": facts["hash"],
         "train": {"tokens": int(text.sum()), "rows": {}, "sequences": {}},
         "heldout": heldout,
         **counts,
         "text": rates(text, vocabulary),
-        "heldout_contamination": leaked,
+        "heldout_contamination": overlap,
         "libraries": used,
     }
 
@@ -100,7 +100,7 @@ def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
     return tasks
 
 
-def _tell(heldout: Mapping[str, Any], leaked: Mapping[str, Any], log: Log) -> None:
+def _tell(heldout: Mapping[str, Any], overlap: Mapping[str, Any], log: Log) -> None:
     """What the user should know of the scores to come."""
     for key, told in heldout["phases"].items():
         unit = "documents" if "documents" in told else "examples"
@@ -110,9 +110,9 @@ def _tell(heldout: Mapping[str, Any], leaked: Mapping[str, Any], log: Log) -> No
     for name, (rows,) in heldout["rows"].items():
         if rows < FEW:
             log.say(f"examples: scores on {rows} held-out examples of length {name} will be rough")
-    if leaked["share"] > MUCH:
+    if overlap["share"] > MUCH:
         log.say(
-            f"examples: warning: of {leaked['sentences']:,} held-out segments of 13 words or more, {leaked['found']:,} "
-            "stand in part in the training text, as where data was made in several passes: scores tell of memory too "
-            "then. Files for testing, made of other texts, help"
+            f"examples: warning: of {overlap['sentences']:,} held-out segments of 13 words or more, "
+            f"{overlap['found']:,} stand in part in the training text, as where data was made in several passes: "
+            "scores tell of memory too then. Files for testing, made of other texts, help"
         )

@@ -17,13 +17,13 @@ import numpy as np
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances
+from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package, reading
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import checked
 from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
-from bertwright.formats.whole import whole_file
 
 _COLUMNS = ("A", "B", "is_random_next", "num_tokens")
 _MASKS = (POSITIONS, "masked_lm_labels")
@@ -73,7 +73,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     schema = pa.schema(fields)
     written = 0
     with (
-        whole_file(file) as temporary,
+        atomic_file(file) as temporary,
         package("pyarrow.parquet").ParquetWriter(
             temporary, schema, compression="snappy", write_page_checksum=True
         ) as writer,

@@ -10,11 +10,11 @@ import numpy as np
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
 from bertwright.examples.instances import ends
+from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.documents import DocumentFormat, TokenDocuments
 from bertwright.formats.errors import reading
 from bertwright.formats.format import Facts, Shape
 from bertwright.formats.megatron.index import DTYPES, MAPPED, MAPPED_HEADER, OLD, open_index
-from bertwright.formats.whole import whole_file
 
 
 def facts(file: Path) -> Facts | None:
@@ -36,7 +36,7 @@ def write_documents(file: Path, blocks: Iterable[TokenDocuments], vocabulary_siz
     code = 8 if vocabulary_size < 65_500 else 4
     dtype = np.dtype(DTYPES[code])
     lengths, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    with whole_file(file.with_suffix(".bin")) as temporary, open(temporary, "wb") as data:
+    with atomic_file(file.with_suffix(".bin")) as temporary, open(temporary, "wb") as data:
         for block in blocks:
             if len(block.ids) and not 0 <= block.ids.min() <= block.ids.max() < vocabulary_size:
                 raise DataError(f"{file}: a document has an id outside the {vocabulary_size:,} entries.")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, ends
+from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
@@ -24,7 +25,6 @@ from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
 from bertwright.formats.tfrecord import varint
 from bertwright.formats.tfrecord.example_proto import parse, unparse
 from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
-from bertwright.formats.whole import whole_file
 
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
@@ -55,7 +55,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     if not shape.length or not shape.predictions or not shape.static:
         raise DataError(f"{file}: TFRecord needs a length, room for predictions and masks; {shape} was given.")
     written = 0
-    with whole_file(file) as temporary, open(temporary, "wb") as plain:
+    with atomic_file(file) as temporary, open(temporary, "wb") as plain:
         packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if file.suffix == ".gz" else None
         for block in blocks:
             must_fit(block, file, written, shape.length, shape.predictions)

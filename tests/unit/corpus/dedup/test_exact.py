@@ -6,8 +6,8 @@ import pytest
 from bertwright.core.tasks import Pool
 from bertwright.corpus.dedup.drawn import COPIES
 from bertwright.corpus.dedup.exact import Compared, find_copies
-from bertwright.corpus.dedup.fates import FATES, Fate
 from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, PARAGRAPH, PARAGRAPHS
 
 Hash = tuple[int, int]
@@ -67,8 +67,8 @@ def test_short_paragraphs_and_those_of_dropped_documents_are_not_looked_at(tmp_p
     documents["paragraphs"] = 2
     paragraphs["high"] = [1, 2, 1, 2, 1, 2, 3, 1]
     paragraphs["words"] = [30, 5, 30, 5, 30, 5, 30, 30]
-    fates = np.array([Fate.NEAR_DUPLICATE, Fate.KEPT, Fate.KEPT, Fate.KEPT], np.uint8)
-    for suffix, array in ((DOCUMENTS, documents), (PARAGRAPHS, paragraphs), (FATES, fates)):
+    outcomes = np.array([Outcome.NEAR_DUPLICATE, Outcome.KEPT, Outcome.KEPT, Outcome.KEPT], np.uint8)
+    for suffix, array in ((DOCUMENTS, documents), (PARAGRAPHS, paragraphs), (OUTCOMES, outcomes)):
         np.save((tmp_path / "0").with_suffix(suffix), array)
     dropped = found((tmp_path / "0",), Compared(PARAGRAPHS, least=20), tmp_path)
     assert dropped.rows(0).tolist() == [4, 7]

@@ -17,8 +17,8 @@ class Read:
     """The articles of a source, its pieces, and how they ended."""
 
     def __init__(self, path: Path | str, folder: Path, **settings: Any) -> None:
-        config = CorpusConfig(source={"path": str(path), **settings}, language="hu", downloads=folder / "downloads")
-        self.source = open_source(config.source[0], config.downloads, SILENT)
+        config = CorpusConfig(source={"path": str(path), **settings}, language="hu", cache_dir=folder / "downloads")
+        self.source = open_source(config.source[0], config.cache_dir, SILENT)
         self.articles: list[Article] = []
         self.names: list[str] = []
         self.counts: Counter[str] = Counter()

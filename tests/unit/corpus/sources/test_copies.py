@@ -77,7 +77,7 @@ def test_passwords_make_no_folder(tmp_path: Path, web: Server) -> None:
 def test_the_identity_asks_nothing_of_the_network(tmp_path: Path, web: Server, memory: str) -> None:
     web.files["a.jsonl"] = LINES["a"].encode()
     for url in (f"{web.address}/a.jsonl", memory + "/a.jsonl", memory, memory + "/*.jsonl", "s3://texts/a.jsonl"):
-        config = CorpusConfig(source=url, language="hu", downloads=tmp_path / "downloads")
+        config = CorpusConfig(source=url, language="hu", cache_dir=tmp_path / "downloads")
         with pytest.raises(SourceError, match="no whole copy .* bertwright corpus"):
             identity(config)
         if not url.startswith("s3"):
@@ -97,7 +97,7 @@ def test_the_corpus_of_a_remote_source_is_that_of_a_local_one(tmp_path: Path, we
 
     def config(path: str) -> CorpusConfig:
         off = FilterConfig(enabled=False)
-        return CorpusConfig(source=path, language="hu", downloads=tmp_path / "downloads", filter=off, workers=1)
+        return CorpusConfig(source=path, language="hu", cache_dir=tmp_path / "downloads", filter=off, workers=1)
 
     remote, local = config(f"{web.address}/a.txt?sig=secret"), config(str(tmp_path / "b.txt"))
     made = run(remote, tmp_path / "remote")

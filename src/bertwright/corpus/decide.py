@@ -1,0 +1,112 @@
+"""What each document is in the corpus: how often it stands there, and which of its paragraphs are left."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bertwright.corpus.dedup.drawn import copies
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome, of_kept_documents
+from bertwright.corpus.dropped import dropped_line
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, read_array, unpacked, write_array
+from bertwright.corpus.text import FACTS, TEXT
+
+DECISIONS, KEPT_PARAGRAPHS = ".settled.npy", ".left.npy"
+ROW = np.dtype([("fate", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
+"""Per document: its outcome, how often it stands in the corpus, and the size of one copy with the blank line after
+it."""
+
+_COUNTED = {
+    Outcome.KEPT: "kept",
+    Outcome.DUPLICATE: "duplicates",
+    Outcome.NEAR_DUPLICATE: "near_duplicates",
+    Outcome.EMPTIED: "emptied",
+    Outcome.NOT_DRAWN: "not_drawn",
+}
+"""How many documents met which outcome is counted under these names."""
+
+
+@dataclass(frozen=True)
+class DecidePart:
+    """A part of which it is known what is to be dropped."""
+
+    part: Path
+    number: int
+    paragraphs: Dropped
+    """Repeated paragraphs."""
+    min_sentences: int
+    """Fewest sentences of a document that lost paragraphs."""
+
+
+def decide_part(task: DecidePart) -> None:
+    """Write a `ROW` per document, and whether each paragraph is left (`KEPT_PARAGRAPHS`), unless both are there."""
+    decisions, kept = (task.part.with_suffix(suffix) for suffix in (DECISIONS, KEPT_PARAGRAPHS))
+    if is_written(decisions) and is_written(kept):
+        return
+    documents = read_array(task.part.with_suffix(DOCUMENTS))
+    paragraphs = read_array(task.part.with_suffix(PARAGRAPHS))
+    repeated = task.paragraphs.rows(task.number)
+    left = of_kept_documents(task.part)
+    left[repeated] = False
+    rows = np.zeros(len(documents), ROW)
+    owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
+    for name in ("sentences", "words", "bytes"):
+        rows[name] = np.bincount(owner, paragraphs[name] * left, len(documents))
+    rows["bytes"] += 1
+    lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
+    outcomes = read_array(task.part.with_suffix(OUTCOMES))
+    outcomes[lost & (rows["sentences"] < max(1, task.min_sentences))] = Outcome.EMPTIED
+    rows["fate"], rows["copies"] = outcomes, copies(task.part) * (outcomes == Outcome.KEPT)
+    write_array(kept, left)
+    write_array(decisions, rows)
+
+
+def tally(parts: Iterable[Path]) -> Counter[str]:
+    """How many documents of these parts met which outcome, and what the corpus has of them, copies included."""
+    counts = Counter[str]()
+    for part in parts:
+        rows = read_array(part.with_suffix(DECISIONS))
+        left = read_array(part.with_suffix(KEPT_PARAGRAPHS))
+        stands = np.repeat(rows["fate"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
+        for outcome, count in _COUNTED.items():
+            counts[count] += int((rows["fate"] == outcome).sum())
+        counts["duplicate_paragraphs"] += int((stands & ~left).sum())
+        counts["copies"] += int(rows["copies"].sum(dtype=np.int64))
+        for count, name in (("sentences", "sentences"), ("words", "words"), ("text_bytes", "bytes")):
+            counts[count] += int((rows["copies"] * rows[name]).sum())
+    return counts
+
+
+def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
+    """The bytes of the documents of these parts by their outcome, each document once; those of repeated paragraphs of
+    kept documents apart.
+    """
+    counts = Counter[str]()
+    for part in parts:
+        rows, documents = np.load(part.with_suffix(DECISIONS)), np.load(part.with_suffix(DOCUMENTS))
+        owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
+        whole = np.bincount(owner, np.load(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
+        for outcome, count in _COUNTED.items():
+            counts[count] += int(whole[rows["fate"] == outcome].sum())
+        kept = rows["fate"] == Outcome.KEPT
+        repeated = int((whole[kept] - rows["bytes"][kept]).sum())
+        counts["duplicate_paragraphs"] += repeated
+        counts["kept"] -= repeated
+    return counts
+
+
+def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
+    """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
+    outcomes = read_array(part.with_suffix(DECISIONS))["fate"]
+    if not outcomes.any():
+        return
+    texts = unpacked(part.with_suffix(TEXT)).decode().split("\n\n")
+    facts = unpacked(part.with_suffix(FACTS)).splitlines()
+    for row in np.flatnonzero(outcomes).tolist():
+        yield row, dropped_line(Outcome(outcomes[row]).name.lower(), json.loads(facts[row]), texts[row])

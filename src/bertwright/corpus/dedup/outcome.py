@@ -1,0 +1,57 @@
+"""What becomes of each document: it is kept, or there is one reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.corpus.dedup.drawn import copies
+from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.part import DOCUMENTS, is_written, map_array, read_array, write_array
+
+OUTCOMES = ".fates.npy"
+
+
+class Outcome(IntEnum):
+    """Whether a document is kept, or why not: its name in small letters is the reason given where it is set aside."""
+
+    KEPT = 0
+    DUPLICATE = 1
+    """It has the text of an earlier one."""
+    NEAR_DUPLICATE = 2
+    """It is like an earlier one."""
+    EMPTIED = 3
+    """Too few sentences are left of it without its repeated paragraphs."""
+    NOT_DRAWN = 4
+    """Its source has a weight below 1, and the lot fell on others."""
+
+
+@dataclass(frozen=True)
+class MarkPart:
+    """A part whose documents have been compared with all others."""
+
+    part: Path
+    number: int
+    copies: Dropped
+    near: Dropped
+
+
+def mark_part(task: MarkPart) -> None:
+    """Write the outcome of each document of a part so far, unless it was done before."""
+    out = task.part.with_suffix(OUTCOMES)
+    if not is_written(out):
+        outcomes = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Outcome.KEPT, np.uint8)
+        outcomes[task.near.rows(task.number)] = Outcome.NEAR_DUPLICATE
+        outcomes[task.copies.rows(task.number)] = Outcome.DUPLICATE
+        outcomes[copies(task.part) == 0] = Outcome.NOT_DRAWN
+        write_array(out, outcomes)
+
+
+def of_kept_documents(part: Path) -> NDArray[np.bool_]:
+    """Which paragraphs of a part belong to documents that were kept so far."""
+    documents = read_array(part.with_suffix(DOCUMENTS))
+    return np.repeat(read_array(part.with_suffix(OUTCOMES)) == Outcome.KEPT, documents["paragraphs"])

@@ -1,0 +1,163 @@
+"""Rows to sequences: truncation, [CLS] A [SEP] B [SEP], masks; vectorised over many rows at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import bits
+from bertwright.examples.batch import MicroBatch, max_row
+from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.rows import UNLABELLED
+from bertwright.examples.store import Store
+
+DROP_A, DROP_B = 3 << 16, 4 << 16
+"""Counter offsets of the Bernoulli draws that decide at which end tokens are dropped (one bit a token)."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Chosen plan rows as columns: one key each, token indices into the whole store, counts before truncation."""
+
+    key: Keys
+    a_start: Ids
+    a_count: Ids
+    b_start: Ids
+    b_count: Ids
+    document_breaks: Ids
+    label: Ids
+
+    def __getitem__(self, which: NDArray[np.int64] | slice) -> Rows:
+        return Rows(*(column[which] for column in vars(self).values()))
+
+    @property
+    def specials(self) -> Ids:
+        """[CLS], and [SEP] after A, after B, and at each document's end inside A."""
+        return (2 + (self.b_count > 0) + self.document_breaks).astype(np.int64)
+
+    def lengths(self, longest: int) -> Ids:
+        """Tokens of each example, special ones included, after truncation to `longest`."""
+        lengths: Ids = np.minimum(self.a_count + self.b_count + self.specials, longest)
+        return lengths
+
+
+def concatenate(parts: list[Rows]) -> Rows:
+    """The rows of all parts, in order."""
+    return Rows(*(np.concatenate(columns) for columns in zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+def truncate(rows: Rows, longest: int) -> Rows:
+    """The rows cut to `longest` tokens, specials included.
+
+    The original rule: while too long, drop a token of the longer segment (B on ties), at its front or back with equal
+    probability. Its outcome is closed: both end at half the budget unless one was shorter, and the number of tokens
+    dropped at the front is binomial.
+    """
+    budget = longest - rows.specials
+    half_a, half_b = (budget + 1) // 2, budget // 2
+    a_room = np.where(rows.b_count <= half_b, budget - rows.b_count, half_a)
+    a_kept = np.minimum(rows.a_count, a_room)
+    b_kept = np.minimum(rows.b_count, budget - a_kept)
+    a_front = _binomial(rows.key, DROP_A, rows.a_count - a_kept)
+    b_front = _binomial(rows.key, DROP_B, rows.b_count - b_kept)
+    return Rows(
+        rows.key, rows.a_start + a_front, a_kept, rows.b_start + b_front, b_kept, rows.document_breaks, rows.label
+    )
+
+
+def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBatch:
+    """All rows as one packed batch, masked."""
+    lengths, rows = rows.lengths(longest), truncate(rows, longest)
+    owner, start, count, is_second = _parts(rows, store)
+    opens = np.diff(owner, prepend=-1) > 0
+    sizes = count + 1 + opens  # each part ends with [SEP], the first of a row begins with [CLS]
+    part_ends, ends = np.cumsum(sizes), np.cumsum(lengths)
+    begins = ends - lengths
+    flat = np.arange(ends[-1] if len(ends) else 0)
+    tokens = np.take(store.tokens, flat + np.repeat(start - opens - (part_ends - sizes), sizes), mode="clip")
+    tokens = tokens.astype(np.int64)
+    tokens[begins], tokens[part_ends - 1] = store.vocabulary.cls, store.vocabulary.sep
+    special = np.arange(lengths.max(initial=0)) >= lengths[:, None]
+    special[:, :1] = True
+    special[owner, part_ends - 1 - begins[owner]] = True
+    sequence, position = masking.choose(rows.key, lengths, special, tokens)
+    chosen = begins[sequence] + position
+    labels = tokens[chosen]
+    tokens[chosen] = masking.replace(rows.key[sequence], position, labels)
+    return MicroBatch(
+        token_ids=tokens,
+        position_ids=flat - np.repeat(begins, lengths),
+        segment_ids=np.repeat(is_second, sizes).astype(np.int64),
+        cu_seqlens=np.concatenate([[0], ends]).astype(np.int32),
+        cu_rows=np.concatenate([[0], ends]).astype(np.int32),
+        max_row=int(lengths.max(initial=0)),
+        prediction_positions=chosen,
+        labels=labels,
+        weights=np.ones(len(labels), np.float32),
+        next_sentence_labels=np.where(rows.label == UNLABELLED, 0, rows.label),
+        sequence_weights=((rows.b_count > 0) & (rows.label != UNLABELLED)).astype(np.float32),
+    )
+
+
+def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
+    """What [SEP] ends: A, cut where a document begins inside it, and B. Row, first token, tokens, whether it is B."""
+    pair = np.flatnonzero(rows.b_count)
+    broken = np.flatnonzero(rows.document_breaks)
+    every, document_breaks = np.arange(len(rows.key)), rows.document_breaks[broken]
+    # Of one type, or numpy would turn all starts into floats for each search.
+    document = np.searchsorted(store.starts, rows.a_start[broken].astype(np.uint64), side="right")
+    inner = np.repeat(document - (np.cumsum(document_breaks) - document_breaks), document_breaks) + np.arange(
+        document_breaks.sum()
+    )
+    owner = np.concatenate([every, np.repeat(broken, document_breaks), pair])
+    start = np.concatenate([rows.a_start, store.starts[inner].astype(np.int64), rows.b_start[pair]])
+    order = np.argsort(owner, kind="stable")
+    owner, start, is_second = owner[order], start[order], order >= len(owner) - len(pair)
+    stop = np.where(is_second, start + rows.b_count[owner], (rows.a_start + rows.a_count)[owner])
+    cut = np.flatnonzero((owner[1:] == owner[:-1]) & ~is_second[1:])
+    stop[cut] = start[cut + 1]
+    return owner, start, stop - start, is_second
+
+
+def split(batch: MicroBatch, row_sizes: list[Ids]) -> list[MicroBatch]:
+    """A packed batch cut into packed batches, each given by the numbers of sequences in its rows."""
+    sequence_cuts = np.cumsum([0, *(int(sizes.sum()) for sizes in row_sizes)])
+    token_cuts = batch.cu_seqlens[sequence_cuts]
+    prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)
+    cuts = [[slice(*pair) for pair in pairwise(ends)] for ends in (sequence_cuts, token_cuts, prediction_cuts)]
+    return [_cut(batch, *slices) for slices in zip(row_sizes, *cuts, strict=True)]
+
+
+def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, predictions: slice) -> MicroBatch:
+    cu_seqlens = batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start
+    cu_rows = cu_seqlens[np.concatenate([[0], np.cumsum(row_sizes)])]
+    return MicroBatch(
+        token_ids=batch.token_ids[tokens],
+        position_ids=batch.position_ids[tokens],
+        segment_ids=batch.segment_ids[tokens],
+        cu_seqlens=cu_seqlens,
+        cu_rows=cu_rows,
+        max_row=max_row(cu_rows),
+        prediction_positions=batch.prediction_positions[predictions] - tokens.start,
+        labels=batch.labels[predictions],
+        weights=batch.weights[predictions],
+        next_sentence_labels=batch.next_sentence_labels[sequences],
+        sequence_weights=batch.sequence_weights[sequences],
+    )
+
+
+def _binomial(keys: Keys, counter: int, trials: Ids) -> Ids:
+    """The successes among `trials` fair Bernoulli draws of each key: draw j is bit j mod 64 of number j // 64."""
+    successes = np.zeros(len(keys), np.int64)
+    remaining, number = trials.copy(), 0
+    while (active := np.flatnonzero(remaining > 0)).size:
+        words = bits(keys[active], counter + number)
+        counted = np.arange(64) < remaining[active, None]
+        shown = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        successes[active] += (shown & counted).sum(axis=1, dtype=np.int64)
+        remaining[active] -= 64
+        number += 1
+    return successes

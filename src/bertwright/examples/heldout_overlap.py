@@ -1,0 +1,84 @@
+"""How much of the held-out sentences stands in the training text after all.
+
+Copies and near-copies of documents are gone by now, and a document is held out whole; what is left are sentences and
+paragraphs that two documents share. A held-out sentence is found where 13 words in a row of it stand in the training
+text, as the corpus stage looks for evaluation texts; here a word is its pieces, so the text need not be read again,
+and numbers must be the same, and case where the vocabulary has it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import bits, key
+from bertwright.corpus.contamination import RUN, Sought
+from bertwright.corpus.ngrams import Hashes, runs
+from bertwright.examples.store import Split, map_file
+from bertwright.vocab.normalization import CONTINUATION
+
+SAMPLE = 2000
+"""Held-out sentences that are looked for, at most."""
+_BLOCK = 2**17
+_OVERLAP = 16 * RUN
+"""Tokens that two blocks of training text share, so that no run is cut: 16 pieces a word."""
+
+
+def heldout_contamination(
+    store: Path, vocabulary: Sequence[str], text: Iterable[NDArray[Any]] | None = None
+) -> dict[str, Any]:
+    """Of a sample of held-out sentences of 13 words or more: how many `sentences`, how many `found`, their `share`.
+
+    `store` is the folder of the token store, `vocabulary` the entries by id. `text` is what is searched in place of the
+    store's own training text: arrays of ids.
+    """
+    pieces = bits(key("pieces"), np.arange(len(vocabulary)))
+    pieces[[not any(map(str.isalnum, entry)) for entry in vocabulary]] = 0  # marks alone are no words
+    begins = np.array([not entry.startswith(CONTINUATION) for entry in vocabulary])
+    sentences = [
+        runs(hashes, RUN)
+        for ids in _heldout_sentences(store)
+        if len(hashes := _words(ids, pieces, begins)) >= RUN
+    ]  # fmt: skip
+    sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
+    found = set[int]()
+    if sentences:
+        for ids in training_text(store) if text is None else text:
+            found.update(sought.found(runs(_words(ids, pieces, begins), RUN)).tolist())
+    hits = sum(not found.isdisjoint(sentence.tolist()) for sentence in sentences)
+    return {"sentences": len(sentences), "found": hits, "share": hits / max(1, len(sentences))}
+
+
+def training_text(store: Path) -> Iterator[NDArray[Any]]:
+    """The ids of a store's training text, in blocks that overlap so that no run is cut."""
+    tokens = _tokens(store, "train")
+    for at in range(0, len(tokens), _BLOCK):
+        yield tokens[at : at + _BLOCK + _OVERLAP]
+
+
+def _heldout_sentences(store: Path) -> Iterator[NDArray[Any]]:
+    """The ids of sentences of at least as many tokens as a run has words, drawn by their number."""
+    lengths = map_file(store / "heldout.sentences", "<u2").astype(np.int64)
+    tokens = _tokens(store, "heldout")
+    long = np.flatnonzero(lengths >= RUN)
+    drawn = np.sort(long[np.argsort(bits(key("sample of held-out sentences"), long), kind="stable")[:SAMPLE]])
+    stops = np.cumsum(lengths)
+    for sentence in drawn.tolist():
+        yield tokens[stops[sentence] - lengths[sentence] : stops[sentence]]
+
+
+def _words(ids: NDArray[Any], pieces: Hashes, begins: NDArray[np.bool_]) -> Hashes:
+    """A hash of each word, marks left out."""
+    starts = np.flatnonzero(begins[ids])
+    words = np.add.reduceat(pieces[ids], starts) if len(starts) else pieces[:0]
+    without_marks: Hashes = words[words != 0]
+    return without_marks
+
+
+def _tokens(store: Path, split: Split) -> NDArray[Any]:
+    return map_file(store / f"{split}.tokens", json.loads((store / f"{split}.json").read_text())["dtype"])

@@ -1,0 +1,245 @@
+"""The loader: global step k of a phase as micro-batches, a pure function of (artifact, settings, k, rank, world).
+
+Nothing is remembered between steps, so resuming is asking for the next step, and the examples of a step are the
+same for any number of ranks and any micro-batch size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.rng import fold, key
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.collate import Rows, collate, concatenate, split
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.packing import Assignment, assign_to_ranks
+from bertwright.examples.plans import Epochs, Plans
+from bertwright.examples.store import Store
+
+BLOCK = 1 << 20
+"""Plan rows read at a time."""
+
+AT_ONCE = 512
+"""Sequences collated together: enough to hide numpy's call overhead, few enough to stay in the cache."""
+
+
+@dataclass(frozen=True)
+class LoaderSettings:
+    """What a training phase decides about its batches."""
+
+    length: int
+    """Longest example, special tokens included (tokens): the length the plans were made for."""
+    masking: MaskingConfig
+    """Which tokens are predicted."""
+    global_batch: int
+    """Examples of one step over all ranks."""
+    micro_batching: MicroBatching
+    """How a rank's examples become micro-batches."""
+    seed: int
+    phase: str
+    """Name of the phase: phases draw different orders and masks."""
+
+
+class StepCounts(NamedTuple):
+    """What a step predicts and reads."""
+
+    predictions: int
+    """Masked tokens to be predicted."""
+    pairs: int
+    """Pairs of segments with a label."""
+    tokens: int
+    """Real tokens."""
+
+
+class Loader(Protocol):
+    """The training batches of one phase, whatever they are drawn from."""
+
+    @property
+    def settings(self) -> LoaderSettings:
+        """What the phase decides about its batches."""
+
+    @property
+    def epoch_sizes(self) -> list[int]:
+        """Examples of epoch 0, 1, ...; after the last one they repeat."""
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean length of an example, special tokens included."""
+
+    def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
+        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
+        """What `rank` predicts and reads in `step`."""
+
+
+class PlanLoader:
+    """The training batches of one phase, from store and plans."""
+
+    def __init__(self, store: Store, plans: Plans, settings: LoaderSettings) -> None:
+        self.settings = settings
+        self._store, self._plans = store, plans
+        self._epochs = Epochs(plans.sizes, settings.seed, settings.phase)
+
+    @property
+    def epoch_sizes(self) -> list[int]:
+        """Examples of epoch 0, 1, ...; after the last one they repeat."""
+        return [int(size) for size in self._plans.sizes]
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean length of an example of the first pass, special tokens included."""
+        plan, total = self._plans.rows[0], 0
+        for start in range(0, len(plan), BLOCK):  # a plan of a large corpus is larger than memory allows at once
+            rows = plan[start : start + BLOCK]
+            specials = np.where(rows["b_count"] > 0, 3, 2) + rows["breaks"]
+            counts = rows["a_count"].astype(np.int64) + rows["b_count"] + specials
+            total += int(np.minimum(counts, self.settings.length).sum())
+        return total / len(plan)
+
+    @property
+    def total(self) -> int:
+        """Examples of all passes together."""
+        return sum(self.epoch_sizes)
+
+    def examples(self, first: int, stop: int) -> MicroBatch:
+        """The examples `first` to `stop` of the phase in their order, as one batch; all have one rate of masks."""
+        masking = self._masking(first // self.settings.global_batch)
+        return collate(self._rows(first, stop), self.settings.length, self._store, masking)
+
+    def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
+        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        rows = self._rows(*self._bounds(step))
+        return self._collated(rows, self._assignments(rows, rank, world), self._masking(step))
+
+    def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
+        """What `rank` predicts and reads in `step`; from the plan alone where that says it."""
+        rows, masking = self._rows(*self._bounds(step)), self._masking(step)
+        assigned = self._assignments(rows, rank, world)
+        mine = rows[np.concatenate([assignment.examples for assignment in assigned])]
+        lengths = mine.lengths(self.settings.length)
+        if masking.counted:
+            predictions = int(masking.counts(lengths, mine.specials).sum())
+        else:
+            predictions = sum(batch.counts.predictions for batch in self._collated(rows, assigned, masking))
+        return StepCounts(predictions, int((mine.b_count > 0).sum()), int(lengths.sum()))
+
+    def _masking(self, step: int) -> Masking:
+        config = self.settings.masking
+        return Masking(config, config.rate_at(step), config.most(self.settings.length), self._store.vocabulary)
+
+    def _bounds(self, step: int) -> tuple[int, int]:
+        return step * self.settings.global_batch, (step + 1) * self.settings.global_batch
+
+    def _rows(self, first: int, stop: int) -> Rows:
+        settings = self.settings
+        found = self._epochs.locate(np.arange(first, stop))
+        parts = []
+        for epoch, number, rows in found:
+            stream = ("pass", number) if settings.masking.static else ("draw", epoch)
+            row_keys = fold(key(settings.seed, stream[0], settings.phase, stream[1]), rows)
+            parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
+        return concatenate(parts)
+
+    def _assignments(self, rows: Rows, rank: int, world: int) -> list[Assignment]:
+        return assign_to_ranks(rows.lengths(self.settings.length), rank, world, self.settings.micro_batching)
+
+    def _collated(self, rows: Rows, assignments: list[Assignment], masking: Masking) -> list[MicroBatch]:
+        found: list[MicroBatch] = []
+        for group in together(assignments):
+            examples = np.concatenate([assignment.examples for assignment in group])
+            batch = collate(rows[examples], self.settings.length, self._store, masking)
+            found += split(batch, [assignment.row_sizes for assignment in group])
+        return found
+
+
+def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
+    """Micro-batches to collate together: at most `AT_ONCE` examples, but at least one micro-batch."""
+    group: list[Assignment] = []
+    for assignment in assignments:
+        if group and sum(len(s.examples) for s in group) + len(assignment.examples) > AT_ONCE:
+            yield group
+            group = []
+        group.append(assignment)
+    yield group
+
+
+def open_loader(
+    examples: Artifact, plan_set: PlanSet, settings: LoaderSettings, vocab: Artifact | None = None, within: str = ""
+) -> PlanLoader:
+    """The training batches of a phase from an examples artifact; with `vocab`, refused if made with another one.
+
+    `within` as for `Store.open`.
+    """
+    store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
+    return PlanLoader(store, plans, settings)
+
+
+@dataclass(frozen=True)
+class Heldout:
+    """The held-out examples of a length in plan order.
+
+    Masks are fixed: they depend on the row and the settings alone, neither on seed nor phase, and random replacements
+    are always words, so scores can be compared.
+    """
+
+    store: Store
+    plans: Plans
+    masking: Masking
+    length: int
+    rows: Ids
+    """Of the plan, those that are taken."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batches(self, micro_batch: int, first: int = 0, stop: int | None = None) -> Iterator[MicroBatch]:
+        """The examples `first` to `stop` once, as micro-batches of at most `micro_batch` examples."""
+        chosen = self.rows[first:stop]
+        for start in range(0, len(chosen), micro_batch):
+            rows = chosen[start : start + micro_batch]
+            columns = rows_of(self.store, self.plans, 0, rows, fold(key("held-out masks"), rows))
+            yield collate(columns, self.length, self.store, self.masking)
+
+
+def open_heldout(
+    examples: Artifact, length: int, max_predictions: int, mask_rate: float, most: int | None = None
+) -> Heldout:
+    """The held-out examples of a length; with `most` below their number, example int(i * (n / most)) of n for each i:
+    the rule of MLPerf's evaluation set (mlcommons/training, pick_eval_samples.py), rounding included.
+    """
+    store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
+    masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
+    total = int(plans.sizes[0])
+    taken = total if most is None else min(most, total)
+    rows = (np.arange(taken) * (total / max(taken, 1))).astype(np.int64)
+    return Heldout(store, plans, masking, length, rows)
+
+
+def heldout_batches(
+    examples: Artifact,
+    length: int,
+    max_predictions: int,
+    mask_rate: float,
+    micro_batch: int,
+    most: int | None = None,
+) -> Iterator[MicroBatch]:
+    """The held-out examples of a length once, as micro-batches; see `open_heldout`."""
+    yield from open_heldout(examples, length, max_predictions, mask_rate, most).batches(micro_batch)
+
+
+def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
+    """The given rows of pass `number`, their token indices counted from the beginning of the store."""
+    found = plans.rows[number][rows]
+    shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
+    stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+    columns = {"document_breaks" if name == "breaks" else name: found[name].astype(np.int64) for name in stored}
+    columns["a_start"] += shift
+    columns["b_start"] += shift
+    return Rows(keys, **columns)

@@ -1,0 +1,77 @@
+"""Writing a file whole or not at all when a library wants a path to write to, and a folder of several files."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bertwright.core.errors import BertwrightError, RecipeError
+from bertwright.core.files import cannot_write, make_folder, sync_folder
+from bertwright.core.lock import FolderLock
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """A temporary sibling of `path` to be written and closed inside; then it is synced and renamed to `path`.
+
+    When the body fails it is removed and `path` is as before. `DataError` when the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.touch(exist_ok=False)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        yield temporary
+        with open(temporary, "rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A hidden folder to be filled inside; then it is renamed to the new folder `path`.
+
+    It lies in a hidden sibling of `path` that one process holds at a time; what a killed one left there is removed
+    first. When the body fails it is removed, and its errors name `path` instead. `RecipeError` when `path` exists,
+    `ArtifactError` while another process writes it.
+    """
+    _refuse_existing(path)
+    workplace = make_folder(path.with_name(f".{path.name}.draft"))
+    draft = workplace / path.name
+    try:
+        with FolderLock(
+            workplace, busy=f"another process is writing {path}. Wait for it, or give another destination."
+        ):
+            try:
+                shutil.rmtree(draft, ignore_errors=True)
+                _refuse_existing(path)  # it may have been finished meanwhile
+                yield make_folder(draft)
+                _publish(draft, path)
+            finally:
+                shutil.rmtree(workplace, ignore_errors=True)
+    except BertwrightError as error:
+        error.args = tuple(str(each).replace(str(draft), str(path)) for each in error.args)
+        raise
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise RecipeError(f"{path} is there already. Move it away, or give another destination.")
+
+
+def _publish(draft: Path, path: Path) -> None:
+    try:
+        os.rename(draft, path)  # an error where there is something in `path`: it is not replaced
+        sync_folder(path.parent)
+    except OSError as error:
+        _refuse_existing(path)
+        raise cannot_write(path, error) from error

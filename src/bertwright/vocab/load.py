@@ -1,0 +1,92 @@
+"""A vocabulary made elsewhere: read, checked, and compared with the settings and the text it is to serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.normalization import CONTINUATION, SPECIALS, bert_splitter, normalizer
+from bertwright.vocab.report import measure
+from bertwright.vocab.split import count_words
+
+MOST_UNREACHABLE = 0.05
+MOST_UNKNOWN = 0.05
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The entries of a vocab.txt: UTF-8, one a line, none empty or double, the five special ones present."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 (byte {error.start:,}). Convert it, one entry a line.") from error
+    entries = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if entries == [""]:
+        raise DataError(f"{path} is empty. A vocab.txt has one entry a line, {', '.join(SPECIALS)} among them.")
+    seen: dict[str, int] = {}
+    for number, entry in enumerate(entries, start=1):
+        if not entry:
+            raise DataError(f"{path}, line {number:,}: empty entry. Remove the line or restore its entry.")
+        if entry in seen:
+            raise DataError(f"{path}, line {number:,}: {entry!r} is on line {seen[entry]:,} already. Keep one of them.")
+        seen[entry] = number
+    if missing := [special for special in SPECIALS if special not in seen]:
+        need = ", ".join(SPECIALS)
+        raise DataError(f"{path} lacks {', '.join(missing)}: it is no BERT vocabulary. Give one that has {need}.")
+    return entries
+
+
+def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> None:
+    """Raise `RecipeError` when the settings make entries unreachable or the text mostly unknown."""
+    check_reachable(entries, config)
+    settings = _settings(config)
+    rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences)
+    if rate > MOST_UNKNOWN:
+        raise RecipeError(
+            f"vocab.file={config.file} does not belong to this corpus with {settings}: {rate:.1%} of the words "
+            f"are unknown (at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, rate)}"
+        )
+
+
+def check_reachable(entries: list[str], config: VocabConfig) -> None:
+    """Raise `RecipeError` when the settings make entries unreachable."""
+    settings = _settings(config)
+    lost = unreachable(entries, config.lower_case, config.strip_accents)
+    if len(lost) > MOST_UNREACHABLE * len(entries):
+        raise RecipeError(
+            f"vocab.file={config.file} does not belong to {settings}: {len(lost):,} of its {len(entries):,} entries "
+            f"could never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
+        )
+
+
+def _settings(config: VocabConfig) -> str:
+    return f"vocab.lower_case={_toml(config.lower_case)}, vocab.strip_accents={_toml(config.strip_accents)}"
+
+
+def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> list[str]:
+    """The entries that normalised text cannot contain, because normalising changes them."""
+    normal = normalizer(lower_case, strip_accents)
+    plain = [entry for entry in entries if not (entry.startswith("[") and entry.endswith("]"))]
+    pieces = [entry.removeprefix(CONTINUATION) for entry in plain]
+    return [piece for piece in pieces if normal.normalize_str(piece).strip() != piece]
+
+
+def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str:
+    pairs = [(False, False), (False, True), (True, False), (True, True)]
+    rates = {pair: _unknown_rate(entries, *pair, sentences) for pair in pairs}
+    best = min(rates, key=rates.__getitem__)
+    if rates[best] > rate / 2:
+        return "Use a vocabulary made for this language, or leave vocab.file out to train one."
+    lower_case, strip_accents = map(_toml, best)
+    return f"With vocab.lower_case={lower_case}, vocab.strip_accents={strip_accents} it would be {rates[best]:.1%}."
+
+
+def _unknown_rate(entries: list[str], lower_case: bool, strip_accents: bool, sentences: list[str]) -> float:
+    words = count_words(sentences, bert_splitter(lower_case, strip_accents))
+    return float(measure(entries, words)["unknown_rate"])
+
+
+def _toml(value: bool) -> str:
+    return str(value).lower()
