@@ -28,6 +28,8 @@ def test_of_a_file_that_is_cut_off_what_is_lost_is_counted_or_it_is_refused(
         path.write_bytes(data[:size])
         if found := read_or_refused(each, path):
             is_what_was_left(found, whole)
+            if each.is_text and found.states[-1]["ended"]:
+                assert not begins_another(whole, len(found.articles), data[:size]), "what is left out is not counted"
             if PACKAGINGS[packaging][1] != "plain" and found.states[-1]["ended"]:
                 assert found.articles == whole.articles, "it ends as it should, so nothing may be lost"
 
@@ -41,6 +43,11 @@ def is_what_was_left(found: Read, whole: Read) -> None:
     else:
         assert found.articles == whole.articles[:number]
         assert state["lost_bytes"] >= 0
+
+
+def begins_another(whole: Read, documents: int, data: bytes) -> bool:
+    """Whether the document after so many has begun in a plain file."""
+    return documents < FEW and whole.texts[documents][0][:8].encode() in data
 
 
 def last_text(found: Read, documents: int) -> str:
