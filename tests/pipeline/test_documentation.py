@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -23,6 +24,7 @@ from bertwright import Recipe
 from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
+from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.formats.format import Format
 from bertwright.formats.names import Target
@@ -262,10 +264,11 @@ def test_the_files_that_a_guide_names_are_there(guide: Path) -> None:
     assert len(paths) > 1 and not [path for path in paths if not (ROOT / path).exists()]
 
 
-def test_the_guide_to_a_format_names_what_a_format_may_say() -> None:
-    guide = (ROOT / "docs" / "how-to" / "add-a-format.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "format"), [("add-a-format", Format), ("add-a-source", SourceFormat)])
+def test_the_guide_to_a_format_names_what_a_format_may_say(name: str, format: type[Any]) -> None:
+    guide = (ROOT / "docs" / "how-to" / f"{name}.md").read_text(encoding="utf-8")
     table = [line.split("|")[1] for line in guide.splitlines() if line.startswith("| `")]
-    assert re.findall(r"`(\w+)`", " ".join(table)) == [field.name for field in fields(Format)]
+    assert re.findall(r"`(\w+)`", " ".join(table)) == [field.name for field in fields(format)]
 
 
 def test_the_run_folder_is_as_readme_draws_it(finished: Path) -> None:

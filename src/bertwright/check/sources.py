@@ -15,8 +15,6 @@ from bertwright.corpus.wikis import wikis
 _BUILT_IN = ("sample", "sample-small")
 _PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
 """Bytes that a byte on disk unpacks to, about."""
-_MARKUP = 3
-"""Bytes of a wiki's XML for each byte of its text, about (2.8 to 3.2 in three dumps)."""
 
 
 def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
@@ -34,6 +32,7 @@ def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
 def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
     if source.path in _BUILT_IN:
         return 2e6, ok(key, f"{source.path} is built in")
+    from bertwright.corpus.sources.known import format_of
     from bertwright.corpus.sources.source import open_source  # reads packed files: not for the built-in sample
 
     try:
@@ -46,8 +45,7 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
         return None, raised(key, cause)
     size = 0.0
     for file in opened.files:
-        share = _MARKUP if file.format == "dump" else 0.5 if file.format == "parquet" else 1
-        size += file.size * _PACKED.get(file.compression, 3) / share
+        size += file.size * _PACKED.get(file.compression, 3) / format_of(file.format).bytes_per_text
     return size, ok(key, str(opened))
 
 

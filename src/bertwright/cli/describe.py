@@ -141,6 +141,7 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
 def _source(path: Path) -> dict[str, Any]:
     from bertwright.corpus.sources.detect import examine
     from bertwright.corpus.sources.file import Reader
+    from bertwright.corpus.sources.known import format_of as source_format_of
 
     source = examine(path)
     facts = {
@@ -149,9 +150,10 @@ def _source(path: Path) -> dict[str, Any]:
         "encoding": source.encoding,
         "bytes": source.size,
     }
-    if source.format in ("parquet", "datasets"):
+    format = source_format_of(source.format)
+    if not format.is_text:
         return facts
-    if source.format == "dump":
+    if format.is_wiki:
         head = b"".join(itertools.islice(Reader(source), 2))
         titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
         return {**facts, "first pages": titles[:10]}

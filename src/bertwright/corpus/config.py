@@ -16,6 +16,10 @@ VERSION = 5
 """Raised when the code of the stage changes its result."""
 
 
+SourceKind = Literal["dump", "text", "jsonl", "parquet", "wikiextractor", "datasets"]
+"""Formats of sources; `corpus.sources.known` has them all, and loads what reads them."""
+
+
 class SourceConfig(Section):
     """One source of text. What it is made of is known by its content, so its path may change."""
 
@@ -26,7 +30,7 @@ class SourceConfig(Section):
     """Its name beside every document; empty: the wiki's own name ("huwiki"), else its format."""
     weight: float = Field(default=1.0, gt=0, le=100)
     """How often each of its documents stands in the corpus, on average (times)."""
-    format: Literal["auto", "dump", "text", "jsonl", "parquet", "wikiextractor", "datasets"] = "auto"
+    format: Literal["auto", SourceKind] = "auto"
     """What its files are; "auto": told by their content. "datasets" is a folder that Hugging Face `datasets` saved."""
     lines: Literal["paragraphs", "sentences", "articles", "wrapped"] = "paragraphs"
     """What a line of plain text is: a paragraph, or a sentence, of documents that blank lines part; a whole document;

@@ -16,8 +16,8 @@ from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.sources.dump import PageSplitter, parse_page
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.job import Piece
-from bertwright.corpus.sources.pieces import between, bounds, read, spooled
-from bertwright.corpus.sources.wiki import BOUNDARY, read_header
+from bertwright.corpus.sources.pieces import between, read, spooled
+from bertwright.corpus.sources.wiki import BOUNDARY, page_bounds, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition
 from bertwright.corpus.wikitext.site import TEMPLATE, Site
 
@@ -55,7 +55,7 @@ def gather_definitions(
     path = folder / f"{number:04d}.definitions.json"
     if is_done(path):
         return path, []
-    cuts = [bounds(file, BOUNDARY) for file in files]
+    cuts = [page_bounds(file) for file in files]
     keep = _decoded_fits(files, folder) and (share.world == 1 or all(cuts))
     kept: list[tuple[File, Piece]] = []
 

@@ -17,8 +17,8 @@ from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.references import references_in
-from bertwright.corpus.sources.formats import articles
 from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.known import documents
 from bertwright.corpus.split import splitter
 
 _BATCH = 2**20
@@ -45,7 +45,7 @@ def extract(job: Job) -> tuple[int, int]:
 
 def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
-    for article, split in _split(_ruled(articles(job, counts, state), job.config.filter, counts), _splitter(job)):
+    for article, split in _split(_ruled(documents(job, counts, state), job.config.filter, counts), _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
         text = "\n".join(sentences)

@@ -17,6 +17,7 @@ from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
 from bertwright.corpus.sources.file import File, Reader
+from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.wiki import read_header
 from bertwright.corpus.wikis import wikis
 from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
@@ -34,7 +35,7 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
     """Say that the dump is in another language than the recipe, and what to write; raise it as a `RecipeError` where
     its text is, too.
     """
-    if file.format != "dump":
+    if not format_of(file.format).is_wiki:
         return
     header = read_header(file)
     if not header.namespaces:

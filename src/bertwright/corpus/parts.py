@@ -19,8 +19,8 @@ from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.formats import pieces
 from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import Source
 from bertwright.corpus.sources.wiki import read_header
 from bertwright.corpus.wikitext.templates import Table
@@ -75,7 +75,7 @@ class Extraction:
         done = documents = 0
         definitions: Path | None = None
         found: list[tuple[File, Piece]] = []
-        if self.config.wikitext.expand_templates and self.source.files[0].format == "dump":
+        if self.config.wikitext.expand_templates and self.source.is_wiki:
             language, files = self.config.language, self.source.files
             definitions, found = gather_definitions(
                 files, language, self.number, self.folder, self.executor, self.share
@@ -94,7 +94,8 @@ class Extraction:
         """The pieces of all files in order."""
         first = 0
         for file in self.source.files:
-            for piece in pieces(file, self.source.config, self.number, first, self.folder, self.share):
+            splits = format_of(file.format).splits
+            for piece in splits(file, self.source.config, self.number, first, self.folder, self.share):
                 yield file, piece
                 first = piece.index + 1
 
@@ -126,7 +127,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
             f"corpus: {source.name} has {replaced:,} bytes or characters that no text may have; U+FFFD stands there"
         )
     if not last:
-        kind = "page" if source.files[0].format == "dump" else "document"
+        kind = "page" if source.is_wiki else "document"
         raise SourceError(f"{source.files[0].path} has not one whole {kind}. Download it again.")
     return Parts(paths, counts, {
         "name": source.config.name or header.database or source.name,
@@ -143,7 +144,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
 
 
 def _header(file: File) -> Header:
-    return read_header(file) if file.format == "dump" else Header()
+    return read_header(file) if format_of(file.format).is_wiki else Header()
 
 
 def _what_was_lost(source: Source, last: str, lost: int) -> str:

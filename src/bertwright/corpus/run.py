@@ -82,7 +82,7 @@ def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Sou
     sources = [open_source(source, config.cache_dir, log, copying=copying) for source in config.source]
     for key in ("wikitext", "keep_disambiguation"):
         is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
-        if is_set and all(source.files[0].format != "dump" for source in sources):
+        if is_set and not any(source.is_wiki for source in sources):
             raise RecipeError(f"corpus.{key} is for dumps of wikis, and no source is one. Leave it out.")
     return sources
 

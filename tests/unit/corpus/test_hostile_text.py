@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from tests.unit.corpus.conftest import HEAD, TAIL, article, page
+from tests.unit.corpus.exports import HEAD, TAIL, article, page
 
 from bertwright.core.errors import RecipeError
 from bertwright.corpus import paragraphs

@@ -63,12 +63,21 @@ def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], stat
 
 
 def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
-    """A column of a record batch that begins with row `first`; pyarrow does not look whether strings are UTF-8."""
+    """A column of a record batch that begins with row `first`.
+
+    It is validated first: unasked, pyarrow follows the offsets of a damaged file wherever they lead.
+    """
+    column = table.column(name)
     try:
-        values: list[Any] = table.column(name).to_pylist()
+        column.validate(full=True)
+    except arrow(job.file.path).ArrowInvalid as error:
+        if "UTF" not in str(error):  # what is no UTF-8 is found below, with its place
+            raise
+    try:
+        values: list[Any] = column.to_pylist()
         return values
     except UnicodeDecodeError:
-        for row, value in enumerate(table.column(name), first):
+        for row, value in enumerate(column, first):
             try:
                 value.as_py()
             except UnicodeDecodeError as error:

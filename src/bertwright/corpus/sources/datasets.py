@@ -11,21 +11,29 @@ from typing import Any
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.columns import arrow, damaged_table, groups, rows, wanted
 from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.job import Job, Piece
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 
 
-def is_dataset(folder: Path) -> bool:
-    """Whether `datasets` saved a data set, or several splits of one, in this folder."""
-    return (folder / _STATE).is_file() or (folder / _SPLITS).is_file()
+def matches(head: bytes) -> bool:
+    """Whether the first bytes mark a message of an Arrow stream."""
+    return head.startswith(b"\xff\xff\xff\xff")
 
 
-def data_files(folder: Path) -> list[Path]:
+def data_files(folder: Path) -> list[Path] | None:
+    """The files of the data set that was saved in the folder; None where none was."""
+    return _data_files(folder) if any((folder / name).is_file() for name in (_STATE, _SPLITS)) else None
+
+
+def _data_files(folder: Path) -> list[Path]:
     """The files of the data set in order; of several splits one has to be named."""
     try:
         if (folder / _SPLITS).is_file():
@@ -34,7 +42,7 @@ def data_files(folder: Path) -> list[Path]:
                 raise SourceError(
                     f"{folder} holds the splits {', '.join(splits)}. Give one of them, e.g. {folder / splits[0]}."
                 )
-            return data_files(folder / splits[0])
+            return _data_files(folder / splits[0])
         return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
     except (ArtifactError, KeyError, TypeError, IndexError) as error:
         raise SourceError(
@@ -42,16 +50,18 @@ def data_files(folder: Path) -> list[Path]:
         ) from error
 
 
-def pieces(file: File, source: int, first: int) -> Iterator[Piece]:
-    """The pieces of the file, numbered from `first`: runs of record batches."""
+def splits(
+    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+) -> Iterator[Piece]:
+    """Runs of record batches."""
     with _batches(file.path) as (_, stream):
         found = list(groups(batch.nbytes for batch in stream))
     total = sum(size for _, _, size in found) or 1
     for i, (start, stop, size) in enumerate(found):
-        yield Piece(source, first + i, start, stop, file.size * size // total, last=i == len(found) - 1)
+        yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(found) - 1)
 
 
-def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """The documents of the record batches of the piece; those before it are passed over without being read."""
     with _batches(job.file.path) as (schema, stream):
         wanted(job, schema)
@@ -68,3 +78,8 @@ def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
             yield stream.schema, iter(stream)
     except (pyarrow.ArrowException, OSError) as error:
         raise damaged_table(path, error) from error
+
+
+FORMAT = SourceFormat(
+    "datasets", matches, splits, documents, is_text=False, keys=frozenset({"text"}), data_files=data_files
+)

@@ -9,22 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from bertwright.corpus.config import SourceKind
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import MAGIC, Compression
-from bertwright.corpus.sources.file import File, Format, Reader
-from bertwright.corpus.sources.fragments import no_export, refuse_fragments
+from bertwright.corpus.sources.file import File, Reader
+from bertwright.corpus.sources.fragments import no_export, refuse_fragments, root_element
+from bertwright.corpus.sources.known import FORMATS, format_of
 
 _FOREIGN = {b"7z\xbc\xaf\x27\x1c": "7z", b"PK\x03\x04": "zip", b"ARROW1": "Arrow (random access)"}
-_TABLES: dict[bytes, Format] = {b"PAR1": "parquet", b"\xff\xff\xff\xff": "datasets"}
 _HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
-# Possessive throughout: a file made to look almost like XML must not cost more than its length.
-_ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
 _COLUMN = re.compile(r"[A-Za-z_][\w .-]{0,39}")
 _COLUMNS = {"text", "content", "body", "title", "id", "url", "label", "sentence", "document", "article", "abstract"}
 _HEAD = 4096
 
 
-def examine(path: Path, format: Format | Literal["auto"] = "auto") -> File:
+def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
     """What the file at `path` is; `SourceError` where it is missing, unreadable, or nothing of the `format`."""
     try:
         with path.open("rb") as handle:
@@ -36,15 +35,16 @@ def examine(path: Path, format: Format | Literal["auto"] = "auto") -> File:
         ) from error
     if not magic:
         raise SourceError(f"{path} is empty (0 bytes). Download it again.")
-    for start, table in _TABLES.items():
-        if magic.startswith(start) and format in ("auto", table):
-            return File(path, table)
+    named = None if format == "auto" else format_of(format)
+    for each in FORMATS:
+        if not each.is_text and each.matches(magic) and named in (None, each):
+            return File(path, each.kind)
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
-    found = format if format in ("text", "jsonl") else _format(path, head)
-    if format not in ("auto", found) and (format, found) != ("wikiextractor", "jsonl"):
+    found = named.kind if named and not named.certain else _kind(path, head)
+    if named and found not in (named.kind, *named.also):
         raise SourceError(
-            f"{path} is no {format} file: it looks like {found}. Leave corpus.source.format out to have it told."
+            f"{path} is no {named.kind} file: it looks like {found}. Leave corpus.source.format out to have it told."
         )
     if (offset := head.find(b"\0")) >= 0:
         raise SourceError(
@@ -86,15 +86,20 @@ def _head(file: File) -> bytes:
     return head
 
 
-def _format(path: Path, head: bytes) -> Format:
+def _kind(path: Path, head: bytes) -> SourceKind:
+    """The format of a text that begins so."""
+    texts = [each for each in FORMATS if each.is_text]
+    if certain := next((each.kind for each in texts if each.certain and each.matches(head)), None):
+        return certain
+    _refuse(path, head)
+    return next(each.kind for each in texts if each.matches(head))
+
+
+def _refuse(path: Path, head: bytes) -> None:
+    """Raise a `SourceError` where the text is near to a format that can be read, or of one that cannot."""
     if _HTML.match(head.lstrip()):
         raise SourceError(f"{path} is an HTML page, not a dump: the download failed. Download it again.")
-    root = _ROOT.match(head)
-    name = root.group(1).decode(errors="replace") if root else ""
-    if name == "mediawiki":
-        return "dump"
-    if name == "doc" and head.lstrip().startswith(b"<doc id="):
-        return "wikiextractor"
+    name = root_element(head)
     if name.startswith("!"):
         raise SourceError(f"{path} declares a document type (<{name}>). No MediaWiki export does; none is accepted.")
     if head.lstrip().startswith(b"<?xml") or ".xml" in path.suffixes:
@@ -109,7 +114,6 @@ def _format(path: Path, head: bytes) -> Format:
             "Write it as JSON lines or Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is running "
             'text after all, set corpus.source.format = "text".'
         )
-    return "jsonl" if _is_json(head) else "text"
 
 
 def _columns(path: Path, head: bytes) -> list[str]:
@@ -126,8 +130,3 @@ def _columns(path: Path, head: bytes) -> list[str]:
         if len(columns) > 1 and names and fits and all(map(_COLUMN.fullmatch, columns)):
             return columns
     return lines[:1] if named else []
-
-
-def _is_json(head: bytes) -> bool:
-    """Whether the text begins as a JSON object does; if its first line is none, reading it says what is wrong."""
-    return re.match(rb'\{\s*["}]', head.lstrip()) is not None

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Literal
 
 from bertwright.core.files import naming
+from bertwright.corpus.config import SourceKind
 from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 
 BLOCK = 2**20
 _WHOLE = 4 * 2**20
-Format = Literal["dump", "text", "jsonl", "wikiextractor", "parquet", "datasets"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class File:
     """Where a file lies and how its bytes are to be understood."""
 
     path: Path
-    format: Format
+    format: SourceKind
     compression: Compression = "plain"
     encoding: Literal["utf-8", "utf-16"] = "utf-8"
 

@@ -11,7 +11,8 @@ _PARTS = {"page", "revision", "siteinfo", "namespaces", "contributor", "title", 
 """Elements of an export below its root, with which a piece of one begins."""
 _INSIDE = re.compile(rb"</?(?:page|revision|timestamp|contributor|siteinfo)>|<text [^>]*xml:space=")
 _INDEX = re.compile(rb"(?:\d{3,}:\d+:[^\n]+\n){3}")
-# Possessive: white space alone must not cost more than its length.
+# Possessive, here and below: white space, or a file made to look almost like XML, must not cost more than its length.
+_ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
 _SQL = re.compile(rb"\s*+(?:--[^\n]*+\n\s*+|/\*[^\n]*+\n\s*+)*+(?:DROP TABLE|CREATE TABLE|INSERT INTO) ")
 _OTHER_ROOTS = {
     "feed": "it is a file of abstracts; use the dump named pages-articles",
@@ -19,6 +20,12 @@ _OTHER_ROOTS = {
     "rss": "it is a news feed; use the dump named pages-articles",
 }
 _MARKS = tuple(map(re.compile, (rb"\[\[[^\]\n]+\]\]", rb"\{\{[^}]+\}\}", rb"'''", rb"(?m)^==+[^=\n]+==+\s*$")))
+
+
+def root_element(head: bytes) -> str:
+    """The name of the first element, or of the declaration ("!DOCTYPE") before it; "" where no text begins so."""
+    root = _ROOT.match(head)
+    return root.group(1).decode(errors="replace") if root else ""
 
 
 def no_export(path: Path, root: str) -> SourceError:

@@ -60,7 +60,7 @@ class Job:
     @property
     def whole_lines(self) -> bool:
         """Whether a paragraph is one sentence already."""
-        return self.file.format == "text" and self.source.lines == "sentences"
+        return self.source.lines == "sentences"
 
     @property
     def origin(self) -> dict[str, Any]:

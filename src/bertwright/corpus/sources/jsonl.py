@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.format import SourceFormat
+from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, document, line_number, records
 
 BOUNDARY = LINE
 
 
-def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def matches(head: bytes) -> bool:
+    """Whether the text begins as a JSON object does; if its first line is none, reading it says what is wrong."""
+    return re.match(rb'\{\s*["}]', head.lstrip()) is not None
+
+
+def splits(
+    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+) -> Iterator[Piece]:
+    """The pieces of the file, which end where a document does."""
+    return text_pieces(file, BOUNDARY, number, first, folder, share)
+
+
+def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """A document per line; a last line without end that is no JSON was cut off and is left out."""
     torn, whole = 0, dict[str, Any]()
     for offset, line in records(job, BOUNDARY, counts, state):
@@ -50,3 +69,6 @@ def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:
         else "Mend the line, or name another corpus.source.format"
     )
     return SourceError(f"{job.file.path}: line {line_number(job.file, offset):,} {what}. {remedy}.")
+
+
+FORMAT = SourceFormat("jsonl", matches, splits, documents, certain=False, keys=frozenset({"text"}))

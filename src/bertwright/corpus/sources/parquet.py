@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.sources.columns import PIECE_BYTES, arrow, damaged_table, groups, rows, wanted
 from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.job import Job, Piece
 
 _ROWS = 256
@@ -20,19 +23,26 @@ _MOST_CUTS = 64
 """Pieces of a row group, at most: a row is passed over by decoding it, so each is decoded 32 times on average."""
 
 
-def pieces(file: File, source: int, first: int) -> Iterator[Piece]:
-    """The pieces of the file, numbered from `first`: runs of rows; small row groups together, large ones cut."""
+def matches(head: bytes) -> bool:
+    """Whether the first bytes are those of Parquet."""
+    return head.startswith(b"PAR1")
+
+
+def splits(
+    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+) -> Iterator[Piece]:
+    """Runs of rows; small row groups together, large ones cut."""
     with _opened(file.path) as table:
         slices = list(_slices(table.metadata))
-    rows = [0, *itertools.accumulate(number for number, _ in slices)]
+    rows = [0, *itertools.accumulate(length for length, _ in slices)]
     found = list(groups(size for _, size in slices))
     total = sum(size for _, _, size in found) or 1
     for i, (start, stop, size) in enumerate(found):
         progress, last = file.size * size // total, i == len(found) - 1
-        yield Piece(source, first + i, rows[start], rows[stop], progress, last=last)
+        yield Piece(number, first + i, rows[start], rows[stop], progress, last=last)
 
 
-def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """The documents in the rows of the piece."""
     with _opened(job.file.path) as table:
         columns = wanted(job, table.schema_arrow)
@@ -74,3 +84,8 @@ def _opened(path: Path) -> Iterator[Any]:
             yield table
     except (pyarrow.ArrowException, OSError) as error:
         raise damaged_table(path, error) from error
+
+
+FORMAT = SourceFormat(
+    "parquet", matches, splits, documents, is_text=False, keys=frozenset({"text"}), bytes_per_text=0.5
+)

@@ -21,7 +21,6 @@ from bertwright.core.done import is_done
 from bertwright.core.files import naming, write_atomic
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
-from bertwright.corpus.sources.dump import END, PAGE
 from bertwright.corpus.sources.file import BLOCK, File, Reader
 from bertwright.corpus.sources.job import Piece
 
@@ -101,13 +100,16 @@ def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -
     yield rest, bytes(buffer)
 
 
-def bounds(file: File, boundary: re.Pattern[bytes]) -> list[int]:
-    """Where the pieces of a file begin and end that can be read from many places at once; [] where it cannot."""
+def bounds(file: File, boundary: re.Pattern[bytes], streams: tuple[bytes, ...] = ()) -> list[int]:
+    """Where the pieces of a file begin and end that can be read from many places at once; [] where it cannot.
+
+    A bz2 file of many streams can, if these begin with one of `streams` after white space.
+    """
     if file.encoding != "utf-8":
         return []
     if file.compression == "plain":
         return [0, *_plain_cuts(file, boundary), file.size]
-    cuts = _stream_cuts(file) if (file.compression, file.format) == ("bz2", "dump") else []
+    cuts = _stream_cuts(file, streams) if streams and file.compression == "bz2" else []
     return [0, *cuts, file.size] if cuts else []
 
 
@@ -121,8 +123,8 @@ def _plain_cuts(file: File, boundary: re.Pattern[bytes]) -> Iterator[int]:
             at = match.end() + step
 
 
-def _stream_cuts(file: File) -> list[int]:
-    """Offsets of bz2 streams, at least `BZ2_BYTES` apart; [] where the streams tried do not begin with a page."""
+def _stream_cuts(file: File, streams: tuple[bytes, ...]) -> list[int]:
+    """Offsets of bz2 streams, at least `BZ2_BYTES` apart; [] where the streams tried begin with none of `streams`."""
     with file.path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
         starts = [match.start() for match in _STREAM.finditer(data)]
     step = max(BZ2_BYTES, file.size // _MOST_PIECES)
@@ -131,11 +133,11 @@ def _stream_cuts(file: File) -> list[int]:
         if start - (cuts[-1] if cuts else 0) >= step and file.size - start >= step // 2:
             cuts.append(start)
     tried = {cuts[0], cuts[-1]} if cuts else set()  # both, because decoding takes a moment
-    return cuts if all(_begins_with_page(file, start) for start in sorted(tried)) else []
+    return cuts if all(_begins_with(file, start, streams) for start in sorted(tried)) else []
 
 
-def _begins_with_page(file: File, start: int) -> bool:
+def _begins_with(file: File, start: int, streams: tuple[bytes, ...]) -> bool:
     for block in Reader(file, start, size=_HEAD):
         if text := block.lstrip():
-            return text.startswith((PAGE, END))
+            return text.startswith(streams)
     return False

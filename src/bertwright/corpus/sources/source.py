@@ -15,9 +15,9 @@ from bertwright.core.redact import is_url, redact_credentials
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.copies import copied, copies_made
-from bertwright.corpus.sources.datasets import data_files, is_dataset
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File, sampled_hash
+from bertwright.corpus.sources.known import FORMATS, format_of
 
 _HIDDEN = (".", "_")
 """How names begin that other programs, too, take for marks and not for data."""
@@ -31,6 +31,11 @@ class Source:
     name: str
     """What it is called where nothing better is known: the name of its file or folder."""
     files: tuple[File, ...]
+
+    @property
+    def is_wiki(self) -> bool:
+        """Whether its files are exports of MediaWiki."""
+        return format_of(self.files[0].format).is_wiki
 
     @property
     def size(self) -> int:
@@ -96,7 +101,10 @@ def _local(path: str, downloads: Path, log: Log, copying: bool) -> list[Path]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return data_files(path) if is_dataset(path) else sorted(_below(path, ()))
+    for each in FORMATS:
+        if (saved := each.data_files(path)) is not None:
+            return saved
+    return sorted(_below(path, ()))
 
 
 def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
@@ -118,12 +126,13 @@ def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
 
 
 def _check_keys(config: SourceConfig, file: File) -> None:
-    if config.lines != "paragraphs" and file.format != "text":
+    keys = format_of(file.format).keys
+    if config.lines != "paragraphs" and "lines" not in keys:
         raise RecipeError(
             f"corpus.source: lines = {config.lines!r} is for plain text, but {file.path} is {file.format}. Leave it "
             "out."
         )
-    if config.text != "text" and file.format not in ("jsonl", "parquet", "datasets"):
+    if config.text != "text" and "text" not in keys:
         raise RecipeError(
             f"corpus.source: text = {config.text!r} names a key or column, but {file.path} is {file.format}, which has "
             "none. Leave it out."

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article, Paragraph
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.config import SourceConfig
+from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.format import SourceFormat
+from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, plain_lines, records
 
 _BLANK_LINES = r"\n[ \t\r]*+\n[ \t\r\n]*+"
@@ -19,7 +25,19 @@ BOUNDARIES = {"paragraphs": BLANK_LINES, "sentences": BLANK_LINES, "articles": L
 """What ends a document, by `SourceConfig.lines`."""
 
 
-def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def matches(head: bytes) -> bool:
+    """Any text is plain text that is nothing else."""
+    return True
+
+
+def splits(
+    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+) -> Iterator[Piece]:
+    """The pieces of the file, which end where a document does."""
+    return text_pieces(file, BOUNDARIES[config.lines], number, first, folder, share)
+
+
+def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """The documents of the piece; as a text says nothing of them, their ids are their byte offsets."""
     facts = {"title": "", "revision": 0, "url": "", **job.origin}
     for offset, text in records(job, BOUNDARIES[job.source.lines], counts, state):
@@ -29,3 +47,6 @@ def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[
             paragraphs = plain_lines(text)
         if found := [Paragraph(line) for line in paragraphs if line]:
             yield Article({"id": offset, **facts}, found)
+
+
+FORMAT = SourceFormat("text", matches, splits, documents, certain=False, keys=frozenset({"lines"}))

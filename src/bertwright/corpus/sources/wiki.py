@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
 from bertwright.corpus.sources.dump import END, PAGE, Header, Page, PageSplitter, parse_header, parse_page
 from bertwright.corpus.sources.file import File, Reader
-from bertwright.corpus.sources.fragments import no_pages
-from bertwright.corpus.sources.job import Job
-from bertwright.corpus.sources.pieces import read
+from bertwright.corpus.sources.format import SourceFormat
+from bertwright.corpus.sources.fragments import no_pages, root_element
+from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.pieces import between, bounds, read, spooled
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
 from bertwright.corpus.wikitext.definitions import read_definitions
 from bertwright.corpus.wikitext.site import Site
@@ -22,6 +26,24 @@ BOUNDARY = re.compile(b"(?=%b)" % PAGE)
 _HEAD = 2**16
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """What XML 1.0 §2.2 allows nowhere."""
+
+
+def matches(head: bytes) -> bool:
+    """Whether the root element is that of an export."""
+    return root_element(head) == "mediawiki"
+
+
+def page_bounds(file: File) -> list[int]:
+    """`bounds` of a dump: before pages, and between the streams of a multistream dump."""
+    return bounds(file, BOUNDARY, streams=(PAGE, END))
+
+
+def splits(
+    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+) -> Iterator[Piece]:
+    """The pieces of the dump, each some whole pages."""
+    cuts = page_bounds(file)
+    yield from between(cuts, number, first) if cuts else spooled(file, BOUNDARY, number, first, folder, share)
 
 
 def read_header(file: File) -> Header:
@@ -37,7 +59,7 @@ def read_header(file: File) -> Header:
     raise no_pages(file.path, whole=END in head)
 
 
-def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """The articles among the pages of the piece; the other pages are counted by their kind."""
     site = Site(job.header.language or job.config.language, job.header.namespaces)
     definitions = read_definitions(job.definitions) if job.definitions else None
@@ -103,3 +125,7 @@ def _readable(data: bytes, counts: Counter[str]) -> Page:
         page = parse_page(text.encode())
         counts["replaced_characters"] += forbidden + undecodable
         return page
+
+
+FORMAT = SourceFormat("dump", matches, splits, documents, is_wiki=True, bytes_per_text=3)
+"""Of three dumps the XML has 2.8 to 3.2 bytes for each byte of text."""

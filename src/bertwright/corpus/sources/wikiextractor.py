@@ -8,11 +8,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.format import SourceFormat
+from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import document, line_number, records
 
 BOUNDARY = re.compile(rb"\n</doc>[ \t\r]*\n")
@@ -22,7 +28,19 @@ _DOCUMENT = re.compile(
 )
 
 
-def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def matches(head: bytes) -> bool:
+    """Whether the text begins with an article."""
+    return head.lstrip().startswith(b"<doc id=")
+
+
+def splits(
+    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+) -> Iterator[Piece]:
+    """The pieces of the file, which end where a document does."""
+    return text_pieces(file, BOUNDARY, number, first, folder, share)
+
+
+def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """A document per `<doc>`; one without its end was cut off and is left out."""
     torn, whole = 0, dict[str, Any]()
     for offset, record in records(job, BOUNDARY, counts, state):
@@ -41,3 +59,6 @@ def articles(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[
     if torn:
         del state["last"]  # the torn one
         state.update(whole, ended=False, lost_bytes=torn)
+
+
+FORMAT = SourceFormat("wikiextractor", matches, splits, documents, also=("jsonl",))

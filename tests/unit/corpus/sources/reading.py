@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.log import SILENT
+from bertwright.core.work_split import SINGLE
 from bertwright.corpus.article import Article
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.sources.dump import Header
-from bertwright.corpus.sources.formats import articles, pieces
 from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.known import documents, format_of
 from bertwright.corpus.sources.source import open_source
 
 
@@ -24,12 +25,13 @@ class Read:
         self.counts: Counter[str] = Counter()
         self.states: list[dict[str, Any]] = []
         for file in self.source.files:
-            for piece in pieces(file, config.source[0], 0, len(self.names), folder):
+            splits = format_of(file.format).splits
+            for piece in splits(file, config.source[0], 0, len(self.names), folder, SINGLE):
                 self.names.append(piece.name)
                 self.states.append({})
                 counts: Counter[str] = Counter()
                 job = Job(piece, file, Header(), config, config.source[0], folder)
-                self.articles += articles(job, counts, self.states[-1])
+                self.articles += documents(job, counts, self.states[-1])
                 self.counts += counts
 
     @property

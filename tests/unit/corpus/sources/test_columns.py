@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,15 @@ def test_bytes_that_are_no_text_are_an_error_with_a_place(tmp_path: Path, write:
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
     with pytest.raises(SourceError, match="row 299 of the column 'text' is not UTF-8 at its byte 4. Write"):
         Read(write(tmp_path / "a", text=text), tmp_path)
+
+
+@pytest.mark.parametrize("offset", [-5, 2**30])
+def test_offsets_that_lead_out_of_a_column_are_damage(tmp_path: Path, offset: int) -> None:
+    """A negative length ended in a `SystemError`, a large one somewhere else in memory."""
+    offsets = struct.pack("<4i", 0, 4, offset, 12)
+    text = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer("Egy.Két.Öt.".encode())])
+    with pytest.raises(SourceError, match="damaged or was cut off"):
+        Read(save_arrow(tmp_path / "a", text=text), tmp_path)
 
 
 def test_a_large_row_group_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

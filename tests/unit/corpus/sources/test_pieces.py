@@ -1,26 +1,31 @@
 import bz2
 import gzip
 import lzma
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bertwright.core.done import mark_done
+from bertwright.core.work_split import SINGLE
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.formats import pieces
 from bertwright.corpus.sources.job import Piece
+from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.pieces import read
 
 pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
+def splits(file: File, config: SourceConfig, folder: Path) -> Iterator[Piece]:
+    return format_of(file.format).splits(file, config, 0, 0, folder, SINGLE)
+
+
 def pieces_of(path: Path, folder: Path, **settings: str) -> tuple[File, list[Piece]]:
     file = examine(path)
-    return file, list(pieces(file, SourceConfig(path=str(path), **settings), 0, 0, folder))
+    return file, list(splits(file, SourceConfig(path=str(path), **settings), folder))
 
 
 def test_pieces_of_any_packaging_are_whole_pages_and_together_the_whole(
@@ -86,7 +91,7 @@ def test_a_file_that_is_decoded_in_one_go_is_set_down_as_its_pieces_are_asked_fo
     text = b"".join(b"%d\n\n" % i for i in range(20_000))
     (tmp_path / "a.gz").write_bytes(gzip.compress(text))
     source = SourceConfig(path="a")
-    for i, _ in enumerate(pieces(File(tmp_path / "a.gz", "text", "gz"), source, 0, 0, tmp_path)):
+    for i, _ in enumerate(splits(File(tmp_path / "a.gz", "text", "gz"), source, tmp_path)):
         assert len(list(tmp_path.glob("*.piece.zst"))) == i + 1
     assert i > 10
 
@@ -114,7 +119,7 @@ def test_a_stream_without_end_in_the_middle_is_damage(
     second = data.index(b"BZh", 1)
     (tmp_path / "a.xml.bz2").write_bytes(data[: second - 20] + data[second:])
     file = File(tmp_path / "a.xml.bz2", "dump", "bz2")
-    found = list(pieces(file, SourceConfig(path="a"), 0, 0, tmp_path))
+    found = list(splits(file, SourceConfig(path="a"), tmp_path))
     assert found[0].spool is None
     with pytest.raises(SourceError, match="damaged"):
         list(read(file, found[0]))
