@@ -15,7 +15,6 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.config import Section
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import write_atomic
-from bertwright.core.mistakes import place
 from bertwright.core.redact import redact_credentials
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
@@ -98,6 +97,8 @@ class Recipe(Section):
         found = [*self._against_corpus(), *self._against_model(), *self._against_ranks(ranks)]
         found += self._against_folders() if given else ()
         if found:
+            from bertwright.core.mistakes import place  # not needed at every start
+
             raise RecipeError("\n".join(f"{place(key, file, lines or {})}: {key}: {message}" for key, message in found))
 
     def _against_corpus(self) -> Iterator[Mistake]:

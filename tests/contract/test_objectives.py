@@ -7,7 +7,7 @@ import torch
 from tests.reference.batches import NUMBERS, random_batch
 from tests.reference.unions import sections_of
 
-from bertwright.examples.draw import StepCounts
+from bertwright.examples.loader import StepCounts
 from bertwright.model.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.config import ObjectiveConfig

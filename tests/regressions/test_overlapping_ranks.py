@@ -20,8 +20,7 @@ import pytest
 from bertwright.core.rng import below, key
 from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings, PlanLoader
-from bertwright.examples.plans import Plans
-from bertwright.examples.rows import ROW
+from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Store, Vocabulary
 
 FILES, RANKS = 8, 4

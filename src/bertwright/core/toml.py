@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes, refuse_depth
-from bertwright.core.mistakes import WhereIs, mistakes
 
 _MAX_BYTES = 4 * 2**20
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
@@ -70,13 +69,15 @@ def validate(
     values: Mapping[str, Any],
     file: str,
     lines: Mapping[str, int],
-    where_is: WhereIs | None = None,
+    where_is: Callable[[type[BaseModel], str], str] | None = None,
 ) -> Any:
     """`model` made of `values`, or one `RecipeError` that lists every mistake; `where_is` helps with unknown keys."""
     _refuse_monsters(values, file)
     try:
         return model.model_validate(values)
     except ValidationError as error:
+        from bertwright.core.mistakes import mistakes  # not needed at every start
+
         raise RecipeError(mistakes(model, error, file, lines, where_is)) from error
 
 

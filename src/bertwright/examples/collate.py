@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bertwright.core.rng import bits
 from bertwright.examples.batch import MicroBatch, max_row
 from bertwright.examples.masking import Ids, Keys, Masking
-from bertwright.examples.rows import UNLABELLED
+from bertwright.examples.plans import UNLABELLED
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.rows import ROW
+from bertwright.examples.plans import ROW
 from bertwright.examples.store import Documents, map_file
 from bertwright.examples.tally import Tally
 

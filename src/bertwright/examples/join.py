@@ -14,7 +14,7 @@ from bertwright.core.files import make_folder, naming, read_bytes, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import unigram_loss
 from bertwright.examples.heldout_plans import plan_heldout
-from bertwright.examples.rows import ROW
+from bertwright.examples.plans import ROW
 from bertwright.examples.store import SPLITS, Split
 from bertwright.examples.tally import Tally
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from bertwright.core.rng import fold, key
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.pairs import pairs
-from bertwright.examples.rows import ROW, Chunk, PlanBuilder
+from bertwright.examples.plans import ROW
+from bertwright.examples.rows import Chunk, PlanBuilder
 from bertwright.examples.segments import segments
 from bertwright.examples.store import Documents
 

@@ -1,6 +1,6 @@
 """The plans of one set in an examples artifact, and which of their rows an epoch and a global step take.
 
-    plans/train/128/00.rows     the rows of pass 0 (dtype `rows.ROW`), shard after shard
+    plans/train/128/00.rows     the rows of pass 0 (dtype `ROW`), shard after shard
     plans/train/128.json        rows of each shard, for each pass
 
 Epoch e takes pass e mod passes in an order of its own. Epochs follow each other without a seam: global step k is
@@ -24,9 +24,16 @@ from bertwright.core.files import read_typed
 from bertwright.core.rng import key
 from bertwright.core.shapes import Count
 from bertwright.examples.config import PlanSet
-from bertwright.examples.rows import ROW
 from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Split, map_file
+
+ROW = np.dtype([
+    ("a_start", "<u4"), ("b_start", "<u4"), ("a_count", "<u2"), ("b_count", "<u2"), ("breaks", "<u2"), ("label", "u1"),
+])  # fmt: skip
+"""One example: where its segments start in the shard's tokens, how many tokens they have before truncation (at most
+65,535; without a second segment `b_count` is 0), how many documents begin inside A, and the label of a pair."""
+UNLABELLED = 2
+"""The label of a held-out pair that has none: others made it, or the plan is not about pairs."""
 
 
 @dataclass(frozen=True)

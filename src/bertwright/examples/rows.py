@@ -1,4 +1,4 @@
-"""The rows of a plan, and the state of building them."""
+"""Making rows of a plan, and the state of building them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-ROW = np.dtype([
-    ("a_start", "<u4"), ("b_start", "<u4"), ("a_count", "<u2"), ("b_count", "<u2"), ("breaks", "<u2"), ("label", "u1"),
-])  # fmt: skip
-"""One example: where its segments start in the shard's tokens, how many tokens they have before truncation (at most
-65,535; without a second segment `b_count` is 0), how many documents begin inside A, and the label of a pair."""
-UNLABELLED = 2
-"""The label of a held-out pair that has none: others made it, or the plan is not about pairs."""
+from bertwright.examples.plans import ROW
+
 SLOTS = 16
 """Counters of a chunk's random numbers; the document's own are those of chunk 0."""
 SHORT, TARGET = 0, 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.examples.rows import UNLABELLED
+from bertwright.examples.plans import UNLABELLED
 
 BINS = 20
 """Ranges of length that sequences are counted in, equally wide, from 1 to the longest."""

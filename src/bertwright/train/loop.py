@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from bertwright.core import rng
 from bertwright.core.errors import DataError, Interrupted
@@ -18,12 +19,12 @@ from bertwright.optim.state import reset_steps
 from bertwright.train.checkpoint import State
 from bertwright.train.observe import Window, score_heldout
 from bertwright.train.phases import Phase
-from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session
 from bertwright.train.step import train_step
 
 MOST_SKIPPED_IN_A_ROW = 20
+Drawn = TypeVar("Drawn")
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
@@ -129,3 +130,16 @@ def _refuse_divergence(state: State, phase: Phase) -> None:
             f"{state.data_step:,}): training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
             f"{phase.peak:g}) or raise its warmup, and start in another folder."
         )
+
+
+def prefetch(draw: Callable[[int], Drawn], start: int, end: int) -> Iterator[tuple[Drawn, float]]:
+    """`(draw(step), seconds waited for it)` for each step in [start, end), one step drawn ahead on a thread."""
+    with ThreadPoolExecutor(1, thread_name_prefix="draw") as pool:
+        ahead = pool.submit(draw, start) if start < end else None
+        for step in range(start, end):
+            assert ahead is not None
+            began = time.perf_counter()
+            drawn = ahead.result()
+            waited = time.perf_counter() - began
+            ahead = pool.submit(draw, step + 1) if step + 1 < end else None
+            yield drawn, waited

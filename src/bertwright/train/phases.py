@@ -1,4 +1,4 @@
-"""A recipe's phases resolved against the data: plans, steps, intervals, held-out batches. Knows no torch."""
+"""What is to be trained: the recipe's phases resolved against the data, with steps and intervals. Knows no torch."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
-from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.artifact import Artifact, Identity, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.loader import Loader, LoaderSettings, heldout_batches, open_loader
 from bertwright.examples.store import Store
+from bertwright.model.config import NetworkConfig
+from bertwright.optim.config import OptimConfig
 from bertwright.optim.schedule import Schedule
 from bertwright.train.config import PhaseConfig, TrainConfig
 
@@ -55,6 +58,26 @@ class Phase:
     def heldout_room(self) -> int:
         """Tokens that the held-out sequences have room for."""
         return self.heldout_sequences * self.draws.settings.length
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training, the same on all ranks and at every start."""
+
+    config: TrainConfig
+    network: NetworkConfig
+    optim: OptimConfig
+    vocab: Artifact
+    phases: list[Phase]
+    identity: Identity
+    """Of the run."""
+    checkpoint: Identity
+    """Of its checkpoints: without the lengths of phases."""
+    out: Path
+    scored_after: int
+    """Tokens of room of the held-out sequences that are scored afterwards, for the time that is left."""
+    saved: Callable[[Path], None]
+    """Takes the path of each new checkpoint, on the first rank."""
 
 
 def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> list[Phase]:

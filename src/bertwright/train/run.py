@@ -44,10 +44,9 @@ from bertwright.train.identity import (
     identity,
     refuse_other_settings,
 )
-from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
-from bertwright.train.phases import resolve_phases
+from bertwright.train.phases import Job, resolve_phases
 from bertwright.train.ranks import Ranks, join
 from bertwright.train.session import Session
 from bertwright.train.start import follow_lengths, restore_or_initialize, training_device

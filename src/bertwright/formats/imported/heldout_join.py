@@ -26,7 +26,7 @@ from bertwright.examples.heldout_plans import (
     write_heldout_plans,
 )
 from bertwright.examples.join import join_store, totals
-from bertwright.examples.rows import ROW
+from bertwright.examples.plans import ROW
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
 
