@@ -46,7 +46,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return {**_run(path), **checked}
     if (path / "model.safetensors").is_file():
         return {"what": "a model folder", **json_object(path / "config.json"), **checked}
-    if path.is_file() and not facts_of(path):
+    if path.is_file() and _is_source(path):
         return _source(path)
     return _imported(path, examples)
 
@@ -138,6 +138,29 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     return {"what": "training data made elsewhere", "set": found}
 
 
+def _is_source(path: Path) -> bool:
+    """Whether a file is no training data: no format of examples knows it, or it is a table without their columns."""
+    try:
+        return facts_of(path) is None
+    except ShardError:
+        names = _columns(path)
+        if names is None or {"input_ids", "A", "B"} & set(names):
+            raise
+        return True
+
+
+def _columns(path: Path) -> list[str] | None:
+    """The columns of a table; None of what is none, or is damaged."""
+    from bertwright.corpus.sources.detect import examine
+    from bertwright.corpus.sources.known import format_of as source_format_of
+
+    try:
+        columns = source_format_of(examine(path).format).columns
+        return columns(path) if columns else None
+    except DataError:
+        return None
+
+
 def _source(path: Path) -> dict[str, Any]:
     from bertwright.corpus.sources.detect import examine
     from bertwright.corpus.sources.file import Reader
@@ -151,6 +174,8 @@ def _source(path: Path) -> dict[str, Any]:
         "bytes": source.size,
     }
     format = source_format_of(source.format)
+    if format.columns:
+        return {**facts, "columns": ", ".join(format.columns(path))}
     if not format.is_text:
         return facts
     if format.is_wiki:

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bertwright import Recipe, run
@@ -87,3 +89,21 @@ def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path
         describe(tmp_path / "nowhere")
     with pytest.raises(ArtifactError, match="nothing to verify against"):
         describe(small_recipe.parent, verify=True)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "datasets"])
+def test_a_table_of_texts_is_a_source_and_its_columns_are_said(tmp_path: Path, kind: str) -> None:
+    table, path = pa.table({"text": ["Egy híd.", "Két híd."], "url": ["a", "b"]}), tmp_path / f"texts.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+    facts = describe(path)
+    assert (facts["what"], facts["columns"]) == (f"a {kind}", "text, url")
+
+
+def test_a_damaged_table_of_examples_is_no_source(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"A": ["egy"], "B": ["két"]}), tmp_path / "part.parquet")
+    with pytest.raises(DataError, match=r"part\.parquet"):
+        describe(tmp_path / "part.parquet")

@@ -69,6 +69,12 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
         yield from rows(job, islice(stream, job.piece.stop - job.piece.start), before, counts, state)
 
 
+def columns(file: Path) -> list[str]:
+    """The names of the file's columns."""
+    with _batches(file) as (schema, _):
+        return list(schema.names)
+
+
 @contextmanager
 def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema of an Arrow stream, and its record batches as parts of the file in memory."""
@@ -81,5 +87,12 @@ def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 FORMAT = SourceFormat(
-    "datasets", matches, splits, documents, is_text=False, keys=frozenset({"text"}), data_files=data_files
+    "datasets",
+    matches,
+    splits,
+    documents,
+    is_text=False,
+    keys=frozenset({"text"}),
+    columns=columns,
+    data_files=data_files,
 )

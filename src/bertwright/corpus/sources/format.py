@@ -74,5 +74,7 @@ class SourceFormat:
     `corpus.wikitext` and `corpus.keep_disambiguation`."""
     bytes_per_text: float = 1.0
     """Bytes of a file, unpacked, for each byte of its text, about; below 1 where the format packs texts itself."""
+    columns: Callable[[Path], list[str]] | None = None
+    """The names of a file's columns, where the format is one of tables."""
     data_files: Callable[[Path], list[Path] | None] = no_folder
     """The files of a folder that its program saved, in order; None where it saved none there."""

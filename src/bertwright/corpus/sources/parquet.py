@@ -74,6 +74,12 @@ def _between(table: Any, start: int, stop: int, columns: list[str]) -> Iterator[
         at += len(batch)
 
 
+def columns(file: Path) -> list[str]:
+    """The names of the file's columns."""
+    with _opened(file) as table:
+        return list(table.schema_arrow.names)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     pyarrow = arrow(path)
@@ -87,5 +93,12 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 FORMAT = SourceFormat(
-    "parquet", matches, splits, documents, is_text=False, keys=frozenset({"text"}), bytes_per_text=0.5
+    "parquet",
+    matches,
+    splits,
+    documents,
+    is_text=False,
+    keys=frozenset({"text"}),
+    bytes_per_text=0.5,
+    columns=columns,
 )
