@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -89,11 +88,11 @@ class Recipe(Section):
         self,
         file: str = "recipe",
         lines: Mapping[str, int] | None = None,
-        ranks: int | None = None,
+        ranks: int = 1,
         given: bool = True,
     ) -> None:
-        """Raise one `RecipeError` with every contradiction between sections, before any work starts."""
-        ranks = ranks or int(os.environ.get("WORLD_SIZE", "1"))
+        """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
+        any work starts."""
         found = [*self._against_corpus(), *self._against_model(), *self._against_ranks(ranks)]
         found += self._against_folders() if given else ()
         if found:

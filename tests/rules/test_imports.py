@@ -1,6 +1,7 @@
 """Who may import whom, imports inside functions included; who may import torch, rich, pickle."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
@@ -184,3 +185,12 @@ def test_what_a_folder_holds_is_told_without_any_stage() -> None:
 def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     statement = f"from bertwright.cli.app import app; app(['check', {str(DEMO)!r}], standalone_mode=False)"
     assert not {"rich", "http", "ssl"} & loaded_after(statement)
+
+
+def test_only_one_file_reads_which_rank_this_is() -> None:
+    readers = [
+        path
+        for path in files()
+        if {'"RANK"', '"WORLD_SIZE"'} & set(re.findall(r"\"[A-Z_]+\"", path.read_text("utf-8")))
+    ]
+    assert readers == [SOURCE / "core" / "distributed.py"]

@@ -64,12 +64,16 @@ def test_pairs_need_two_segments(load: Load, small_recipe: Path, tmp_path: Path)
     load(f"model.config={path}", "examples.plan=doc-sentences")
 
 
-def test_every_contradiction_is_shown_at_once(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "4")
+def test_every_contradiction_is_shown_at_once(load: Load) -> None:
     with pytest.raises(RecipeError) as caught:
         load("train.phases.0.length=64", "evaluate.length=12", "train.init_from=nowhere")
     keys = [line.split(": ")[1] for line in str(caught.value).splitlines()]
-    assert keys == ["evaluate.length", "train.phases.0.length", "train.phases.0.batch", "train.init_from"]
+    assert keys == ["evaluate.length", "train.phases.0.length", "train.init_from"]
+
+
+def test_a_batch_smaller_than_the_ranks_is_a_contradiction(load: Load) -> None:
+    with pytest.raises(RecipeError, match=r"train.phases.0.batch: 8 is smaller than micro_batch 4 x 400 ranks"):
+        load().check(ranks=400)
 
 
 def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import refuse
 from bertwright.core.artifact import Artifact
+from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, remove_leftovers, write_atomic
 from bertwright.core.lock import FolderLock
@@ -44,7 +44,7 @@ def run(
     """
     _refuse_impossible(stages, rank, world)
     stages = _without_missing_corpus(recipe, stages)
-    first_rank = not _several() or int(os.environ.get("RANK", "0")) == 0
+    first_rank = rank_and_world()[0] == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
         return RunFolder(look(recipe, Path(out).absolute(), stages, log))
@@ -103,7 +103,7 @@ def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
         raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
-    if _several() and list(stages) != ["train"]:
+    if rank_and_world()[1] > 1 and list(stages) != ["train"]:
         raise RecipeError(
             "several ranks can only train. Prepare with one process (--until examples), then start "
             "`bertwright train RECIPE` on all ranks."
@@ -117,15 +117,11 @@ def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[s
     return [name for name in stages if name != "corpus"]
 
 
-def _several() -> bool:
-    """Whether a launcher such as torchrun started several of these processes."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
 def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
     """Raise before hours of work what can be told beforehand; say what may go wrong."""
-    recipe.check(given=not RunFolder(out).begun)
-    verdicts = check_recipe(recipe, out, stages, int(os.environ.get("WORLD_SIZE", "1")))
+    _, world = rank_and_world()
+    recipe.check(ranks=world, given=not RunFolder(out).begun)
+    verdicts = check_recipe(recipe, out, stages, world)
     refuse(verdicts)
     for verdict in verdicts:
         if verdict.level == "warning":

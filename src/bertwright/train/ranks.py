@@ -22,6 +22,7 @@ from torch import distributed as dist
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from bertwright.core import rng
+from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, Interrupted, RankError
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def join(timeout: float) -> Iterator[Ranks]:
     A rank that gives no sign of life for `timeout` seconds is lost: a `RankError`. This process can then do nothing
     more but end, with that error's exit code: gloo waits for the lost rank, and would not let it.
     """
-    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    rank, world = rank_and_world()
     if world == 1:
         yield Ranks()
         return

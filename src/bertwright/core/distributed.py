@@ -1,0 +1,26 @@
+"""Which of how many training processes this one is, as torchrun or another launcher says in the environment.
+
+Nothing else reads RANK and WORLD_SIZE. Knows no torch.
+"""
+
+from __future__ import annotations
+
+import os
+
+from bertwright.core.errors import RecipeError
+
+
+def rank_and_world() -> tuple[int, int]:
+    """The rank of this process, from 0, and how many train together; (0, 1) where no launcher speaks.
+
+    Raises `RecipeError` where the two say what cannot be.
+    """
+    rank, world = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+    if rank.isdecimal() and world.isdecimal() and int(rank) < int(world):
+        return int(rank), int(world)
+    if "RANK" in os.environ and "WORLD_SIZE" not in os.environ and rank.isdecimal():
+        return 0, 1  # a scheduler's own variable, without a launcher
+    raise RecipeError(
+        f"RANK={rank} and WORLD_SIZE={world} in the environment name no rank of a training: RANK goes from 0 to one "
+        "less than WORLD_SIZE. Start the ranks with torchrun, or unset both."
+    )
