@@ -20,7 +20,7 @@ from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
-from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
@@ -80,6 +80,11 @@ class Recipe(Section):
         )
         return tuple(dict.fromkeys(sets))
 
+    @property
+    def next_sentence(self) -> bool:
+        """Whether the network has a next-sentence head: examples are pairs, and the objective reads their labels."""
+        return self.train.objective.next_sentence(self.examples.pairs)
+
     def evaluate_length(self) -> int:
         """The length of the held-out sequences that are scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length
@@ -125,14 +130,19 @@ class Recipe(Section):
                 ("vocab.file", f"{self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt")
             ]
         try:
-            bert = self.model.resolve(entries, self.examples.pairs)
+            network = self.model.resolve(entries, self.next_sentence)
         except RecipeError as error:
             return [("model", str(error))]
-        found = list(self._against_positions(bert.max_position_embeddings))
-        if bert.type_vocab_size < 2 and (self.examples.pairs or self.train.imported_data()):
-            text = f"{self.model.config} has type_vocab_size {bert.type_vocab_size}, but sentence pairs have 2 segments"
+        found = list(self._against_positions(network.max_position_embeddings))
+        if network.type_vocab_size < 2 and (self.examples.pairs or self.train.imported_data()):
+            text = (
+                f"{self.model.config} has type_vocab_size {network.type_vocab_size}, but sentence pairs have 2 segments"
+            )
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             found.append(("model.config", f"{text}; {remedy}"))
+        if self.train.attention == "sequences" and network.attention_probs_dropout_prob:
+            text = f"'sequences' cannot drop attention weights (dropout {network.attention_probs_dropout_prob:g})"
+            found.append(("train.attention", f"{text}; set 'padded' or 'auto', or model.attention_dropout=0"))
         return found
 
     def _against_positions(self, most: int) -> Iterator[Mistake]:
@@ -178,9 +188,9 @@ class Recipe(Section):
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
         return len(self.vocab.file.read_bytes().splitlines()) if self.vocab.file else self.vocab.size or 0
 
-    def network(self) -> BertConfig:
+    def network(self) -> NetworkConfig:
         """The network, for the most entries that the vocabulary may have."""
-        return self.model.resolve(self._vocabulary_entries(), self.examples.pairs)
+        return self.model.resolve(self._vocabulary_entries(), self.next_sentence)
 
     def summary(self) -> dict[str, Any]:
         """What the recipe amounts to, for people: network, parameters, phases."""

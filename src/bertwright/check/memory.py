@@ -14,7 +14,7 @@ from bertwright.check.machine import gpu_memory, memory_size, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import default_workers
-from bertwright.model.config import BertConfig
+from bertwright.model.config import NetworkConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import PhaseConfig
 
@@ -44,7 +44,7 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     yield _verdict("train memory", what, most, place, remedy)
 
 
-def training_bytes(bert: BertConfig, phase: PhaseConfig, ranks: int = 1) -> float:
+def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1) -> float:
     """Bytes that training a phase takes on each rank, about."""
     share = max(1, phase.batch // ranks)
     sequences = min(phase.micro_batch or share, share)
@@ -56,7 +56,7 @@ def training_bytes(bert: BertConfig, phase: PhaseConfig, ranks: int = 1) -> floa
     return _TORCH + 20 * bert.parameters + 4 * (numbers + 3 * predictions * bert.vocab_size)
 
 
-def _kept(bert: BertConfig, length: int) -> float:
+def _kept(bert: NetworkConfig, length: int) -> float:
     """Numbers that a layer keeps of each token for backward."""
     kept = 2 * bert.intermediate_size + 8.0 * bert.hidden_size
     if bert.hidden_dropout_prob:

@@ -9,9 +9,9 @@ from typing import Any
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
     ("phase", "phase", 5, "{}"),
     ("step", "step", 10, "{:,}"),
-    ("mlm_loss", "loss", 7, "{:.3f}"),
-    ("heldout_mlm_loss", "held-out", 9, "{:.3f}"),
-    ("heldout_mlm_accuracy", "accuracy", 9, "{:.1%}"),
+    ("loss", "loss", 7, "{:.3f}"),
+    ("heldout_loss", "held-out", 9, "{:.3f}"),
+    ("heldout_accuracy", "accuracy", 9, "{:.1%}"),
     ("heldout_nsp_accuracy", "pairs", 7, "{:.1%}"),
     ("learning_rate", "rate", 8, "{:.1e}"),
     ("tokens_per_second", "tokens/s", 9, "{:,.0f}"),
@@ -47,9 +47,22 @@ def json_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str).translate(_IN_JSON)
 
 
+def losses(row: dict[str, Any]) -> list[float | None]:
+    """The training loss of a metrics row by the first term of the objective and, where it was scored, the held-out
+    one."""
+    first = next(name for name in row if name.endswith("_loss"))
+    return [row[name] for name in (first, f"heldout_{first}") if name in row]
+
+
 def row_line(row: dict[str, Any]) -> str:
-    """A metrics row with held-out scores as a line under `HEADER`; a score that the run has not is a dash."""
-    cells = {**row, "remaining": time_left(row["remaining_seconds"])}
+    """A metrics row with held-out scores as a line under `HEADER`; a score that the run has not is a dash.
+
+    The loss and the accuracy are those of the first term of the objective, by which checkpoints are judged.
+    """
+    first = next(name for name in row if name.endswith("_loss"))
+    cells = {**row, "remaining": time_left(row["remaining_seconds"]), "loss": row[first]}
+    scores = {"heldout_loss": f"heldout_{first}", "heldout_accuracy": f"heldout_{first.removesuffix('_loss')}_accuracy"}
+    cells |= {cell: row[name] for cell, name in scores.items() if name in row}
     return "".join(f"{_cell(cells, key, form):>{width}}" for key, _, width, form in _COLUMNS)
 
 

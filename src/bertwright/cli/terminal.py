@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from bertwright.cli.formatting import HEADER, number, row_line, time_left, visible
+from bertwright.cli.formatting import HEADER, losses, number, row_line, time_left, visible
 from bertwright.cli.throughput import Throughput
 
 if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
@@ -79,10 +79,10 @@ class Terminal:
     def record(self, row: dict[str, Any]) -> None:
         """Move the training bar; a row with held-out scores becomes a line of the table."""
         stage, left = f"phase {row['phase']}", time_left(row["remaining_seconds"])
-        loss, speed = number(row["mlm_loss"], "{:.3f}"), number(row["tokens_per_second"], "{:,.0f}")
+        loss, speed = number(losses(row)[0], "{:.3f}"), number(row["tokens_per_second"], "{:,.0f}")
         self._rows[stage] = f"steps, {left} left, loss {loss}, {speed} tokens/s"
         self._show(stage, row["step"], row["steps"], self._rows[stage])
-        if "heldout_mlm_loss" not in row:
+        if len(losses(row)) < 2:
             return
         if not self._header:
             self._header = True

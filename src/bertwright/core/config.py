@@ -1,7 +1,8 @@
 """The base of every recipe section: frozen, strict about unknown keys, each field documented and marked.
 
 A field is *fingerprinted* (it decides the result, and is hashed where it differs from its default) or *runtime only*
-(workers, device, memory, logging: changes nothing in the result and is not hashed). A fingerprinted field may be
+(workers, device, memory, logging: changes what is computed at most in the order of summation and in the elements that
+dropout takes, and is not hashed). A fingerprinted field may be
 *extendable*: raising it continues finished work instead of contradicting it. One that names a file is *known by
 content*: the hash of the file counts in its place.
 """

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from bertwright.core.rng import Bits, bits
 
-PREDICTIONS_MULTIPLE = 64
 Array = TypeVar("Array")
 Other = TypeVar("Other")
 
@@ -32,7 +31,7 @@ class Batch(Generic[Array]):
     """What the network reads in one forward pass, in numpy arrays as it is drawn or in tensors of one device.
 
     Sequence b is the tokens `cu_seqlens[b] : cu_seqlens[b + 1]`. T, B and P may all be 0: a rank without a sequence for
-    a micro-batch gets an empty one, to be skipped or made static. A batch of fixed shape keeps the contract with
+    a micro-batch gets an empty one, to be skipped. A batch of fixed shape keeps the contract with
     sequences and predictions that count nothing: its last tokens form one padding sequence, unused entries of
     `cu_seqlens` equal T (sequences of length 0), unused predictions have position 0, and both have weight 0.
     """
@@ -79,35 +78,6 @@ MicroBatch = Batch[NDArray[Any]]
 """A batch as it is drawn: what a rank trains on between two sums of gradients."""
 
 
-def static(batch: MicroBatch, tokens: int, sequences: int, predictions: int, pad: int = 0) -> MicroBatch:
-    """The same batch in a fixed shape: the tail is one padding sequence of `pad` tokens at position 0.
-
-    The other half of the contract of batches: the network takes either shape, and compiled code wants this one.
-    `sequences` counts the padding sequence; unused `cu_seqlens` equal `tokens`; `predictions` is rounded up to
-    a multiple of 64, unused ones point at token 0 with weight 0. Raises ValueError when it does not fit.
-    """
-    predictions = -(-predictions // PREDICTIONS_MULTIPLE) * PREDICTIONS_MULTIPLE
-    have = batch.counts
-    needed = have.sequences + (have.tokens < tokens)
-    if have.tokens > tokens or needed > sequences or have.predictions > predictions:
-        room = f"{tokens} tokens, {sequences} sequences (one for padding) and {predictions} predictions"
-        raise ValueError(f"{have} does not fit into {room}")
-    cu_rows = _extended(batch.cu_rows, sequences + 1, tokens)
-    return Batch(
-        token_ids=_extended(batch.token_ids, tokens, pad),
-        position_ids=_extended(batch.position_ids, tokens, 0),
-        segment_ids=_extended(batch.segment_ids, tokens, 0),
-        cu_seqlens=_extended(batch.cu_seqlens, sequences + 1, tokens),
-        cu_rows=cu_rows,
-        max_row=max_row(cu_rows),
-        prediction_positions=_extended(batch.prediction_positions, predictions, 0),
-        labels=_extended(batch.labels, predictions, 0),
-        weights=_extended(batch.weights, predictions, 0),
-        next_sentence_labels=_extended(batch.next_sentence_labels, sequences, 0),
-        sequence_weights=_extended(batch.sequence_weights, sequences, 0),
-    )
-
-
 def max_row(cu_rows: NDArray[np.integer[Any]]) -> int:
     """Tokens of the longest of the R rows that `cu_rows` [R + 1] bounds; 0 where there is none."""
     return int(np.diff(cu_rows).max(initial=0))
@@ -152,7 +122,3 @@ def _sums(values: Bits, bounds: NDArray[np.integer[Any]]) -> Bits:
     sums = np.zeros(len(filled), np.uint64)
     sums[filled] = np.add.reduceat(values, bounds[:-1][filled])
     return sums
-
-
-def _extended(array: NDArray[Any], size: int, value: int) -> NDArray[Any]:
-    return np.concatenate([array, np.full(size - len(array), value, array.dtype)])

@@ -19,7 +19,7 @@ from bertwright.examples.collate import Rows, collate, concatenate, split
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
-from bertwright.examples.plans import Epochs, Plans
+from bertwright.examples.plans import UNLABELLED, Epochs, Plans
 from bertwright.examples.store import Store
 
 BLOCK = 1 << 20
@@ -128,7 +128,8 @@ class PlanLoader:
             predictions = int(masking.counts(lengths, mine.specials).sum())
         else:
             predictions = sum(batch.counts.predictions for batch in self._collated(rows, assigned, masking))
-        return StepCounts(predictions, int((mine.b_count > 0).sum()), int(lengths.sum()))
+        pairs = (mine.b_count > 0) & (mine.label != UNLABELLED)
+        return StepCounts(predictions, int(pairs.sum()), int(lengths.sum()))
 
     def _masking(self, step: int) -> Masking:
         config = self.settings.masking

@@ -1,1 +1,1 @@
-"""The network: BERT on packed batches, its heads and losses, its file format, its names at Hugging Face."""
+"""The network: encoders on packed batches, pre-training heads, the file format, names of other programs."""

@@ -6,7 +6,7 @@ Knows no torch, so that checking a recipe stays quick.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -133,7 +133,8 @@ class BertModelConfig(Section):
             "max_position_embeddings": self.max_positions,
             "initializer_range": self.initializer_range,
         }
-        return _bert_config(
+        return _validated(
+            BertConfig,
             own
             | {key: value for key, value in chosen.items() if value is not None}
             | {"vocab_size": -(-rows // multiple) * multiple, "next_sentence": next_sentence},
@@ -167,7 +168,7 @@ def read_bert_config(path: Path) -> dict[str, Any]:
             raise RecipeError(f"{path}: unknown key {key!r}; correct its spelling or remove it")
         elif (allowed := SAME_NETWORK[key]) is not None and value not in allowed:
             raise RecipeError(f"{path}: {key} = {value!r} is not BERT; it must be {allowed[0]!r} or absent")
-    _bert_config(own, path)
+    _validated(BertConfig, own, path)
     return own
 
 
@@ -181,12 +182,15 @@ def _json_object(path: Path) -> dict[str, Any]:
     return values
 
 
-def _bert_config(values: dict[str, Any], source: Path | str) -> BertConfig:
+Network = TypeVar("Network", bound=BertConfig)
+
+
+def _validated(network: type[Network], values: dict[str, Any], source: Path | str) -> Network:
     try:
-        return BertConfig.model_validate(values)
+        return network.model_validate(values)
     except ValidationError as error:
         faults = "; ".join(": ".join([*map(str, fault["loc"]), fault["msg"]]) for fault in error.errors())
-        raise RecipeError(f"{source} does not describe a BERT: {faults}") from error
+        raise RecipeError(f"{source} does not describe a {network.family.upper()}: {faults}") from error
 
 
 ModelConfig = BertModelConfig
@@ -205,9 +209,9 @@ def read_network_config(path: Path) -> NetworkConfig:
     values = _json_object(path)
     family = values.pop("model_type", "bert")
     if family == "bert":
-        return BertConfig.model_validate(read_bert_config(path))
+        return _validated(BertConfig, read_bert_config(path), path)
     for network in NETWORKS:
         if network.family == family:
-            return network.model_validate(values)
+            return _validated(network, values, path)
     known = ", ".join(network.family for network in NETWORKS)
     raise RecipeError(f"{path}: model_type = {family!r} is no family of networks here; there are: {known}")

@@ -20,8 +20,8 @@ class PreTrainingModel(nn.Module):
     """The encoder with its two pre-training heads; all weights drawn from torch's generator (seed it first).
 
     Matrices start from N(0, initializer_range) without truncation as in NVIDIA's PyTorch BERT (Google's truncates
-    at two standard deviations), biases from 0, layer norms from 1 and 0. `kernel` says how attention is computed;
-    it changes the speed, not the function, and may be set at any time.
+    at two standard deviations), biases from 0, layer norms from 1 and 0. `kernel` says how attention is computed; it
+    changes the speed, not the function, and may be set at any time (`encoder.kernel`).
     """
 
     def __init__(self, config: NetworkConfig, kernel: Kernel = "sequences") -> None:

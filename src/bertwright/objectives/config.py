@@ -11,7 +11,11 @@ class PreTrainingConfig(Section):
     """Masked-language modelling and, where the examples are pairs of segments, next-sentence prediction."""
 
     kind: Literal["pretraining"] = "pretraining"
-    """Which objective this is."""
+    """Names this objective."""
+
+    def next_sentence(self, pairs: bool) -> bool:
+        """Whether the network needs a next-sentence head; `pairs` says that the examples are pairs of segments."""
+        return pairs
 
 
 ObjectiveConfig = PreTrainingConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from torch import nn
 
@@ -37,3 +37,5 @@ def build_objective(config: ObjectiveConfig, next_sentence: bool) -> Objective:
     match config:
         case PreTrainingConfig():
             return PreTraining(next_sentence)
+        case _:
+            assert_never(config)

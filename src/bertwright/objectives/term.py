@@ -30,7 +30,7 @@ class Term:
     labels: Tensor
     """[N] int64, the right class."""
     weights: Tensor
-    """[N] float32, what each prediction counts; 0 for padding."""
+    """[N] float32, what each prediction counts: 1, or 0 for padding, so that their sum is what the loader counts."""
 
     @property
     def loss_sum(self) -> Tensor:

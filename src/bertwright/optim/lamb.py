@@ -1,6 +1,6 @@
 """LAMB (You et al. 2020), by the rule of NVIDIA's FusedLAMB.
 
-For each tensor p, with Adam's moments m and v of its gradient (clipped beforehand, see `clip`):
+For each tensor p, with Adam's moments m and v of its gradient (clipped beforehand, see `norms`):
 
     u = m̂ / (√v̂ + eps) + weight_decay · p
     p ← p - lr · r · u,    r = ‖p‖ / ‖u‖ if both are above 0, else 1

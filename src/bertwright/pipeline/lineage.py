@@ -108,7 +108,7 @@ def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -
     where one is no finished artifact.
     """
     ours = {name: inputs[name] for name in STAGES["train"].inputs}
-    return identity(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs, ours, folder / "train")
+    return identity(recipe.train, recipe.model, recipe.optim, recipe.next_sentence, ours, folder / "train")
 
 
 def refuse_other_training(recipe: Recipe, folder: Path) -> None:
@@ -130,7 +130,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     # A vocabulary knows the hash of its entries only when it is built. It follows from the fingerprint.
     if words := next(_recorded(folder, "vocabulary"), None):
         run = replace(run, inputs={**run.inputs, "vocabulary": words})
-    sections = recipe.train, recipe.model, recipe.optim, recipe.examples.pairs
+    sections = recipe.train, recipe.model, recipe.optim, recipe.next_sentence
     try:
         refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
     except ArtifactError as error:

@@ -191,7 +191,7 @@ _ROWS = (
         inputs=("examples", "vocab"),
         without_corpus=("examples", "vocab"),
         version=train.VERSION,
-        sections=lambda recipe, _: identity.sections(recipe.train, recipe.model, recipe.optim, recipe.examples.pairs),
+        sections=lambda recipe, _: identity.sections(recipe.train, recipe.model, recipe.optim, recipe.next_sentence),
         runs="bertwright.train.run:run",
         arguments=_train,
     ),

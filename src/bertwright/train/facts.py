@@ -14,26 +14,30 @@ from typing import Any
 import torch
 
 from bertwright.core.artifact import Artifact
-from bertwright.model.config import BertConfig
+from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.checkpoint import State
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import Ranks
 
 
-def life(state: State, device: torch.device, ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
+def life(state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
     """This start of the program: from which step, and all that bit-identity depends on besides the settings."""
     return {
         "from_step": state.total_steps,
         "ranks": ranks.world,
         "threads": torch.get_num_threads(),
         "micro_batches": [asdict(phase.micro_batching) for phase in config.phases],
-        "device": str(device),
+        "attention": kernel,
+        "engine": config.engine.kind,
+        "device": str(device) if device.type == "cpu" else f"{device} {torch.cuda.get_device_name(device)}",
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),
     }
 
 
-def counts(state: State, network: BertConfig, vocab: Artifact, weights: str, init: Mapping[str, Any]) -> dict[str, Any]:
+def counts(
+    state: State, network: NetworkConfig, vocab: Artifact, weights: str, init: Mapping[str, Any]
+) -> dict[str, Any]:
     """The manifest's counts; `weights` is the hash over the files of the finished model, and `init` has `folder` and
     `fingerprint` of what training started from, None for random weights."""
     return {

@@ -1,4 +1,4 @@
-"""The ranks of one training job, and the two sums they share: gradients and counts.
+"""The ranks of one training job, and what they add up: gradients, losses, counts, held-out scores.
 
 Started by torchrun (or anything that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT) a job has several
 ranks; started plainly it has one, and no process group and no socket exist. A rank that is lost ends all of them with a
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bertwright.train.watchdog import Watchdog
 
 NEVER = timedelta(days=7)
-"""gloo's own time-out: ranks wait in it while the first one scores, however long; the watchdog knows who is lost."""
+"""gloo's own time-out: ranks wait in it while the first one saves, however long; the watchdog knows who is lost."""
 LOOK = timedelta(seconds=1)
 """How often a rank that waits for the others asks whether one of them is lost."""
 

@@ -22,7 +22,6 @@ from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_
 from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.examples.config import PAIRS
-from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import ModelConfig
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
@@ -49,7 +48,7 @@ from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Job, resolve_phases
 from bertwright.train.ranks import Ranks, join
 from bertwright.train.session import Session
-from bertwright.train.start import follow_lengths, restore_or_initialize, training_device
+from bertwright.train.start import follow_lengths, restore_or_initialize, training_device, training_kernel
 from bertwright.train.step import Trained
 
 
@@ -72,7 +71,7 @@ def run(
     Raises `ArtifactError` when `out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
     """
-    pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
+    pairs = config.objective.next_sentence(examples.manifest["config"]["examples"]["plan"] in PAIRS)
     inputs = {"examples": examples.fingerprint, "vocab": vocab.fingerprint}
     ours = identity(config, model, optim, pairs, inputs, out)
     if done := finished(out, ours):
@@ -82,50 +81,61 @@ def run(
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(vocab.counts["vocabulary"])}
     checkpoint = checkpoint_identity(config, model, optim, pairs, replace(ours, inputs={**ours.inputs, **words}))
-    job = Job(config, network, optim, vocab, phases, ours, checkpoint, out, scored_after, saved)
+    job = Job(
+        config=config,
+        network=network,
+        optim=optim,
+        vocab=vocab,
+        phases=phases,
+        identity=ours,
+        checkpoint=checkpoint,
+        out=out,
+        scored_after=scored_after,
+        saved=saved,
+    )
     with torch_settings(config.threads), join(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
             checkpoints.sweep(make_folder(out / CHECKPOINTS))
         ranks.agree(f"{ours.fingerprint}", "the settings and data of this run")
         _train(job, ranks, stop_requested, log if ranks.first else SILENT)
-        if stop_requested():
+        if ranks.any(stop_requested()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
     return open_artifact(out, "train")
 
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
-    trained = _trained(job, ranks, device, log)
-    state = restore_or_initialize(job, trained.model, trained.optimizer, ranks, log)
-    state = follow_lengths(state, job.phases)
-    state = replace(state, lives=(*state.lives, life(state, device, ranks, job.config)))
-    if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
-        (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
-    forecast = Forecast(job.phases, job.scored_after)
-    folder, keep = job.out / CHECKPOINTS, job.config.keep_checkpoints
-    with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
-        session = Session(
-            trained, folder, job.checkpoint, keep, metrics, log, stop_requested, forecast, job.saved
-        )  # fmt: skip
-        state = train(session, job.phases, state)
-    weights, _ = trained.engine.gather()
-    if ranks.first:
-        _finish(job, weights, state)
-    ranks.barrier()
-
-
-def _trained(job: Job, ranks: Ranks, device: torch.device, log: Log) -> Trained:
-    """The network with fresh weights, its optimizer and its engine."""
-    wanted = job.config.attention
-    kernel = kernel_for(job.network.attention_probs_dropout_prob, device.type) if wanted == "auto" else wanted
+    kernel = training_kernel(job, device)
     torch.manual_seed(job.config.seed)
     model = PreTrainingModel(job.network, kernel).to(device).train()
     optimizer = build_optimizer(job.optim, model)
     log.say(f"train: {job.network.parameters:,} parameters on {device}, attention kernel {kernel}")
-    objective = build_objective(job.config.objective, job.network.next_sentence)
+    state = restore_or_initialize(job, model, optimizer, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
-    return Trained(model, objective, optimizer, engine, ranks, device)
+    objective = build_objective(job.config.objective, job.network.next_sentence)
+    trained = Trained(model, objective, optimizer, engine, ranks, device)
+    state = follow_lengths(state, job.phases)
+    state = replace(state, lives=(*state.lives, life(state, device, kernel, ranks, job.config)))
+    if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
+        (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
+    with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
+        session = Session(
+            trained=trained,
+            folder=job.out / CHECKPOINTS,
+            identity=job.checkpoint,
+            keep=job.config.keep_checkpoints,
+            metrics=metrics,
+            log=log,
+            stop_requested=stop_requested,
+            forecast=Forecast(job.phases, job.scored_after),
+            saved=job.saved,
+        )
+        state = train(session, job.phases, state)
+    weights, _ = engine.gather()
+    if ranks.first:
+        _finish(job, weights, state)
+    ranks.barrier()
 
 
 def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:

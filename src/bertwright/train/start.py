@@ -13,6 +13,8 @@ from torch.optim import Optimizer
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
 from bertwright.core.log import Log
+from bertwright.model.attention.kernel import kernel_for
+from bertwright.model.config import Kernel
 from bertwright.model.device import resolve_device
 from bertwright.model.saved import load_model
 from bertwright.optim.build import moment_names
@@ -104,6 +106,12 @@ def training_device(wanted: Any, ranks: Ranks) -> torch.device:
             f"{ranks.world} ranks on GPUs are not offered yet: start one process for one GPU, or set train.device=cpu."
         )
     return device
+
+
+def training_kernel(job: Job, device: torch.device) -> Kernel:
+    """The attention kernel to train with: the recipe's, or the one that suits the device and the dropout."""
+    wanted = job.config.attention
+    return kernel_for(job.network.attention_probs_dropout_prob, device.type) if wanted == "auto" else wanted
 
 
 def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
-from bertwright.model.config import BertConfig
+from bertwright.model.config import NetworkConfig
 from bertwright.train.checkpoint import state_of
 from bertwright.train.facts import counts
 from bertwright.train.identity import extended
@@ -28,7 +28,7 @@ class Standing:
     """Where a training stands by one of its checkpoints."""
 
     checkpoint: Artifact
-    network: BertConfig
+    network: NetworkConfig
     vocab: Artifact
     identity: Identity
     counts: Mapping[str, Any]
@@ -67,7 +67,9 @@ class Standing:
         return dict(self.counts)
 
 
-def standing(checkpoint: Artifact, run: Identity, network: BertConfig, vocab: Artifact, init: Path | None) -> Standing:
+def standing(
+    checkpoint: Artifact, run: Identity, network: NetworkConfig, vocab: Artifact, init: Path | None
+) -> Standing:
     """The training `run` as it stands at `checkpoint`, one of its own."""
     state = state_of(checkpoint)
     weights = str(checkpoint.manifest["files"]["model.safetensors"]["sha256"])

@@ -7,7 +7,7 @@ from tests.reference import pairs as reference_pairs
 from tests.reference.batch_types import TYPES, types
 
 from bertwright.core.rng import below, fold, key
-from bertwright.examples.batch import batch_hash, static
+from bertwright.examples.batch import batch_hash
 from bertwright.examples.collate import Rows, collate, split
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.masking import Masking
@@ -122,28 +122,6 @@ def test_cutting_and_joining_agree() -> None:
     assert [part.counts.sequences for part in parts] == [4, 0, 5, 4]
     assert batch_hash(parts[2]) == batch_hash(collate(chosen[slice(4, 9)], 128, store(), MASKING))
     assert parts[1].counts == (0, 0, 0) and parts[1].cu_seqlens.tolist() == [0]
-
-
-def test_a_static_batch_pads_as_the_contract_says() -> None:
-    batch = collate(rows([10, 12], [9, 7]), 128, store(), MASKING)
-    used = batch.counts
-    fixed = static(batch, tokens=100, sequences=5, predictions=20, pad=9)
-    assert fixed.counts == (5, 100, 64)
-    assert fixed.cu_seqlens.tolist() == [*batch.cu_seqlens.tolist(), 100, 100, 100]
-    assert fixed.token_ids[used.tokens :].tolist() == [9] * (100 - used.tokens)
-    assert not fixed.position_ids[used.tokens :].any() and not fixed.segment_ids[used.tokens :].any()
-    assert not fixed.prediction_positions[used.predictions :].any() and not fixed.weights[used.predictions :].any()
-    assert fixed.weights.sum() == used.predictions and fixed.sequence_weights.tolist() == [1, 1, 0, 0, 0]
-    assert (fixed.token_ids[: used.tokens] == batch.token_ids).all()
-    full = static(batch, used.tokens, 2, 64)
-    assert full.cu_seqlens.tolist() == batch.cu_seqlens.tolist()
-
-
-@pytest.mark.parametrize(("tokens", "sequences", "predictions"), [(30, 5, 64), (100, 2, 64), (100, 5, 0)])
-def test_what_does_not_fit_is_refused(tokens: int, sequences: int, predictions: int) -> None:
-    batch = collate(rows([10, 12], [9, 7]), 128, store(), MASKING)
-    with pytest.raises(ValueError, match="does not fit into"):
-        static(batch, tokens, sequences, predictions)
 
 
 def test_replacements_leave_out_special_and_unused_entries() -> None:

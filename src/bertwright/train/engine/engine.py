@@ -25,13 +25,17 @@ class Engine(Protocol):
         """
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The whole weights and the whole state of the optimizer by name, on the first rank; all ranks together."""
+        """The whole weights and the whole state of the optimizer by name, at least on the first rank; all ranks
+        together."""
 
 
 def build_engine(
     config: EngineConfig, model: nn.Module, optimizer: Optimizer, max_grad_norm: float, ranks: Ranks
 ) -> Engine:
-    """The engine of `config`; gradients are clipped to the global norm `max_grad_norm`, 0 clips nothing."""
+    """The engine of `config`, which takes over a model and an optimizer as they were restored.
+
+    Gradients are clipped to the global norm `max_grad_norm`; 0 clips nothing.
+    """
     single = Single(model, optimizer, max_grad_norm)
     match config:
         case DdpConfig():
