@@ -29,7 +29,7 @@ def key(*parts: int | str) -> int:
 
 
 def fold(key: ArrayLike, counter: ArrayLike) -> Bits:
-    """One new key per element of `counter`: the same numbers as `bits`, under the name of its other use."""
+    """One new key for each (key, counter) pair; both broadcast. It is `bits`, under the name of its other use."""
     return bits(key, counter)
 
 
@@ -46,7 +46,7 @@ def bits(key: ArrayLike, counter: ArrayLike) -> Bits:
 
 
 def uniform(key: ArrayLike, counter: ArrayLike) -> NDArray[np.float64]:
-    """Uniform numbers in [0, 1) with 53 bits."""
+    """Uniform numbers in [0, 1) with 53 bits; key and counter broadcast, as in `bits`."""
     return unit_interval(bits(key, counter))
 
 
@@ -56,7 +56,10 @@ def unit_interval(bits: Bits) -> NDArray[np.float64]:
 
 
 def below(key: ArrayLike, counter: ArrayLike, n: ArrayLike) -> NDArray[np.int64]:
-    """Uniform integers in [0, n) for 1 <= n <= 2^32: the high half of a 32 x 32 bit product (bias at most n / 2^32)."""
+    """Uniform integers in [0, n) for 1 <= n <= 2^32: the high half of a 32 x 32 bit product (bias at most n / 2^32).
+
+    Key, counter and n broadcast.
+    """
     return ((bits(key, counter) >> _S32) * _u64(n) >> _S32).astype(np.int64)
 
 

@@ -38,7 +38,7 @@ class Sought:
         self._table[self._places(self.hashes)] = True
 
     def found(self, hashes: Hashes) -> Hashes:
-        """Those of the sought hashes that are among `hashes`, sorted."""
+        """[F] those of the sought hashes that are among `hashes` [N], sorted, each once."""
         likely = hashes[self._table[self._places(hashes)]]
         places = np.searchsorted(self.hashes, likely)
         return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
@@ -54,7 +54,7 @@ class Sentence:
 
     text: str
     hashes: Hashes
-    """One of them in the training text is enough."""
+    """[N] of its runs, or the one of a shorter sentence; a single one in the training text is enough."""
     short: bool
 
 
@@ -91,13 +91,13 @@ def check_files(
 
 
 def search_shard(task: SearchShard) -> Hashes:
-    """The sought hashes that are in the shard."""
+    """[F] the sought hashes that are in the shard, sorted."""
     return _found(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
 
 
 def report(test: Mapping[str, Iterable[Sentence]], found: Hashes) -> dict[str, dict[str, Any]]:
-    """By name: how many sentences of a run or more, how many of them were found, their share, the first five; and how
-    many shorter ones."""
+    """By name, from the hashes `found` [F]: how many sentences of a run or more, how many of them were found, their
+    share, the first five; and how many shorter ones."""
     known = set(found.tolist())
     result = {}
     for name, sentences in test.items():

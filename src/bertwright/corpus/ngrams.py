@@ -25,12 +25,12 @@ _TABLED = 0x20000
 
 
 def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
-    """The hash of every `n` words in a row; of all words where there are fewer, of none where there are none."""
+    """[N] the hash of every `n` words in a row; of all words where there are fewer, of none where there are none."""
     return runs(words(text, spaced=spaced)[0], n if spaced else 2 * n)
 
 
 def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]:
-    """A hash of each word of the text (of each character where it is not `spaced`), and the line it stands in."""
+    """[W] a hash of each word of the text (of each character where it is not `spaced`), and [W] its line, from 0."""
     hashes, lines, line = list[Hashes](), list[NDArray[np.int64]](), 0
     for piece in pieces(text):
         found, numbers = _words(piece, spaced)
@@ -64,7 +64,7 @@ def _words(text: str, spaced: bool) -> tuple[Hashes, NDArray[np.int64]]:
 
 
 def runs(hashes: Hashes, n: int) -> Hashes:
-    """A hash of every `n` numbers in a row; of all of them where there are fewer, of none where there are none."""
+    """[N - n + 1] a hash of every `n` of N numbers in a row; of all N where there are fewer, of none where N is 0."""
     width = min(n, len(hashes))
     if width == 0:
         return _NONE

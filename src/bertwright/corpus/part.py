@@ -66,7 +66,7 @@ class PartWriter:
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write `array` as an `.npy` file that is whole or absent, and beside it the note of `core.done`."""
+    """Write `array`, of any shape, as an `.npy` file that is whole or absent, and beside it the note of `core.done`."""
     write_atomic(path, _array_bytes(array), sync=False)
     mark_done(path.with_suffix(".json"), [path])
 
@@ -77,13 +77,13 @@ def is_written(path: Path) -> bool:
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """An `.npy` file; the disk's errors name it."""
+    """An `.npy` file, of any shape and type; the disk's errors name it."""
     array: NDArray[Any] = np.load(io.BytesIO(read_bytes(path)))
     return array
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """An `.npy` file, of which only what is used is read."""
+    """An `.npy` file, of any shape and type, of which only what is used is read."""
     with naming(path):
         array: NDArray[Any] = np.load(path, mmap_mode="r")
     return array

@@ -77,12 +77,12 @@ def _count_tokens(text: str) -> int:
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
-    """The characters of a text as numbers."""
+    """[C] the characters of a text as numbers."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """The kind of each character."""
+    """[C] the `Kind` of each character, given by the code points [C]."""
     found = _kinds[codes]
     if not found.all():
         for code in np.unique(codes[found == Kind.UNKNOWN]).tolist():
@@ -92,8 +92,8 @@ def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 
 def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many words of letters begin in each line of a text; `starts` are the places of the lines, of which none is
-    empty. Numbers and marks are no words.
+    """[L] how many words of letters begin in each line of a text with characters of these `kinds` [C]; `starts` [L] are
+    the places of the lines, of which none is empty. Numbers and marks are no words.
     """
     letter = kinds == Kind.LETTER
     before = np.append(False, letter[:-1])

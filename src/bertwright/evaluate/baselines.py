@@ -11,7 +11,7 @@ from bertwright.examples.frequencies import log_probabilities
 
 
 def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float | int]:
-    """Scores of the training tokens' distribution on held-out `labels`, given its counts.
+    """Scores of the training tokens' distribution on held-out `labels` [N], given its counts [V].
 
     `unigram_loss` is the mean of -log p(label) in nats, p with one added to every count (so an entry that training
     never saw has a probability); `commonest_accuracy` the share of labels that are the commonest training token.

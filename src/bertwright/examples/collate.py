@@ -20,26 +20,33 @@ DROP_A, DROP_B = 3 << 16, 4 << 16
 
 @dataclass(frozen=True)
 class Rows:
-    """Chosen plan rows as columns: one key each, token indices into the whole store, counts before truncation."""
+    """R chosen plan rows as columns, with token indices into the whole store."""
 
     key: Keys
+    """[R] of each row's random decisions."""
     a_start: Ids
+    """[R] first token of A."""
     a_count: Ids
+    """[R] tokens of A: all, or those that `truncate` left."""
     b_start: Ids
+    """[R] first token of B."""
     b_count: Ids
+    """[R] tokens of B, likewise; 0 without a second segment."""
     document_breaks: Ids
+    """[R] how many documents begin inside A."""
     label: Ids
+    """[R] 1, 0 or `UNLABELLED`."""
 
     def __getitem__(self, which: NDArray[np.int64] | slice) -> Rows:
         return Rows(*(column[which] for column in vars(self).values()))
 
     @property
     def specials(self) -> Ids:
-        """[CLS], and [SEP] after A, after B, and at each document's end inside A."""
+        """[R] how many: [CLS], and [SEP] after A, after B, and at each document's end inside A."""
         return (2 + (self.b_count > 0) + self.document_breaks).astype(np.int64)
 
     def lengths(self, longest: int) -> Ids:
-        """Tokens of each example, special ones included, after truncation to `longest`."""
+        """[R] tokens of each example, special ones included, after truncation to `longest`."""
         lengths: Ids = np.minimum(self.a_count + self.b_count + self.specials, longest)
         return lengths
 
@@ -123,7 +130,7 @@ def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
 
 
 def split(batch: MicroBatch, row_sizes: list[Ids]) -> list[MicroBatch]:
-    """A packed batch cut into packed batches, each given by the numbers of sequences in its rows."""
+    """A packed batch cut into packed batches, each given by the numbers [R] of sequences in its R rows."""
     sequence_cuts = np.cumsum([0, *(int(sizes.sum()) for sizes in row_sizes)])
     token_cuts = batch.cu_seqlens[sequence_cuts]
     prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)

@@ -26,7 +26,7 @@ def token_counts(tokens: NDArray[Any], vocabulary_size: int) -> NDArray[np.int64
 
 
 def log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """log p of each entry, with one added to every count, so that an entry which was never seen has a probability."""
+    """[V] log p of each entry, with one added to its count [V], so that one which was never seen has a probability."""
     logs: NDArray[np.float64] = np.log(counts + 1.0) - np.log(counts.sum() + len(counts))
     return logs
 

@@ -35,7 +35,7 @@ def heldout_contamination(
     """Of a sample of held-out sentences of 13 words or more: how many `sentences`, how many `found`, their `share`.
 
     `store` is the folder of the token store, `vocabulary` the entries by id. `text` is what is searched in place of the
-    store's own training text: arrays of ids.
+    store's own training text: arrays [T] of ids.
     """
     pieces = bits(key("pieces"), np.arange(len(vocabulary)))
     pieces[[not any(map(str.isalnum, entry)) for entry in vocabulary]] = 0  # marks alone are no words
@@ -55,7 +55,7 @@ def heldout_contamination(
 
 
 def training_text(store: Path) -> Iterator[NDArray[Any]]:
-    """The ids of a store's training text, in blocks that overlap so that no run is cut."""
+    """The ids of a store's training text, in blocks [T] that overlap so that no run is cut."""
     tokens = _tokens(store, "train")
     for at in range(0, len(tokens), _BLOCK):
         yield tokens[at : at + _BLOCK + _OVERLAP]

@@ -43,8 +43,8 @@ def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) ->
 def write_heldout_plans(
     draft: Path, lengths: Sequence[int], groups: Sequence[Group], made: Iterable[Mapping[int, NDArray[np.void]]]
 ) -> dict[str, Any]:
-    """Write the rows `made` of each group as the held-out plans of `lengths` in `draft`, and the groups as the shards
-    of its store; `rows` and `sequences` by set. A length that a group lacks has no rows there."""
+    """Write the rows `made` of each group, [R] `ROW` by length, as the held-out plans of `lengths` in `draft`, and the
+    groups as the shards of its store; `rows` and `sequences` by set. A length that a group lacks has no rows there."""
     names = {PlanSet(length=length).name: Tally(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
     for plans in made:
@@ -67,7 +67,7 @@ def write_heldout_plans(
 
 
 def plan_once(documents: Documents, length: int, config: ExamplesConfig) -> NDArray[np.void]:
-    """The rows of one pass over all `documents`."""
+    """[R] `ROW`: the rows of one pass over all `documents`."""
     (plan,) = plan_passes(documents, np.ones(len(documents.hashes), np.bool_), length, config, 1)
     return plan
 

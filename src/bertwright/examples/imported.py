@@ -63,15 +63,15 @@ class Imported:
         return cls(arrays, read_typed(examples.file(f"{data.folder}/facts.json"), _FACTS))
 
     def lengths(self, rows: Ids) -> Ids:
-        """Tokens of each of the rows."""
+        """[N] tokens of each of the rows [N]."""
         return self._sizes("cu_seqlens", rows)
 
     def predictions(self, rows: Ids) -> Ids:
-        """Static predictions of each of the rows."""
+        """[N] static predictions of each of the rows [N]."""
         return self._sizes("cu_predictions", rows)
 
     def take(self, rows: Ids) -> Instances:
-        """The rows as examples."""
+        """The rows [N] as N examples."""
         tokens, cu_seqlens = gather(self.arrays["cu_seqlens"], rows)
         predictions, cu_predictions = gather(self.arrays["cu_predictions"], rows)
         return Instances(

@@ -60,7 +60,7 @@ class Instances:
         return tokens
 
     def take(self, rows: slice | Ints) -> Instances:
-        """The examples `rows`, in that order."""
+        """The examples `rows`, a slice or their numbers [N], in that order."""
         chosen = np.arange(len(self))[rows]
         tokens, cu_seqlens = gather(self.cu_seqlens, chosen)
         predictions, cu_predictions = gather(self.cu_predictions, chosen)
@@ -94,13 +94,14 @@ def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
 
 
 def stretches(sizes: Ints, most: int) -> list[tuple[int, int]]:
-    """Stretches [start, stop) of rows of these sizes that hold about `most` together, all rows in order."""
+    """Stretches [start, stop) of rows of these sizes [N] that hold about `most` together, all rows in order."""
     stretch = (np.cumsum(sizes) - sizes) // most
     return list(pairwise([*np.flatnonzero(np.diff(stretch, prepend=-1)).tolist(), len(sizes)]))
 
 
 def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
-    """The elements of `rows` of a ragged array that end at `cu`, and where the rows end among them."""
+    """[T] which elements of a ragged array, whose rows end at `cu` [N + 1], are those of `rows` [K]; and [K + 1] where
+    the rows begin and end among them."""
     begins = cu[rows].astype(np.int64)
     counts = cu[rows + 1].astype(np.int64) - begins
     found = ends(counts)

@@ -195,7 +195,7 @@ class Heldout:
     masking: Masking
     length: int
     rows: Ids
-    """Of the plan, those that are taken."""
+    """[N] of the plan, those that are taken."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -236,7 +236,7 @@ def heldout_batches(
 
 
 def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
-    """The given rows of pass `number`, their token indices counted from the beginning of the store."""
+    """The R rows `rows` of pass `number` with `keys` [R]; their token indices count from the beginning of the store."""
     found = plans.rows[number][rows]
     shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
     stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")

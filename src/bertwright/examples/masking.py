@@ -46,15 +46,15 @@ class Masking:
         return self.config.count == "exact" and self.config.unit == "tokens"
 
     def counts(self, lengths: Ids, specials: Ids) -> Ids:
-        """The number of predicted tokens by the exact rule; `specials` of the tokens are [CLS] and [SEP]."""
+        """[B] predicted tokens by the exact rule; of the tokens, `lengths` [B], `specials` [B] are [CLS] and [SEP]."""
         wanted = np.maximum(1, np.rint(lengths * self.rate).astype(np.int64))
         counts: Ids = np.minimum(np.minimum(wanted, self.most), lengths - specials)
         return counts
 
     def choose(self, keys: Keys, lengths: Ids, special: Table, tokens: NDArray[np.integer]) -> tuple[Ids, Ids]:
-        """The chosen tokens as (sequence, position), both rising.
+        """The P chosen tokens of B sequences as (sequence [P], position [P]), both rising; keys and lengths are [B].
 
-        `special` says where [CLS], [SEP] and what follows the end of a sequence stand; `tokens` are the flat ids.
+        `special` [B, S] says where [CLS], [SEP] and what follows the end of a sequence stand; `tokens` [T] are the ids.
         """
         if not len(lengths):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -80,7 +80,10 @@ class Masking:
         return np.repeat(np.arange(len(lengths)), quota), chosen[taken]
 
     def replace(self, keys: Keys, positions: Ids, labels: Ids) -> Ids:
-        """What stands at chosen positions: [MASK], a random entry, or the token itself, each by its share."""
+        """[P] what stands at P chosen positions: [MASK], a random entry, or the token itself, each by its share.
+
+        `keys` [P] are those of the sequences, `labels` [P] the tokens.
+        """
         config = self.config
         entries = self.vocabulary.words if config.random_tokens == "words" else np.arange(self.vocabulary.size)
         action = uniform(keys, positions + ACTION)

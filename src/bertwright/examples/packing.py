@@ -21,11 +21,13 @@ class Assignment(NamedTuple):
     """One micro-batch: its examples, row after row, and how many of them each row holds."""
 
     examples: Ids
+    """[B] which of the step's examples."""
     row_sizes: Ids
+    """[R] examples of each row."""
 
 
 def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching) -> list[Assignment]:
-    """The micro-batches of `rank`; their number is the same on all ranks, and any of them may be empty."""
+    """The micro-batches of `rank` in a step of examples of `lengths` [N]; as many on all ranks, any may be empty."""
     if not 0 <= rank < world or batching.micro_batch < 1:
         given = f"rank={rank}, world={world}, micro_batch={batching.micro_batch}"
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
@@ -48,7 +50,7 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
 
 
 def pack(lengths: Ids, room: int) -> Ids:
-    """The bin of each length: longest first, each into the fullest bin that has room for it, else a new one."""
+    """[N] the bin of each length [N]: longest first, each into the fullest bin that has room for it, else a new one."""
     bins, count = np.zeros(len(lengths), np.int64), 0
     by_room: dict[int, list[int]] = {}
     open_rooms = 0  # bit r: some bin has room for just r more

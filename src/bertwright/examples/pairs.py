@@ -28,7 +28,8 @@ SWAPPED = 0.5
 def pairs(
     builder: PlanBuilder, starts: Indices, first: Indices, last: Indices, length: int, config: ExamplesConfig
 ) -> Iterator[Chunk]:
-    """The pairs of all stretches, chunk after chunk; `first` and `last` bound the sentences of each document."""
+    """The pairs of all stretches, chunk after chunk; `first` and `last` [D] bound the sentences of each document, and
+    `starts` [S + 1] the tokens of each sentence."""
     short = uniform(builder.key, SHORT) < config.short_seq_prob
     targets = np.where(short, 2 + below(builder.key, TARGET, length - 4), length - 3)
     chunk = 0

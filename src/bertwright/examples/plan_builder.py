@@ -24,7 +24,7 @@ from bertwright.examples.store import Documents
 def plan_passes(
     documents: Documents, member: NDArray[np.bool_], length: int, config: ExamplesConfig, passes: int
 ) -> list[NDArray[np.void]]:
-    """The rows of each pass over the documents marked in `member`; a random B comes from those documents too."""
+    """[R] `ROW` for each pass over the documents marked in `member` [D]; a random B comes from those documents too."""
     starts = np.concatenate([[0], np.cumsum(documents.sentences, dtype=np.int64)])
     bounds = documents.documents.astype(np.int64)
     first = np.flatnonzero(member)

@@ -38,10 +38,12 @@ UNLABELLED = 2
 
 @dataclass(frozen=True)
 class Plans:
-    """Rows by pass, and how many of them each shard has: `shard_rows[pass][shard]`."""
+    """The rows of a plan set, by pass."""
 
     rows: list[NDArray[np.void]]
+    """[N] `ROW` for each pass, shard after shard."""
     shard_rows: NDArray[np.int64]
+    """[passes, shards] how many of them each shard has."""
 
     @classmethod
     def open(cls, examples: Artifact, plan_set: PlanSet, split: Split = "train", within: str = "") -> Plans:
@@ -64,13 +66,13 @@ class Plans:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Rows of each pass."""
+        """[passes] rows of each pass."""
         sizes: NDArray[np.int64] = self.shard_rows.sum(axis=1)
         return sizes
 
     @cached_property
     def shard_ends(self) -> NDArray[np.int64]:
-        """The row after each shard's last, for each pass."""
+        """[passes, shards] the row after each shard's last, for each pass."""
         return np.cumsum(self.shard_rows, axis=1)
 
 
@@ -91,6 +93,7 @@ class Epochs:
     """The endless sequence of a phase's epochs, by the rows of each pass."""
 
     sizes: NDArray[np.int64]
+    """[passes] rows of each pass, none of them 0."""
     seed: int
     phase: str
 
@@ -99,7 +102,7 @@ class Epochs:
             raise DataError("a pass of the plans has no rows: no document lies in its share. Widen its document_range.")
 
     def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
-        """The rows at rising positions `r` of the sequence, as (epoch, pass, rows) in order."""
+        """The rows at rising positions `r` [N] of the sequence, as (epoch, pass, rows [n]) in order."""
         sizes = self.sizes
         ends = np.cumsum(sizes)
         cycle, within = np.divmod(r, ends[-1])

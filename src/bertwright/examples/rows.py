@@ -24,12 +24,15 @@ class PlanBuilder:
     """How far each (pass, stretch of sentences) has come, all at the same chunk number."""
 
     number: Indices
+    """[W] which (pass, stretch), of all of them."""
     key: Keys
+    """[W] of its random decisions."""
     own: Indices
-    """Which stretch, of those of a pass."""
+    """[W] which stretch, of those of a pass."""
     at: Indices
-    """The sentence or token that comes next."""
+    """[W] the sentence or token that comes next."""
     end: Indices
+    """[W] the sentence or token after its last."""
 
     def unfinished(self) -> PlanBuilder:
         """Those that have not come to their end."""
@@ -40,7 +43,7 @@ class PlanBuilder:
 def rows(
     a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, document_breaks: ArrayLike = 0
 ) -> NDArray[np.void]:
-    """Rows of the token ranges [a, a_end) and [b, b_end)."""
+    """[R] `ROW` of the token ranges [a, a_end) and [b, b_end), bounds [R]; label and breaks [R], or one for all."""
     made = np.empty(len(a), ROW)
     most = np.iinfo(np.uint16).max
     made["a_start"], made["a_count"] = a, np.minimum(a_end - a, most)

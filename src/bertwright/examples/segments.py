@@ -20,7 +20,8 @@ from bertwright.examples.rows import SHORT, SLOTS, TARGET, Chunk, Indices, PlanB
 def segments(
     builder: PlanBuilder, starts: Indices, bounds: Indices, length: int, config: ExamplesConfig
 ) -> Iterator[Chunk]:
-    """The segments of all stretches, chunk after chunk; `bounds` are the documents' first sentences."""
+    """The segments of all stretches, chunk after chunk; `bounds` [D + 1] are the documents' first sentences and their
+    number, `starts` [S + 1] the sentences' first tokens and their number."""
     budget, full = length - 2, config.plan == "full-sentences"
     # How many documents begin before each sentence: each costs a [SEP] in a row that began before it.
     begun = np.searchsorted(bounds[:-1], np.arange(len(starts)), side="left") * full

@@ -78,7 +78,7 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> NDArray[np.int64]:
-        """The ids that are neither special nor [unusedN]."""
+        """[W] the ids that are neither special nor `[unusedN]`, rising."""
         reserved = [self.pad, self.unk, self.cls, self.sep, self.mask, *self.unused]
         return np.setdiff1d(np.arange(self.size), reserved)
 
@@ -99,26 +99,31 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Documents:
-    """Tokenised documents of one shard (or all of one split): flat ids, sentence lengths, first sentences, hashes."""
+    """D tokenised documents of S sentences and T tokens, of one shard (or all of one split)."""
 
     tokens: NDArray[Any]
+    """[T] ids, one document after another; none where documents are given without their text."""
     sentences: NDArray[np.uint16]
+    """[S] tokens of each sentence."""
     documents: NDArray[np.uint64]
+    """[D + 1] number of each document's first sentence, and the number of sentences."""
     hashes: NDArray[np.uint64]
+    """[D] hash of each document: of its text, of its ids where those were made elsewhere, or of its example."""
 
     def token_starts(self) -> NDArray[np.uint64]:
-        """Where each document begins in the tokens, and their number."""
+        """[D + 1] where each document begins in the tokens, and their number."""
         ends = np.cumsum(self.sentences, dtype=np.uint64)
         return np.concatenate([np.zeros(1, np.uint64), ends])[self.documents.astype(np.int64)]
 
 
 @dataclass(frozen=True)
 class Store(Documents):
-    """The memory-mapped documents of a split; shard s holds tokens `shard_tokens[s]` to `shard_tokens[s + 1]`."""
+    """The memory-mapped documents of a split."""
 
     starts: NDArray[np.uint64]
-    """Number of each document's first token, and the number of tokens."""
+    """[D + 1] number of each document's first token, and the number of tokens."""
     shard_tokens: NDArray[np.int64]
+    """[shards + 1] shard s holds the tokens `shard_tokens[s]` to `shard_tokens[s + 1]`."""
     vocabulary: Vocabulary
 
     @classmethod
@@ -147,7 +152,7 @@ class Store(Documents):
 
 
 def map_file(path: Path, dtype: Any) -> NDArray[Any]:
-    """A file as a read-only array; an empty file, which cannot be mapped, as an empty one."""
+    """[N] a file as a read-only array; an empty file, which cannot be mapped, as an empty one."""
     return np.memmap(path, dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype)
 
 
@@ -162,17 +167,17 @@ def text_hash(sentences: Sequence[str]) -> int:
 
 
 def is_heldout(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """Which documents are kept for evaluation: a function of their text alone, so a new dump keeps the choice."""
+    """[D] which are kept for evaluation, by their `hashes` [D] alone, so that a new dump keeps the choice."""
     return heldout_place(hashes) < share
 
 
 def heldout_place(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """The share, in [0, 1), from which on each document is held out."""
+    """[D] the share, in [0, 1), from which on each document of `hashes` [D] is held out."""
     return uniform(key("held-out documents"), fold(0, hashes))
 
 
 def in_range(hashes: NDArray[np.uint64], document_range: tuple[float, float]) -> NDArray[np.bool_]:
-    """Which documents belong to a half-open range of [0, 1]; independent of the held-out choice."""
+    """[D] which documents of `hashes` [D] belong to a half-open range of [0, 1]; independent of the held-out choice."""
     place = uniform(key("share of the documents"), fold(0, hashes))
     return (place >= document_range[0]) & (place < document_range[1])
 
@@ -180,7 +185,7 @@ def in_range(hashes: NDArray[np.uint64], document_range: tuple[float, float]) ->
 def documents_of(
     tokens: NDArray[Any], sentence_counts: Sequence[int], lengths: NDArray[np.int64], hashes: Sequence[int]
 ) -> Documents:
-    """Documents from flat ids, sentences per document and tokens per sentence.
+    """Documents from ids [T], sentences of each document, tokens of each sentence, `lengths` [S], and document hashes.
 
     Sentences without tokens and documents without sentences vanish, as in the originals; over-long sentences split.
     """
@@ -196,7 +201,7 @@ def documents_of(
 
 
 def subset(documents: Documents, kept: NDArray[np.bool_]) -> Documents:
-    """The documents marked in `kept`, with their tokens."""
+    """The documents marked in `kept` [D], with their tokens."""
     bounds = documents.documents.astype(np.int64)
     counts = bounds[1:] - bounds[:-1]
     of_sentence = np.repeat(kept, counts)

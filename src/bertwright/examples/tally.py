@@ -23,7 +23,7 @@ class Tally:
         self._pairs = self._labelled = 0
 
     def add(self, rows: NDArray[np.void]) -> None:
-        """Count rows of dtype `rows.ROW`."""
+        """Count rows, [R] `plans.ROW`."""
         paired = rows["b_count"] > 0
         lengths = rows["a_count"].astype(np.int64) + rows["b_count"] + rows["breaks"] + 2 + paired
         self._lengths += np.bincount(np.minimum(lengths, self._length), minlength=self._length + 1)

@@ -25,7 +25,7 @@ Table = NDArray[np.bool_]
 def choose_words(
     keys: Keys, hashes: Keys, candidates: Table, continues: Table, eligible: Table, quota: Ids, longest: int
 ) -> tuple[Ids, Ids]:
-    """The tokens of the chosen words as (sequence, position), both rising.
+    """The P tokens of the chosen words as (sequence [P], position [P]), both rising; keys are [B].
 
     [B, S] tables: the hash of each position, which positions may be predicted, which hold a ## piece, which words
     (told by their first position) may be drawn. At most `quota` [B] tokens, in spans of at most `longest` words.

@@ -35,7 +35,8 @@ def instances_of(
     labels: NDArray[Any],
     next_sentence_labels: NDArray[Any],
 ) -> Instances:
-    """Checked examples from the columns of a file; `segment_ids` runs parallel to tokens, `labels` to positions."""
+    """N checked examples from the columns of a file: T tokens and their `segment_ids` [T], M positions and their
+    `labels` [M], and `next_sentence_labels` [N]."""
     flat, lengths = tokens
     if len(segment_ids) != len(flat):
         raise ShardError(place.file, f"{len(segment_ids):,} segment ids beside {len(flat):,} tokens")
@@ -64,13 +65,13 @@ def instances_of(
 
 
 def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
-    """The first `counts[r]` values of each row r, one after another."""
+    """[T] the first `counts[r]` values of each row r of a matrix [N, width], one after another; `counts` is [N]."""
     flat: NDArray[Any] = matrix[np.arange(matrix.shape[1]) < counts[:, None]]
     return flat
 
 
 def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any]) -> Ints:
-    """Predictions of each row: those before the first position 0.
+    """[N] predictions of each row of `positions` and `labels` [N, P]: those before the first position 0.
 
     This is how NVIDIA's loader (run_pretraining.py, pretraining_dataset) reads padding: position 0 is [CLS]. What
     stands behind it would be lost in silence, and is a `ShardError`.
@@ -92,7 +93,7 @@ def padded(values: NDArray[Any], cu: Ints, width: int, dtype: str) -> NDArray[An
 
 
 def prefix_lengths(place: Place, mask: NDArray[Any]) -> Ints:
-    """The number of ones of each row of an attention mask; ones after zeros are a `ShardError`."""
+    """[N] the number of ones of each row of an attention mask [N, S]; ones after zeros are a `ShardError`."""
     counts: Ints = np.count_nonzero(mask, axis=1).astype(np.int64)
     if len(wrong := np.flatnonzero(((mask != 0) != (np.arange(mask.shape[1]) < counts[:, None])).any(axis=1))):
         raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: its mask is not ones followed by zeros")

@@ -44,7 +44,7 @@ class Sketch:
         self._files.append(np.zeros((2, 0), np.uint64))
 
     def add(self, keys: Hashes, contents: Hashes) -> None:
-        """Rows of the present file."""
+        """Rows of the present file: their keys [N] and the hashes of their contents [N]."""
         kept = np.concatenate([self._files[-1], np.stack([keys, contents])[:, keys <= self._cut]], axis=1)
         _, first = np.unique(kept[0], return_index=True)
         self._files[-1] = kept[:, first[: self._most]]

@@ -25,7 +25,7 @@ class Bert(nn.Module):
 
     @property
     def token_weight(self) -> Tensor:
-        """As `Encoder.token_weight`."""
+        """As `Encoder.token_weight`, [V, H]."""
         return self.embeddings.token.weight
 
     def forward(self, batch: PackedBatch) -> Tensor:

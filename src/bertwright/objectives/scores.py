@@ -41,7 +41,7 @@ def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedB
 def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
     """`<term>_loss` (nats) and `<term>_accuracy` over everything scored, and how much that was, by what it counts.
 
-    A mean over nothing is None. The batches' sums are added in their order.
+    A mean over nothing is None. The batches' sums, [terms, 3] each, are added in their order.
     """
     names = objective.counted
     total = sum(sums, torch.zeros(len(names), 3, dtype=torch.float64)).tolist()

@@ -21,7 +21,7 @@ from bertwright.optim.norms import square_norms
 
 
 def whole_tensors(squares: Tensor) -> Tensor:
-    """The `reduce_norms` of a rank that owns whole tensors: nothing to add."""
+    """The `reduce_norms`, [2, n] -> [2, n], of a rank that owns whole tensors: nothing to add."""
     return squares
 
 

@@ -49,7 +49,7 @@ class Ranks:
         return self.rank == 0
 
     def sum_in_place(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all ranks, in one all-reduce."""
+        """Replace each tensor, of any shape, by its sum over all ranks, in one all-reduce."""
         if self.world == 1 or not tensors:
             return
         flat = torch.cat([tensor.flatten() for tensor in tensors])
@@ -134,6 +134,7 @@ class PendingSum:
 
     ranks: Ranks
     values: Tensor
+    """[N] int64, the sums once `work` is done."""
     work: dist.Work | None
 
     def result(self) -> list[int]:

@@ -44,7 +44,7 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
 
 
 def count_characters(words: Mapping[str, int]) -> tuple[list[str], NDArray[np.int64]]:
-    """The characters of counted words and how often each occurs, commonest first; ties in the order of code points."""
+    """The characters of counted words and [C] how often each occurs, commonest first; ties in order of code points."""
     characters = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     occurrences, lengths = (np.fromiter(of_each, np.int64, len(words)) for of_each in (words.values(), map(len, words)))
     counts = np.bincount(characters, np.repeat(occurrences, lengths)).astype(np.int64)

@@ -29,14 +29,14 @@ def text_of(sentences: Sequence[str]) -> bytes:
 
 
 def pretokenize(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the words of a `text_of` start and end."""
+    """Where the W words of a `text_of` start [W] and end [W], in bytes."""
     kinds = np.frombuffer(text.translate(_KINDS), np.int8)
     edges, alone = np.diff(kinds & 1), kinds == 2
     return np.flatnonzero((edges == 1) | alone[1:]) + 1, np.flatnonzero((edges == -1) | alone[:-1]) + 1
 
 
 def lines_of(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> str:
-    """The words `text[start:end]`, a "\\n" behind each."""
+    """The words `text[start:end]` of `starts` and `ends` [W], a "\\n" behind each."""
     letters = np.frombuffer(text, np.uint8)[runs(starts, ends - starts + 1)]
     letters[np.cumsum(ends - starts + 1) - 1] = ord("\n")
     return letters.tobytes().decode()

@@ -49,7 +49,7 @@ class Tokenizer:
         self._forget()
 
     def encode_sentences(self, sentences: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """All ids one after another, and the number of ids of each sentence; no [CLS] or [SEP]."""
+        """[T] all ids one after another, and [S] the number of ids of each sentence; no [CLS] or [SEP]."""
         if max(len(self._words), self._words.size / _BYTES_PER_WORD) > self._limit:
             self._forget()
         text = text_of(sentences)
@@ -71,7 +71,7 @@ class Tokenizer:
             raise ArtifactError(f"the vocabulary has no entry {entry!r}; its special entries are {special}.") from None
 
     def decode(self, ids: Sequence[int] | NDArray[np.integer]) -> str:
-        """Readable text: pieces joined, special tokens kept."""
+        """Readable text of ids [T]: pieces joined, special tokens kept."""
         words: list[str] = []
         for i in ids:
             entry = self.vocabulary[int(i)]

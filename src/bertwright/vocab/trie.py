@@ -45,12 +45,12 @@ class Trie:
         self._place(parents, self.classes(characters), len(roots) + np.arange(len(parents)))
 
     def classes(self, characters: NDArray[np.integer]) -> NDArray[np.int32]:
-        """What `step` reads for characters given by their code points."""
+        """What `step` reads for characters given by their code points, of any shape."""
         classes: NDArray[np.int32] = self._classes[characters]
         return classes
 
     def step(self, nodes: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The node behind each node by the character of that class, or -1."""
+        """[N] the node behind each of the nodes [N] by the character of its class [N], or -1."""
         places = self._rows[nodes] + classes
         return np.where(self._parents[places] == nodes, self._children[places], _NONE)
 

@@ -42,9 +42,10 @@ class WordTable:
     def numbers(
         self, text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The number of each word `text[start:end]`, and the places among them where a new one stands first.
+        """[W] the number of each word `text[start:end]`, and [N] the places among them where a new one stands first.
 
-        No word is empty, and `text` goes on for `PADDING` bytes behind the last one, whatever they are.
+        `starts` and `ends` are [W], in bytes. No word is empty, and `text` goes on for `PADDING` bytes behind the last
+        one, whatever they are.
         """
         words, new = _packed(text, starts, ends - starts), [_NOWHERE]
         numbers = self._find(words, np.arange(len(starts)))
@@ -126,7 +127,7 @@ def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
 
 
 def runs(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, ... for each start, as many as its count says, one run after another."""
+    """[T] start, start + 1, ... for each of `starts` [N], as many as `counts` [N] says, one run after another."""
     places: NDArray[np.int64] = np.arange(counts.sum())
     places += np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return places

@@ -50,7 +50,7 @@ def compare(task: Compare) -> None:
 
 
 def unique_pairs(pairs: Columns) -> Columns:
-    """The pairs in order, each once."""
+    """The pairs [2, pairs] in order, each once."""
     pairs = pairs[:, np.lexsort((pairs[1], pairs[0]))]
     other = np.concatenate([[True], (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)])[: pairs.shape[1]]
     return pairs[:, other]

@@ -38,6 +38,6 @@ def draw_part(task: DrawPart) -> None:
 
 
 def copies(part: Path) -> NDArray[np.uint8]:
-    """How often each document of a part stands in the corpus, if nothing else drops it."""
+    """[documents] how often each of a part stands in the corpus, if nothing else drops it."""
     found: NDArray[np.uint8] = read_array(part.with_suffix(COPIES)).astype(np.uint8)
     return found

@@ -23,12 +23,12 @@ Rows = NDArray[np.int64]
 
 
 def ids_of(part: int, rows: Rows) -> Ids:
-    """The ids of rows of a part."""
+    """[N] the ids of rows [N] of a part."""
     return rows.astype(np.uint64) | np.uint64(part << _ROW_BITS)
 
 
 def parts_and_rows(ids: Ids) -> tuple[Rows, Rows]:
-    """The part and the row of each id."""
+    """The part [N] and the row [N] of each id [N]."""
     return (ids >> np.uint64(_ROW_BITS)).astype(np.int64), (ids & np.uint64(2**_ROW_BITS - 1)).astype(np.int64)
 
 
@@ -71,7 +71,7 @@ class Dropped:
         return cls(tuple(path for path, _ in found), tuple(parts.start for _, parts in found))
 
     def rows(self, part: int) -> Rows:
-        """The rows of this part, sorted."""
+        """[N] the rows of this part, sorted."""
         if not self.files:
             return np.empty(0, np.int64)
         path = self.files[bisect_right(self.firsts, part) - 1]

@@ -52,6 +52,6 @@ def mark_part(task: MarkPart) -> None:
 
 
 def of_kept_documents(part: Path) -> NDArray[np.bool_]:
-    """Which paragraphs of a part belong to documents that were kept so far."""
+    """[paragraphs] which of a part belong to documents that were kept so far."""
     documents = read_array(part.with_suffix(DOCUMENTS))
     return np.repeat(read_array(part.with_suffix(OUTCOMES)) == Outcome.KEPT, documents["paragraphs"])

@@ -13,7 +13,7 @@ from bertwright.formats.errors import ShardError, package
 
 
 def lengths_of(place: Place, batch: Any, name: str) -> Ints:
-    """The lengths of the lists in a column, once it is known to hold lists of integers."""
+    """[N] the lengths of the lists in a column, once it is known to hold lists of integers."""
     types = package("pyarrow").types
     column = batch.column(name)
     kind = column.type
@@ -27,7 +27,7 @@ def lengths_of(place: Place, batch: Any, name: str) -> Ints:
 
 
 def runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
-    """The integers in a column, one list after another, and the lengths of the lists."""
+    """[T] the integers in a column, one list after another, and [N] the lengths of the lists."""
     lengths, values = lengths_of(place, batch, name), batch.column(name).flatten()
     if values.null_count:
         raise ShardError(place.file, f"{name} near example {place.first_row:,} has gaps (null)")
@@ -35,7 +35,7 @@ def runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
 
 
 def beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:
-    """The integers in a column whose lists are to be as long as those of input_ids, `lengths`."""
+    """[T] the integers in a column whose lists are to be as long as those of input_ids, `lengths` [N]."""
     values, found = runs(place, batch, name)
     if len(wrong := np.flatnonzero(found != lengths)):
         raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: {name} is not as long as input_ids")
@@ -43,7 +43,7 @@ def beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int
 
 
 def without_padding(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.bool_], Ints]:
-    """Which values of input_ids are no padding, and the lengths of the rows without it."""
+    """[T] which values of input_ids, in lists of lengths `whole` [N], are no padding; [N] the lengths without it."""
     if "attention_mask" not in batch.schema.names:
         return np.ones(int(whole.sum()), bool), whole
     mask = beside(place, batch, "attention_mask", whole) != 0
@@ -55,7 +55,7 @@ def without_padding(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.b
 
 
 def whole_numbers(place: Place, batch: Any, name: str) -> NDArray[np.int64]:
-    """The integers of a column without lists."""
+    """[N] the integers of a column without lists."""
     column = batch.column(name)
     if column.null_count or not package("pyarrow").types.is_integer(column.type):
         raise ShardError(

@@ -55,7 +55,7 @@ class Rows:
 
     @property
     def counts(self) -> Ints:
-        """As `DocumentFile.counts`: one sentence for each row."""
+        """[D] as `DocumentFile.counts`: one sentence for each row."""
         return np.ones(len(self.lengths), np.int64)
 
     def pieces(self, tokens: int) -> list[tuple[int, int]]:

@@ -37,7 +37,7 @@ class Runs:
         return len(self._descriptors)
 
     def rows(self, start: int, stop: int) -> Ragged:
-        """The runs in the rows `start` to `stop`, or as many of them as there are."""
+        """The runs in the rows `start` to `stop`, or as many of them as there are: values [T], and lengths [rows]."""
         found = self._descriptors.rows(start, stop)
         lengths = found["length"].astype(np.int64)
         if len(wrong := np.flatnonzero(lengths > MAX_LENGTH)):

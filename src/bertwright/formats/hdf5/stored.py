@@ -67,7 +67,7 @@ class Stored:
         return self.shape[0]
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """The rows `start` to `stop`, or as many of them as there are."""
+        """The rows `start` to `stop`, or as many of them as there are: [rows], or [rows, width] of a matrix."""
         stop = min(stop, len(self))
         found = np.zeros((stop - start, *self.shape[1:]), self._dtype)
         if self.chunks is None:

@@ -129,7 +129,7 @@ class Column:
         self._written = 0
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Add rows; those that fill no chunk wait for the next ones, or for `finish`."""
+        """Add rows, [N, width] or [N] of single values; what fills no chunk waits for the next, or for `finish`."""
         rows = np.concatenate([self._rest, rows.astype(self._rest.dtype, copy=False)])
         whole = len(rows) // CHUNK * CHUNK
         self._write(rows[:whole], self._written + whole)

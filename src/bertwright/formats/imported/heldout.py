@@ -51,10 +51,11 @@ class HeldoutPart:
     vocabulary: Vocabulary
     documents: list[Documents] = field(default_factory=list)
     plan: list[NDArray[np.void]] = field(default_factory=list)
+    """[R] `ROW` of each block."""
     tokens: int = 0
 
     def take(self, block: Instances) -> tuple[Instances, Hashes]:
-        """Take its held-out examples out of a block: what is left to train on, and the hash of each of these."""
+        """Take its held-out examples out of a block: what is left to train on, and the hashes [N] of these N."""
         hashes = row_hashes(block.originals(), block.cu_seqlens)
         held = is_heldout(hashes, self.hold_out.share)
         if held.any():

@@ -36,7 +36,7 @@ class Overlap:
         return sum(int(mask.sum()) for mask in self.masks.values())
 
     def rows_without(self, number: int, rows: NDArray[np.void]) -> NDArray[np.void]:
-        """The rows of part `number` that take nothing from them."""
+        """Those of the rows, [R] `ROW`, of part `number` that take nothing from them."""
         if (mask := self.masks.get(number)) is None:
             return rows
         starts, before = _array(self.parts, number, "starts"), ends(mask)

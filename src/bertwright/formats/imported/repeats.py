@@ -25,7 +25,7 @@ _OF_TOKENS, _OF_PREDICTIONS = ("tokens",), ("positions", "labels")
 
 
 def repeated(tasks: Sequence[ImportTask], store: Path) -> NDArray[np.int64]:
-    """Which of the examples of `tasks`, one file after another, are held out in `store` too, by their hash."""
+    """[K] which of the examples of `tasks`, one file after another, are held out in `store` too, by their hash."""
     heldout = map_file(store / "heldout.hashes", "<u8")
     parts = [np.frombuffer(read_bytes(task.part(HASHES)), "<u8") for task in tasks]
     masks = [np.isin(part, heldout) for part in parts]
@@ -33,7 +33,7 @@ def repeated(tasks: Sequence[ImportTask], store: Path) -> NDArray[np.int64]:
 
 
 def leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) -> dict[str, int]:
-    """Take the examples `rows` out of the arrays in `folder`, of the element types `kinds`; the counts of the rest."""
+    """Take the examples `rows` [K] out of the arrays in `folder`, of element types `kinds`; the counts of the rest."""
     cu = {name: map_file(folder / name, "<u8") for name in ENDS}
     kept = np.delete(np.arange(len(cu["cu_seqlens"]) - 1), rows)
     for name, kind in kinds.items():

@@ -23,7 +23,7 @@ _AT_ONCE = 1 << 12
 
 
 def text_of(folder: Path, vocabulary: Vocabulary) -> Iterator[NDArray[Any]]:
-    """The ids that a phase trains on as they were before masking, in blocks; `folder` is what was brought in for it.
+    """The ids that a phase trains on as they were before masking, blocks [T]; `folder` is what was brought in for it.
 
     Blocks of documents overlap a little; of examples they do not, and have [CLS] and [SEP].
     """
@@ -58,7 +58,7 @@ def count_text(folder: Path, vocabulary: Vocabulary) -> NDArray[np.int64]:
 
 
 def rates(counts: NDArray[np.int64], vocabulary: Vocabulary) -> dict[str, float | int]:
-    """How the vocabulary fits a text, given how often each entry occurs there: `words` (marks are words too), their
+    """How the vocabulary fits a text, given how often each entry occurs there [V]: `words` (marks are words too), their
     `fertility` in tokens a word, and the share of `unknown_rate` that is [UNK]."""
     words = int(counts[~vocabulary.continuation].sum())
     return {

@@ -57,7 +57,7 @@ class Index:
 
     @property
     def counts(self) -> Ints:
-        """As `DocumentFile.counts`."""
+        """[D] as `DocumentFile.counts`."""
         return np.diff(self.bounds)
 
     def pieces(self, tokens: int) -> list[tuple[int, int]]:

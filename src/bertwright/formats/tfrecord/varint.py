@@ -10,7 +10,7 @@ _SEVEN = np.uint64(7)
 
 
 def decode(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The integers that `data` consists of, and the index of the last byte of each; ValueError when one is broken."""
+    """[N] the integers in `data` [bytes], and [N] the index of the last byte of each; ValueError when one is broken."""
     last = np.flatnonzero(data < 0x80)
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
         raise ValueError("an integer is cut off")
@@ -26,7 +26,7 @@ def decode(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def encode(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of the integers, and how many each takes (1 to 10; negative ones 10)."""
+    """[bytes] of the integers `values` [N], and [N] how many each takes (1 to 10; negative ones 10)."""
     rest = values.astype(np.int64).view(np.uint64)
     sizes = np.ones(len(rest), np.int64)
     beyond = rest >> _SEVEN

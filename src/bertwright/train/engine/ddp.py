@@ -18,7 +18,7 @@ class DataParallel:
     ranks: Ranks
 
     def backward(self, loss: Tensor) -> None:
-        """As `Engine.backward`."""
+        """As `Engine.backward`; the loss is a scalar."""
         self.single.backward(loss)
 
     def update(self, learning_rate: float) -> Update:

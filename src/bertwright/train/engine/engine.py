@@ -16,7 +16,7 @@ class Engine(Protocol):
     """Holds the weights and the optimizer's state, whole or in parts, of one rank among all."""
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of a micro-batch's loss to those of this step."""
+        """Add the gradients of a micro-batch's loss, a scalar, to those of this step."""
 
     def update(self, learning_rate: float) -> Update:
         """Sum the gradients over all ranks, clip, and update the weights; all ranks together.

@@ -31,11 +31,11 @@ class Single:
     max_grad_norm: float
 
     def backward(self, loss: Tensor) -> None:
-        """As `Engine.backward`."""
+        """As `Engine.backward`; the loss is a scalar."""
         loss.backward()  # type: ignore[no-untyped-call]
 
     def gradients(self) -> list[Tensor]:
-        """The gradient of every trained parameter, 0 where no micro-batch had one."""
+        """The gradient of every trained parameter, of the same shape, 0 where no micro-batch had one."""
         found = []
         for parameter in self.model.parameters():
             if parameter.requires_grad:
