@@ -1,20 +1,28 @@
-"""One start of training: what stays the same over all phases, where it is written down, and who is told."""
+"""One start of training: what stays the same over all phases, what is observed, and where it is written down."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bertwright.core.artifact import Identity
 from bertwright.core.log import Log
+from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import judged_by
+from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.checkpoint import State
 from bertwright.train.forecast import Forecast
 from bertwright.train.metrics import Metrics
-from bertwright.train.step import Trained
+from bertwright.train.phases import Phase
+from bertwright.train.step import StepResult, Trained
 
 
 @dataclass(frozen=True)
@@ -58,3 +66,85 @@ class Session:
             saved = checkpoints.save(self.folder, self.identity, state, weights, moments)
         checkpoints.prune(self.folder, self.keep, saved, judged_by(self.trained.objective))
         self.saved(saved)
+
+
+@dataclass
+class Window:
+    """Sums over the steps since the line before; losses and norms of applied updates only."""
+
+    steps: int = 0
+    skipped: int = 0
+    losses: dict[str, float] = field(default_factory=dict)
+    grad_norm: float = 0.0
+    tokens: int = 0
+    waited: float = 0.0
+    seconds: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
+
+    def add(self, result: StepResult, tokens: int, waited: float) -> float:
+        """Take one step in; returns the seconds it took, from the end of the step before."""
+        now = time.perf_counter()
+        took, self.began = now - self.began, now
+        self.steps += 1
+        self.skipped += not result.applied
+        for name, loss in result.losses.items():
+            self.losses[name] = self.losses.get(name, 0.0) + (loss if result.applied else 0.0)
+        self.grad_norm += result.grad_norm if result.applied else 0.0
+        self.tokens += tokens
+        self.waited += waited
+        self.seconds += took
+        return took
+
+    def row(self, phase: Phase, state: State, rate: float, scores: Mapping[str, float | None]) -> dict[str, Any]:
+        """The line for these steps, the last of which led to `state`; NaN where no update was applied."""
+        applied = self.steps - self.skipped
+        row = {
+            "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "phase": phase.index,
+            "step": state.data_step,
+            "steps": phase.steps,
+            "total_steps": state.total_steps,
+            "optimizer_step": state.optimizer_step,
+            "skipped": self.skipped,
+            **{f"{name}_loss": _mean(loss, applied) for name, loss in self.losses.items()},
+            "grad_norm": _mean(self.grad_norm, applied),
+            "learning_rate": rate,
+            "tokens_seen": state.tokens_seen,
+            "tokens_per_second": self.tokens / self.seconds,
+            "data_wait_share": self.waited / self.seconds,
+            "seconds": state.seconds,
+        }
+        return row | {f"heldout_{name}": value for name, value in scores.items() if value is not None}
+
+
+def _mean(total: float, steps: int) -> float:
+    return total / steps if steps else math.nan
+
+
+def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, Mapping[str, float | None]]:
+    """The state with the held-out scores that are numbers, and all of them; all ranks together.
+
+    Each rank scores its share of the batches. Their sums are added in the order of the batches, so the scores are the
+    same to the last bit for any number of ranks.
+    """
+    began, trained = time.perf_counter(), session.trained
+    rank, world = trained.ranks.rank, trained.ranks.world
+    batches = phase.heldout()
+    sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
+    mine = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
+    sums[rank::world] = torch.stack(mine) if mine else sums[rank::world]
+    trained.ranks.sum_in_place([sums])
+    scores = scores_of(trained.objective, sums)
+    session.forecast.scored(phase, time.perf_counter() - began)
+    finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
+    return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
+
+
+def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
+    """The rank's held-out batches, telling how far scoring is."""
+    batches = phase.heldout()
+    for number, batch in enumerate(batches):
+        session.progress("scoring", number, len(batches), "batches")
+        if number % world == rank:
+            yield packed(batch, session.trained.device)
+    session.progress("scoring", len(batches), len(batches), "batches")

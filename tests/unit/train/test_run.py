@@ -74,7 +74,7 @@ def test_it_learns_and_leaves_what_it_promises(train: Train, optim: Any) -> None
     assert {"metrics.jsonl", "model/config.json", "model/model.safetensors", "model/vocab.txt"} <= set(done.names())
     assert (done.path / "checkpoints" / "step-000000012" / "state.json").is_file()
     assert [set(life) for life in done.counts["lives"]] == [
-        {"from_step", "ranks", "threads", "micro_batches", "device", "machine", "torch"}
+        {"from_step", "ranks", "threads", "micro_batches", "attention", "engine", "device", "machine", "torch"}
     ]
     assert not any(name.endswith((".pt", ".pkl", ".bin")) for name in done.names())
 
