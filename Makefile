@@ -1,4 +1,4 @@
-# make demo      the whole road on the built-in sample wiki, ends in runs/demo/report.html
+# make demo      the full pipeline on the built-in sample wiki, ends in runs/demo/report.html
 # make test      every fast test          make test-all   the slow ones too
 # make check     lint and types           make format     mend what can be mended
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.

@@ -130,8 +130,8 @@ def test_training_falls_back_to_the_newest_whole_checkpoint_and_says_so(
         flip(step / name, 20)
     done = call("run", small_recipe, "train.phases.1.steps=8", "--until", "train", "--out", folder)
     assert done.code == 0, done.err
-    assert f"train: {steps[-1].name} is passed over" in done.err
-    assert f"train: {steps[-2].name} is passed over" in done.err
+    assert f"train: skipping the damaged checkpoint {steps[-1].name}" in done.err
+    assert f"train: skipping the damaged checkpoint {steps[-2].name}" in done.err
     assert f"train: resuming from {steps[-3].name}" in done.err
 
 

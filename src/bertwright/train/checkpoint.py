@@ -127,7 +127,7 @@ def sweep(folder: Path) -> None:
 
 
 def newest_valid(folder: Path, log: Log) -> Artifact | None:
-    """The newest checkpoint that is whole, saying which ones were passed over; None when there never was one.
+    """The newest checkpoint that is whole, saying which damaged ones are skipped; None when there never was one.
 
     Raises `CheckpointError` when there are checkpoints and none of them can be trusted.
     """
@@ -138,7 +138,7 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
             checkpoint.verify()
             return checkpoint
         except ArtifactError as error:
-            log.say(f"train: {path.name} is passed over: {error}")
+            log.say(f"train: skipping the damaged checkpoint {path.name}: {error}")
     if candidates:
         raise CheckpointError(
             f"none of the {len(candidates)} checkpoints in {folder} is whole, so training cannot continue. "
@@ -150,7 +150,7 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
 def prune(folder: Path, keep: int, newest: Path, judged_by: str) -> None:
     """Keep the newest `keep` checkpoints, the best by the held-out score `judged_by`, and the last of each phase.
 
-    Checkpoints later than `newest`, the one just saved, were passed over as damaged: they are left alone, as is
+    Checkpoints later than `newest`, the one just saved, were skipped as damaged: they are left alone, as is
     whatever else cannot be read, and count for nothing.
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
