@@ -122,8 +122,8 @@ def test_any_ranks_see_the_same_and_an_unfinished_run_can_be_looked_at(
     phases = resolve_phases(loaded.train, folder.artifact("examples"), folder.artifact("vocab"))
     for phase in phases:
         for step in (0, 3):
-            whole = sum(batch.counts.tokens for batch in phase.draws.step(step))
-            parts = [phase.draws.step(step, rank, 2) for rank in (0, 1)]
+            whole = sum(batch.counts.tokens for batch in phase.loader.step(step))
+            parts = [phase.loader.step(step, rank, 2) for rank in (0, 1)]
             assert sum(batch.counts.tokens for part in parts for batch in part) == whole
     done = call("train", recipe, "train.phases.1.end_after=2", "--out", out)
     assert done.code == 0, done.err

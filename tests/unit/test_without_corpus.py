@@ -129,10 +129,10 @@ def trained_on(folder: RunFolder, phase: int) -> Rows:
     """The examples of one epoch of a phase."""
     recipe = Recipe.load(folder.path / "recipe.toml")
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
-    (size,) = set(phases[phase].draws.epoch_sizes)
+    (size,) = set(phases[phase].loader.epoch_sizes)
     whole = recipe.train.phases[phase].model_copy(update={"batch": size, "micro_batch": 0})
     config = recipe.train.model_copy(update={"phases": (*recipe.train.phases[:phase], whole)})
-    loader = resolve_phases(config, folder.artifact("examples"), folder.artifact("vocab"))[phase].draws
+    loader = resolve_phases(config, folder.artifact("examples"), folder.artifact("vocab"))[phase].loader
     return originals(loader.step(0))
 
 

@@ -30,7 +30,7 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     if not 0 <= phase < len(phases) or not 1 <= step <= phases[phase].steps:
         spans = ", ".join(f"phase {p.index}: 1 to {p.steps}" for p in phases)
         raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
-    (whole,) = phases[phase].draws.step(step - 1)
+    (whole,) = phases[phase].loader.step(step - 1)
     facts: dict[str, Any] = {
         "what": f"training batch of phase {phase}, step {step}",
         "sequences": whole.counts.sequences,

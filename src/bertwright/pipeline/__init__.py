@@ -1,1 +1,1 @@
-"""The stages of a recipe in their order: what each is made of, whether a folder holds it, and the walk over them."""
+"""The stages of a recipe in their order: what each is made of, whether a folder holds it, and running them."""

@@ -28,7 +28,7 @@ class Lineage:
     identities: dict[str, Identity]
     """Of those that stand in the folder."""
     fingerprints: dict[str, str]
-    """Of these, of what a walk has made, and of those that are gone what others say that they were made of."""
+    """Of these, of what this run has made, and of those that are gone what others say that they were made of."""
 
 
 def inputs_of(
@@ -36,7 +36,7 @@ def inputs_of(
 ) -> dict[str, Artifact]:
     """The artifacts in `folder` that `stage` is made of, by name.
 
-    `made_now` has the fingerprints of those that this walk has made of the same recipe: they are not compared again.
+    `made_now` has the fingerprints of those that this run has made of the same recipe: they are not compared again.
     Raises `ArtifactError` when an artifact is missing, or was made with other settings than the recipe's: it names the
     changed keys and the command to run.
     """

@@ -1,4 +1,4 @@
-"""The walk over the stages."""
+"""Running the stages of a recipe in their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training
 from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.pipeline.stage import SPREAD, STAGES, Work
+from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES, Work
 from bertwright.recipe import Recipe
 
 
@@ -32,10 +32,10 @@ def run(
     rank: int = 0,
     world: int = 1,
 ) -> RunFolder:
-    """Walk `stages` in travel order inside the folder `out`; what is finished is skipped, what is begun continues.
+    """Run `stages` in their order in the folder `out`; what is finished is skipped, what is begun continues.
 
-    Task lists are done by `executor`; without one, by processes on this machine. A stage of `SPREAD` alone may be
-    shared by `world` processes, each with a `rank` of its own; the last one to finish completes it.
+    Task lists are done by `executor`; without one, by processes on this machine. A stage of `PARALLEL_STAGES` alone may
+    be shared by `world` processes, each with a `rank` of its own; the last one to finish completes it.
     Where training is not finished, `evaluate`, `export` and `report` by themselves are of its newest checkpoint, and
     lie in a folder of their own, which is returned.
     Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
@@ -58,11 +58,11 @@ def run(
         if names:
             inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
-            _walk(names, recipe, folder, log, executor, WorkSplit(rank, world, lock))
+            _run_stages(names, recipe, folder, log, executor, WorkSplit(rank, world, lock))
     return folder
 
 
-def _walk(
+def _run_stages(
     names: Sequence[str], recipe: Recipe, folder: RunFolder, log: Log, executor: Executor | None, share: WorkSplit
 ) -> None:
     """Make one stage after another."""
@@ -99,8 +99,10 @@ def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
     """Raise what can be told from the arguments, the environment and the packages alone."""
     if unknown := [name for name in stages if name not in STAGES]:
         raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
-    if world > 1 and (len(stages) != 1 or stages[0] not in SPREAD):
-        raise RecipeError(f"--world {world}: ranks can share one of the stages {', '.join(SPREAD)}, by its own verb.")
+    if world > 1 and (len(stages) != 1 or stages[0] not in PARALLEL_STAGES):
+        raise RecipeError(
+            f"--world {world}: ranks can share one of the stages {', '.join(PARALLEL_STAGES)}, by its own verb."
+        )
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
     if rank_and_world()[1] > 1 and list(stages) != ["train"]:

@@ -59,7 +59,7 @@ class Stage:
     """The function that makes it, as "module:function"."""
     arguments: Callable[[Work], dict[str, Any]]
     """What that function is called with."""
-    spread: bool = False
+    parallel: bool = False
     """Whether an executor does its task lists, and several ranks may share them."""
 
     def needs(self, recipe: Recipe) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ _ROWS = (
         sections=_corpus_sections,
         runs="bertwright.corpus.run:run",
         arguments=_corpus,
-        spread=True,
+        parallel=True,
     ),
     Stage(
         name="vocab",
@@ -183,7 +183,7 @@ _ROWS = (
         sections=_examples_sections,
         runs="bertwright.examples.run:run",
         arguments=_examples,
-        spread=True,
+        parallel=True,
     ),
     Stage(
         name="train",
@@ -227,4 +227,4 @@ _ROWS = (
     ),
 )
 STAGES: dict[str, Stage] = {row.name: row for row in _ROWS}
-SPREAD = tuple(row.name for row in _ROWS if row.spread)
+PARALLEL_STAGES = tuple(row.name for row in _ROWS if row.parallel)

@@ -119,7 +119,7 @@ def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
     return state_of(checkpoint), model, optimizer
 
 
-def sweep(folder: Path) -> None:
+def remove_partial(folder: Path) -> None:
     """Remove what a killed run left half written or half removed."""
     for pattern in (".step-*.draft", ".step-*.removed", ".step-*.replaced"):
         for leftover in folder.glob(pattern):

@@ -23,7 +23,7 @@ from bertwright.train.session import Session, Window, score_heldout
 from bertwright.train.step import train_step
 
 MOST_SKIPPED_IN_A_ROW = 20
-Drawn = TypeVar("Drawn")
+Fetched = TypeVar("Fetched")
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
@@ -41,19 +41,19 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
-    trained, draws = session.trained, phase.draws
+    trained, loader = session.trained, phase.loader
     ranks, counted = trained.ranks, trained.objective.counted
     rank, world = ranks.rank, ranks.world
     # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
     ahead = prefetch(
-        lambda k: (draws.step(k, rank, world), draws.counts(k + 1, rank, world)), state.data_step, phase.steps
+        lambda k: (loader.step(k, rank, world), loader.counts(k + 1, rank, world)), state.data_step, phase.steps
     )
-    pending = ranks.begin_sum(draws.counts(state.data_step, rank, world))
+    pending = ranks.all_reduce_async(loader.counts(state.data_step, rank, world))
     window, name = Window(), f"phase {phase.index}"
     session.progress(name, state.data_step, phase.steps, "steps")
     for (micro_batches, next_counts), waited in ahead:
         counts = StepCounts(*pending.result())
-        pending = ranks.begin_sum(next_counts)
+        pending = ranks.all_reduce_async(next_counts)
         rate = learning_rate(phase.schedule, state.optimizer_step, phase.schedule_steps, phase.warmup_steps, phase.peak)
         result = train_step(
             trained,
@@ -63,7 +63,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
             dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
         )
         seconds = window.add(result, counts.tokens, waited)
-        state = state.advanced(result.applied, draws.settings.global_batch, counts.tokens, seconds)
+        state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds)
         _refuse_divergence(state, phase)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, rate, micro_batches)
@@ -118,7 +118,7 @@ def _number(value: Any) -> Any:
 
 def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
-    high, low = ranks.begin_sum(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
+    high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
     return hash_digits(high * 2**32 + low)
 
 
@@ -131,14 +131,14 @@ def _refuse_divergence(state: State, phase: Phase) -> None:
         )
 
 
-def prefetch(draw: Callable[[int], Drawn], start: int, end: int) -> Iterator[tuple[Drawn, float]]:
-    """`(draw(step), seconds waited for it)` for each step in [start, end), one step drawn ahead on a thread."""
-    with ThreadPoolExecutor(1, thread_name_prefix="draw") as pool:
-        ahead = pool.submit(draw, start) if start < end else None
+def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Iterator[tuple[Fetched, float]]:
+    """`(fetch(step), seconds waited for it)` for each step in [start, end), one step fetched ahead on a thread."""
+    with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
+        ahead = pool.submit(fetch, start) if start < end else None
         for step in range(start, end):
             assert ahead is not None
             began = time.perf_counter()
-            drawn = ahead.result()
+            fetched = ahead.result()
             waited = time.perf_counter() - began
-            ahead = pool.submit(draw, step + 1) if step + 1 < end else None
-            yield drawn, waited
+            ahead = pool.submit(fetch, step + 1) if step + 1 < end else None
+            yield fetched, waited

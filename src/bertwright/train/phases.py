@@ -31,7 +31,7 @@ class Phase:
     """A phase with everything resolved to steps."""
 
     index: int
-    draws: Loader
+    loader: Loader
     heldout: Callable[[], list[MicroBatch]]
     """The held-out batches, with fixed masks."""
     heldout_sequences: int
@@ -52,12 +52,12 @@ class Phase:
     @property
     def room(self) -> int:
         """Tokens that a global batch has room for."""
-        return self.draws.settings.global_batch * self.draws.settings.length
+        return self.loader.settings.global_batch * self.loader.settings.length
 
     @property
     def heldout_room(self) -> int:
         """Tokens that the held-out sequences have room for."""
-        return self.heldout_sequences * self.draws.settings.length
+        return self.heldout_sequences * self.loader.settings.length
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         seed=config.seed,
         phase=str(index),
     )
-    draws = _draws(config, index, settings, examples, vocab)
-    steps = _steps(phase, draws)
+    loader = _loader(config, index, settings, examples, vocab)
+    steps = _steps(phase, loader)
     (sequences,) = examples.counts["heldout"]["rows"][PlanSet(length=phase.length).name]
     part = max(1, math.ceil(steps / PARTS_OF_A_PHASE))
     return Phase(
         index=index,
-        draws=draws,
+        loader=loader,
         heldout=cache(lambda: _heldout(examples, phase, config.heldout_sequences)),
         heldout_sequences=min(config.heldout_sequences, sequences),
         steps=min(steps, phase.end_after or steps),
@@ -116,7 +116,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     )
 
 
-def _draws(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
+def _loader(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
     if own := [data for data in config.imported_data() if data.phase == index]:
         from bertwright.examples.imported import open_imported
 
@@ -146,16 +146,16 @@ def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBat
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
 
 
-def _steps(phase: PhaseConfig, draws: Loader) -> int:
+def _steps(phase: PhaseConfig, loader: Loader) -> int:
     """The phase's length in optimizer steps, whatever it was given in; a begun step counts whole."""
     if phase.steps is not None:
         return phase.steps
     if phase.samples is not None:
         return math.ceil(phase.samples / phase.batch)
     if phase.epochs is not None:
-        return math.ceil(samples_of_epochs(phase.epochs, draws.epoch_sizes) / phase.batch)
+        return math.ceil(samples_of_epochs(phase.epochs, loader.epoch_sizes) / phase.batch)
     assert phase.tokens is not None
-    return math.ceil(phase.tokens / (draws.mean_tokens * phase.batch))
+    return math.ceil(phase.tokens / (loader.mean_tokens * phase.batch))
 
 
 def samples_of_epochs(epochs: float, sizes: Sequence[int]) -> float:

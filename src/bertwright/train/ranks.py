@@ -48,7 +48,7 @@ class Ranks:
         """Only the first rank writes files and talks."""
         return self.rank == 0
 
-    def sum_in_place(self, tensors: Sequence[Tensor]) -> None:
+    def all_reduce(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor, of any shape, by its sum over all ranks, in one all-reduce."""
         if self.world == 1 or not tensors:
             return
@@ -57,7 +57,7 @@ class Ranks:
         for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
-    def begin_sum(self, counts: Sequence[int]) -> PendingSum:
+    def all_reduce_async(self, counts: Sequence[int]) -> PendingSum:
         """Start adding up `counts` over all ranks; the result is asked for later."""
         values = torch.tensor(counts, dtype=torch.int64)
         work = dist.all_reduce(values, async_op=True) if self.world > 1 else None
@@ -65,9 +65,9 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is up on any rank, so that all stop at the same step."""
-        return bool(self.begin_sum([flag]).result()[0])
+        return bool(self.all_reduce_async([flag]).result()[0])
 
-    def agree(self, value: str, what: str) -> None:
+    def assert_equal(self, value: str, what: str) -> None:
         """Raise `ArtifactError` on every rank unless all ranks pass the same value."""
         if self.world == 1:
             return
@@ -145,7 +145,7 @@ class PendingSum:
 
 
 @contextmanager
-def join(timeout: float) -> Iterator[Ranks]:
+def process_group(timeout: float) -> Iterator[Ranks]:
     """The ranks of this job, with the process group open for the length of the block.
 
     A rank that gives no sign of life for `timeout` seconds is lost: a `RankError`. This process can then do nothing

@@ -46,9 +46,9 @@ from bertwright.train.identity import (
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Job, resolve_phases
-from bertwright.train.ranks import Ranks, join
+from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session
-from bertwright.train.start import follow_lengths, restore_or_initialize, training_device, training_kernel
+from bertwright.train.start import check_phase_lengths, restore_or_initialize, training_device, training_kernel
 from bertwright.train.step import Trained
 
 
@@ -93,11 +93,11 @@ def run(
         scored_after=scored_after,
         saved=saved,
     )
-    with torch_settings(config.threads), join(config.timeout) as ranks, stop_on_signals() as stop_requested:
+    with torch_settings(config.threads), process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
-            checkpoints.sweep(make_folder(out / CHECKPOINTS))
-        ranks.agree(f"{ours.fingerprint}", "the settings and data of this run")
+            checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
+        ranks.assert_equal(f"{ours.fingerprint}", "the settings and data of this run")
         _train(job, ranks, stop_requested, log if ranks.first else SILENT)
         if ranks.any(stop_requested()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
@@ -115,7 +115,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
     trained = Trained(model, objective, optimizer, engine, ranks, device)
-    state = follow_lengths(state, job.phases)
+    state = check_phase_lengths(state, job.phases)
     state = replace(state, lives=(*state.lives, life(state, device, kernel, ranks, job.config)))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")

@@ -133,7 +133,7 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
     mine = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
     sums[rank::world] = torch.stack(mine) if mine else sums[rank::world]
-    trained.ranks.sum_in_place([sums])
+    trained.ranks.all_reduce([sums])
     scores = scores_of(trained.objective, sums)
     session.forecast.scored(phase, time.perf_counter() - began)
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}

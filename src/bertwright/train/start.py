@@ -35,7 +35,7 @@ def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, rank
     """
     config, out = job.config, job.out
     ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
-    ranks.agree(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
+    ranks.assert_equal(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
         state, weights, moments = checkpoints.load(ours)
         if state.phase >= len(config.phases):
@@ -58,7 +58,7 @@ def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, rank
     return State()
 
 
-def follow_lengths(state: State, phases: Sequence[Phase]) -> State:
+def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
     """`state` with the recipe's phase lengths; a phase that has begun may grow, and one that has ended may not change.
 
     A phase that is under way may also end early, at no step that has passed. Its rates stay those of its length, so it

@@ -68,7 +68,7 @@ def train_step(
         trained.engine.backward(means.sum())
         losses += means.detach()
     update = trained.engine.update(learning_rate)
-    trained.ranks.sum_in_place([losses])
+    trained.ranks.all_reduce([losses])
     return StepResult(dict(zip(totals, losses.tolist(), strict=True)), update.grad_norm, update.applied)
 
 

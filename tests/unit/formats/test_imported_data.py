@@ -65,7 +65,7 @@ def data(folders: list[Path]) -> list[str]:
 def loaders_of(folder: RunFolder, *changes: str) -> list[ImportedLoader]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
-    found = [phase.draws for phase in phases]
+    found = [phase.loader for phase in phases]
     assert all(isinstance(each, ImportedLoader) for each in found)
     return [each for each in found if isinstance(each, ImportedLoader)]
 

@@ -72,7 +72,7 @@ def facts_of(folder: RunFolder, phase: int = 0) -> dict[str, Any]:
 def loaders_of(folder: RunFolder, *changes: str) -> list[PlanLoader]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
-    found = [phase.draws for phase in phases]
+    found = [phase.loader for phase in phases]
     assert all(isinstance(each, PlanLoader) for each in found)
     return [each for each in found if isinstance(each, PlanLoader)]
 

@@ -20,7 +20,7 @@ def resolved(prepared: Prepared, phase: dict[str, Any], **train: Any) -> Phase:
 def test_a_budget_in_any_unit_becomes_steps(prepared: Prepared) -> None:
     assert resolved(prepared, {"steps": 7}).steps == 7
     assert resolved(prepared, {"samples": 17}).steps == 3, "a begun step counts whole"
-    loader = resolved(prepared, {"steps": 1}).draws
+    loader = resolved(prepared, {"steps": 1}).loader
     first, second = loader.epoch_sizes
     assert resolved(prepared, {"epochs": 1.5}).steps == math.ceil((first + 0.5 * second) / 8)
     assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (loader.mean_tokens * 8))
@@ -53,7 +53,7 @@ def test_the_held_out_batches_are_the_same_every_time(prepared: Prepared) -> Non
 def test_phases_draw_different_batches(prepared: Prepared) -> None:
     config = TrainConfig.model_validate({"phases": [PHASE | {"steps": 1}] * 2})
     first, second = (
-        phase.draws.step(0, 0, 1)[0] for phase in resolve_phases(config, prepared.examples, prepared.vocab)
+        phase.loader.step(0, 0, 1)[0] for phase in resolve_phases(config, prepared.examples, prepared.vocab)
     )
     assert list(first.token_ids) != list(second.token_ids)
 

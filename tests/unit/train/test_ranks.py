@@ -3,23 +3,23 @@
 import pytest
 import torch
 
-from bertwright.train.ranks import Ranks, join
+from bertwright.train.ranks import Ranks, process_group
 
 
 def test_a_process_started_plainly_is_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with join(600) as ranks:
+    with process_group(600) as ranks:
         assert (ranks.rank, ranks.world, ranks.first) == (0, 1, True)
         assert not torch.distributed.is_initialized()
 
 
 def test_sums_of_one_rank_are_its_own() -> None:
     tensor = torch.arange(3.0)
-    Ranks().sum_in_place([tensor])
+    Ranks().all_reduce([tensor])
     assert tensor.tolist() == [0.0, 1.0, 2.0]
-    assert Ranks().begin_sum([3, 2**40]).result() == [3, 2**40]
+    assert Ranks().all_reduce_async([3, 2**40]).result() == [3, 2**40]
     assert Ranks().any(True) and not Ranks().any(False)
-    Ranks().agree("recipe", "the recipe")
+    Ranks().assert_equal("recipe", "the recipe")
     Ranks().barrier()
 
 

@@ -234,7 +234,10 @@ def test_damage_falls_back_to_the_newest_whole_checkpoint_and_says_so(train: Tra
     flip_a_bit(checkpoints[-1] / "optimizer.safetensors")
     notes = Notes()
     continued = train("run", log=notes)
-    assert any(f"skipping the damaged checkpoint {checkpoints[-1].name}" in line and "is damaged" in line for line in notes.lines)
+    assert any(
+        f"skipping the damaged checkpoint {checkpoints[-1].name}" in line and "is damaged" in line
+        for line in notes.lines
+    )
     assert any(f"resuming from {checkpoints[0].name}" in line for line in notes.lines)
     assert same(weights(continued), weights(undisturbed))
 

@@ -23,7 +23,7 @@ class DataParallel:
 
     def update(self, learning_rate: float) -> Update:
         """As `Engine.update`; a rank without sequences takes part in the sum."""
-        self.ranks.sum_in_place(self.single.gradients())
+        self.ranks.all_reduce(self.single.gradients())
         return self.single.update(learning_rate)
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
