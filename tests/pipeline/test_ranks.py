@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 from tests.pipeline.command import ENVIRONMENT
 from tests.pipeline.conftest import Call
+from tests.pipeline.test_lost_ranks import said, start_two
 
+from bertwright import Recipe, RunFolder
 from bertwright.cli.batch_text import describe_batch
+from bertwright.examples.loader import heldout_batches
+from bertwright.model.batch import packed
+from bertwright.model.saved import load_model
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import score
 
 OVERRIDES = (
     "model.dropout=0.0",
@@ -54,6 +61,35 @@ def test_two_ranks_train_as_one(
         assert done.code == 0 and "resuming from step-000000016" in done.err, done.err
     assert len(metrics(together)) == 20
     assert_same_training(metrics(together), metrics(alone))
+
+
+def small_batches() -> None:
+    """Make the held-out batches so small that each rank has some."""
+    from bertwright.train import phases
+
+    phases.HELDOUT_MICRO_BATCH = 3
+
+
+def test_ranks_share_the_batches_that_are_scored_and_the_scores_are_those_of_one(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """The last row of two ranks has the scores that the saved model has over all batches in one process."""
+    folder = small_examples(tmp_path / "run")
+    steps = ("train.phases.0.steps=2", "train.phases.1.steps=2")
+    ranks = start_two(small_recipe, folder, *steps, before=(small_batches, small_batches))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+    config, run = Recipe.load(folder / "recipe.toml").train, RunFolder(folder)
+    phase, most = config.phases[-1], config.heldout_sequences
+    masks = phase.masking.most(phase.length), phase.masking.rate_at(0)
+    batches = [packed(batch) for batch in heldout_batches(run.artifact("examples"), phase.length, *masks, 3, most)]
+    assert len(batches) > 2
+    model = load_model(folder / "train" / "model")
+    expected = score(PreTraining(model.config.next_sentence), model, batches)
+    last = metrics(folder)[-1]
+    for name, value in expected.items():
+        assert last[f"heldout_{name}"] == pytest.approx(value, rel=1e-6), name
 
 
 def test_two_ranks_log_the_hash_that_inspect_prints(
