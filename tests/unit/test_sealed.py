@@ -63,7 +63,7 @@ def test_an_edited_recipe_changes_nothing_and_is_named(trained: Path, finished: 
     assert "train.seed: 42 -> 43" in describe(trained)["recipe.toml differs"]
 
 
-def test_a_run_from_before_a_key_was_renamed_needs_only_its_recipe_mended(trained: Path) -> None:
+def test_a_run_from_before_a_key_was_renamed_is_told_the_new_name(trained: Path) -> None:
     written, manifest = trained / "recipe.toml", trained / "train" / "manifest.json"
     now = written.read_text()
     written.write_text(now.replace("static = false", "frozen = false"))
@@ -78,7 +78,8 @@ def test_a_run_from_before_a_key_was_renamed_needs_only_its_recipe_mended(traine
     older = json.loads(manifest.read_text().replace('"static": false', '"frozen": false'))
     del older["sha256"]
     manifest.write_text(json.dumps({**older, "sha256": sha256_of(older)}))
-    assert sealed_recipe(trained)[1] == []
+    with pytest.raises(ArtifactError, match=rf"{key}\.frozen: it is called {key}\.static now\. .* make the run anew"):
+        sealed_recipe(trained)
 
 
 def test_convert_writes_the_examples_that_were_trained_on(trained: Path, tmp_path: Path) -> None:

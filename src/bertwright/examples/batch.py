@@ -5,7 +5,7 @@ Names carry shapes: B sequences, T tokens of all sequences together, P predictio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, fields
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bertwright.core.rng import Bits, bits
 
-Array = TypeVar("Array")
-Other = TypeVar("Other")
+Array = TypeVar("Array", bound=Sized)
+Other = TypeVar("Other", bound=Sized)
 
 
 class Counts(NamedTuple):
@@ -63,9 +63,7 @@ class Batch(Generic[Array]):
     @property
     def counts(self) -> Counts:
         """B, T and P."""
-        sizes = (self.cu_seqlens, self.token_ids, self.labels)
-        bounds, tokens, predictions = (len(array) for array in sizes)  # type: ignore[arg-type]
-        return Counts(bounds - 1, tokens, predictions)
+        return Counts(len(self.cu_seqlens) - 1, len(self.token_ids), len(self.labels))
 
     def map(self, convert: Callable[[Array], Other]) -> Batch[Other]:
         """The same batch with every array converted."""

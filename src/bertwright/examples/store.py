@@ -138,8 +138,12 @@ class Store(Documents):
         arrays = {
             name: map_file(examples.file(f"{within}store/{split}.{name}"), dtype) for name, dtype in dtypes.items()
         }
-        rooms = {"tokens": "tokens", "sentences": "sentences", "hashes": "documents"}
-        totals = {name: sum(shard[count] for shard in facts["shards"]) for name, count in rooms.items()}  # type: ignore[literal-required]
+        shards = facts["shards"]
+        totals = {
+            "tokens": sum(shard["tokens"] for shard in shards),
+            "sentences": sum(shard["sentences"] for shard in shards),
+            "hashes": sum(shard["documents"] for shard in shards),
+        }
         totals |= dict.fromkeys(("documents", "starts"), totals["hashes"] + 1)
         for name, array in arrays.items():
             if len(array) != totals[name]:

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
-from bertwright.core.mistakes import renamed
 from bertwright.recipe import Recipe
 from bertwright.train.identity import CHECKPOINTS
 
@@ -35,10 +34,14 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     try:
         return Recipe.model_validate(values), differences(values, written)
     except ValidationError as error:
+        from bertwright.core.mistakes import renamed  # not needed at every start
+
         fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"]))
+        wrong = f"it is called {new} now" if (new := renamed(key)) else fault["msg"]
         raise ArtifactError(
             f"the settings sealed in {folder} do not fit this version or {folder / 'recipe.toml'}: "
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}. Restore recipe.toml, or make the run anew."
+            f"{key}: {wrong}. Restore recipe.toml, or make the run anew."
         ) from error
 
 
@@ -63,22 +66,12 @@ def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, A
     for name, artifact in made.items():
         config = artifact.manifest["config"]
         sections = ("train", "model", "optim") if name == "train" else (name,)
-        found |= {section: _called_now(config[section], section) for section in sections if section in config}
+        found |= {section: dict(config[section]) for section in sections if section in config}
     if written["corpus"] is None:
         found.pop("corpus", None)  # left by an earlier run in this folder
     if "corpus" in found and len(found["corpus"]["source"]) != len(written["corpus"]["source"]):
         del found["corpus"]["source"]  # where the texts lie is not sealed
     return found
-
-
-def _called_now(values: Any, dotted: str) -> Any:
-    """Sealed settings with the names that keys have now: what was sealed before a key was renamed still counts."""
-    if isinstance(values, dict):
-        named = ((name, f"{dotted}.{name}", value) for name, value in values.items())
-        return {(renamed(key) or name).rpartition(".")[2]: _called_now(value, key) for name, key, value in named}
-    if isinstance(values, list):
-        return [_called_now(value, f"{dotted}.{index}") for index, value in enumerate(values)]
-    return values
 
 
 def _restore_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:

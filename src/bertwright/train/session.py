@@ -132,7 +132,8 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     batches = phase.heldout()
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
     mine = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
-    sums[rank::world] = torch.stack(mine) if mine else sums[rank::world]
+    if mine:
+        sums[rank::world] = torch.stack(mine)
     trained.ranks.all_reduce([sums])
     scores = scores_of(trained.objective, sums)
     session.forecast.scored(phase, time.perf_counter() - began)
