@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "sample": set(),
     "corpus": {"core", "sample"},
     "vocab": {"core", "corpus"},
-    "examples": {"core", "corpus", "vocab", "formats"},
+    "examples": {"core", "corpus", "vocab"},
     "formats": {"core", "corpus", "vocab", "examples"},
     "model": {"core", "examples"},
     "objectives": {"core", "model"},

@@ -225,7 +225,7 @@ def test_an_example_that_is_held_out_is_not_trained_on(
     rest = Counter({row: n for row, n in as_rows(every).items() if row not in copies})
     assert originals(held(folder, 16)) == copies and trained_on(folder, 0) == rest
     assert any("examples that are held out, id for id" in each for each in notes.said)
-    facts = read_json(folder.path / "examples/foreign/0/facts.json")
+    facts = read_json(folder.path / "examples/imported/0/facts.json")
     assert facts["examples"] == rest.total() == len(every) - facts["repeated"]
 
 
@@ -248,7 +248,7 @@ def test_tokenised_documents_are_held_out_by_their_hash(two_phases: Path, recipe
     source = saved_documents(tmp_path / "megatron", texts[:40], texts[40:])
     folder = prepared(recipe(source, source), tmp_path / "run")
     examples = folder.artifact("examples")
-    kept, held_out = Store.open(examples, within="foreign/0/"), Store.open(examples, "heldout")
+    kept, held_out = Store.open(examples, within="imported/0/"), Store.open(examples, "heldout")
     here, there = nested(kept), nested(held_out)
     assert here and there and sorted(here + there[: len(texts) - len(here)]) == sorted(texts)
     for length in (16, 32):

@@ -149,7 +149,7 @@ class _Examples(TypedDict, total=False):
     train: _Split
     heldout: _Split
     heldout_contamination: _Leak
-    foreign: dict[Text, _Foreign]
+    imported: dict[Text, _Foreign]
     text: _Rates
 
 

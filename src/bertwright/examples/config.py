@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bertwright.core.config import Section, runtime_only
 
-VERSION = 5
+VERSION = 6
 """Raised when the code of the stage changes its result."""
 
 
@@ -147,7 +147,7 @@ class ImportedData:
     @property
     def folder(self) -> str:
         """Where the examples artifact keeps it."""
-        return f"foreign/{self.phase}"
+        return f"imported/{self.phase}"
 
 
 class TextsConfig(Section):

@@ -1,13 +1,13 @@
 """Where examples made elsewhere lie once they are brought in: flat arrays that can be mapped.
 
-    foreign/0/tokens                 ids as stored (after masking, where masks are static), as wide as the store's
-    foreign/0/cu_seqlens             uint64 [N + 1] where examples begin and end
-    foreign/0/second                 uint16 [N] position where segment 1 begins; the length where there is one segment
-    foreign/0/positions              uint16 predicted positions inside each example
-    foreign/0/labels                 original ids there, as wide as tokens
-    foreign/0/cu_predictions         uint64 [N + 1] where the predictions of an example begin and end
-    foreign/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
-    foreign/0/facts.json             what was read, and what was left out
+    imported/0/tokens                 ids as stored (after masking, where masks are static), as wide as the store's
+    imported/0/cu_seqlens             uint64 [N + 1] where examples begin and end
+    imported/0/second                 uint16 [N] position where segment 1 begins; the length where there is one segment
+    imported/0/positions              uint16 predicted positions inside each example
+    imported/0/labels                 original ids there, as wide as tokens
+    imported/0/cu_predictions         uint64 [N + 1] where the predictions of an example begin and end
+    imported/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
+    imported/0/facts.json             what was read, and what was left out
 
 `0` is the number of the phase. Whoever draws from them needs this page and none of the formats they came in.
 """

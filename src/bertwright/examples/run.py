@@ -1,6 +1,6 @@
 """The stage `examples`: corpus and vocabulary in, token store and plans out, and data made elsewhere brought in.
 
-Without a corpus data made elsewhere is all there is (`formats.imported`).
+Where there is no corpus, data made elsewhere is all there is (`formats.imported.without_corpus`).
 
 A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
 arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
@@ -26,13 +26,9 @@ from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, Pl
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.join import join
-from bertwright.examples.shard import ShardTask, of_one_shard, tokenizer_of
+from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
-from bertwright.examples.work import vocabulary_facts, work_through
-from bertwright.formats.imported.join import join_imported
-from bertwright.formats.imported.phase_files import find, find_tests, known_by
-from bertwright.formats.imported.tasks import Chosen, import_tasks
-from bertwright.formats.imported.without_corpus import Stage, make_without_corpus
+from bertwright.examples.work import ImportedSets, Step, vocabulary_facts, work_through
 
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
@@ -41,36 +37,26 @@ FEW_HELDOUT = 20
 def run(
     config: ExamplesConfig,
     sets: tuple[PlanSet, ...],
-    corpus: Artifact | None,
+    corpus: Artifact,
     vocab: Artifact,
     out: Path,
     log: Log = SILENT,
     executor: Executor | None = None,
     share: WorkSplit = SINGLE,
-    imported: Sequence[ImportedData] = (),
+    imported: ImportedSets | None = None,
 ) -> Artifact:
     """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `imported`.
-
-    Without `corpus` it holds the examples of `imported` alone, of which some are held out.
 
     Shards are prepared by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
     the whole and another process completes the stage.
     """
     sets = distinct(sets)
-    chosen = [(data, find(data)) for data in imported]
-    tests = {} if corpus else {data.phase: find_tests(data, found) for data, found in chosen}
-    inputs = {"vocab": vocab.fingerprint} | ({"corpus": corpus.fingerprint} if corpus else {})
-    for data, found in chosen:
-        inputs |= known_by(data, found, tests.get(data.phase, ()))
-    ours = identity(config, sets, inputs, imported)
-
-    def make(draft: Path, pool: Executor) -> dict[str, Any]:
-        if corpus:
-            return _make(config, sets, corpus, vocab, draft, log, pool, share, chosen)
-        return make_without_corpus(Stage(config, vocab, chosen, tests, inputs), draft, log, pool, share)
-
+    inputs = {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint, **(imported.inputs if imported else {})}
+    ours = identity(config, sets, inputs, imported.data if imported else ())
     with executor or Pool(config.workers) as pool:
-        return build(out, ours, log, lambda draft: make(draft, pool))
+        return build(
+            out, ours, log, lambda draft: _make(config, sets, corpus, vocab, draft, log, pool, share, imported)
+        )
 
 
 def identity(
@@ -93,7 +79,7 @@ def _make(
     log: Log,
     executor: Executor,
     share: WorkSplit,
-    imported: Chosen,
+    imported: ImportedSets | None,
 ) -> dict[str, Any]:
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log)
@@ -102,17 +88,19 @@ def _make(
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
-    imports = import_tasks(imported, parts, vocab, Vocabulary(**vocabulary), config)
-    work_through(tasks, imports, executor, share, log)
-    outputs = [*(task.facts for task in imports), *(task.facts for task in tasks)]
-    share.complete("examples", draft, outputs)
+    steps: list[Step] = [(prepare_shard, tasks)]
+    if imported:  # first, because files made elsewhere may be refused
+        steps.insert(0, imported.step(parts, vocab, Vocabulary(**vocabulary), config))
+    work_through(steps, executor, share, log)
+    share.complete("examples", draft, [task.facts for _, of_step in steps for task in of_step])
     if taken := hold_one_out(tasks):
         log.say(f"examples: {taken}")
     facts = [read_done(task.facts) for task in tasks]
     counts = join(draft, parts, facts, sets, config, vocabulary["size"])
     _check(counts)
     entries = tokenizer_of(vocab).vocabulary
-    counts |= join_imported(draft, imported, imports, config, entries, log)
+    if imported:
+        counts |= imported.join(draft, steps[0][1], config, entries, log)
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:

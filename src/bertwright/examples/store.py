@@ -130,7 +130,7 @@ class Store(Documents):
     def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None, within: str = "") -> Store:
         """The store of an examples artifact; with `vocab`, refused unless it was tokenised with that vocabulary.
 
-        `within`: such as `foreign/0/`, for the documents that were brought in for a phase.
+        `within`: such as `imported/0/`, for the documents that were brought in for a phase.
         """
         vocabulary = Vocabulary.open(examples, vocab)
         facts = read_typed(examples.file(f"{within}store/{split}.json"), _FACTS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,25 +12,55 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import WorkSplit
-from bertwright.examples.shard import ShardTask, prepare_shard, tokenizer_of
-from bertwright.formats.imported.tasks import Import, import_file
+from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.shard import tokenizer_of
+from bertwright.examples.store import Vocabulary
 
 
-def work_through(
-    tasks: Sequence[ShardTask], imports: Sequence[Import], executor: Executor, share: WorkSplit, log: Log
-) -> None:
-    """This process's share of the tasks; files made elsewhere first, because they may be refused."""
-    files = [task for number, task in enumerate(imports) if share.owns(number)]
-    shards = [task for task in tasks if share.owns(task.number)]
+class Task(Protocol):
+    """One task of the stage: a corpus shard, or a file made elsewhere."""
+
+    @property
+    def facts(self) -> Path:
+        """The file that is written last."""
+
+
+Step = tuple[Callable[[Any], None], Sequence[Task]]
+"""A function, and the tasks it is called with."""
+
+
+class ImportedSets(Protocol):
+    """The files of the phases that name data made elsewhere, whatever their format (`formats.imported.sets`)."""
+
+    @property
+    def data(self) -> Sequence[ImportedData]:
+        """The phases."""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """What their files are known by, as inputs of the examples artifact."""
+
+    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
+        """The tasks that bring them in, and the function that does one."""
+
+    def join(
+        self, draft: Path, tasks: Sequence[Task], config: ExamplesConfig, entries: Sequence[str], log: Log
+    ) -> dict[str, Any]:
+        """Write what the finished tasks have brought in into `draft`, where `store/` is; the counts to keep."""
+
+
+def work_through(steps: Sequence[Step], executor: Executor, share: WorkSplit, log: Log) -> None:
+    """This process's share of the tasks of all steps, one step after the other."""
+    own = [(run, [task for number, task in enumerate(tasks) if share.owns(number)]) for run, tasks in steps]
     done = 0
 
     def report(_: None) -> None:
         nonlocal done
         done += 1
-        log.progress("examples", done, len(files) + len(shards), "shards")
+        log.progress("examples", done, sum(len(tasks) for _, tasks in own), "shards")
 
-    executor.map(import_file, files, "examples", report)
-    executor.map(prepare_shard, shards, "examples", report)
+    for run, tasks in own:
+        executor.map(run, tasks, "examples", report)
 
 
 def vocabulary_facts(vocab: Artifact) -> dict[str, Any]:

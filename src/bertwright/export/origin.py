@@ -82,7 +82,7 @@ def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _files(examples: Artifact, texts: TextsConfig) -> str:
     """The files that each phase was trained on, with their hashes, and what of them was held out."""
-    parts = [_phase(key, told, examples) for key, told in examples.counts["foreign"].items()]
+    parts = [_phase(key, told, examples) for key, told in examples.counts["imported"].items()]
     overlap, licence = examples.counts["heldout_contamination"], plain(texts.licence) or "unknown"
     return "\n\n".join(
         [
@@ -98,7 +98,7 @@ def _files(examples: Artifact, texts: TextsConfig) -> str:
 
 
 def _phase(key: str, told: Mapping[str, Any], examples: Artifact) -> str:
-    files = read_json(examples.file(f"foreign/{key.rpartition('.')[2]}/facts.json"))["files"]
+    files = read_json(examples.file(f"imported/{key.rpartition('.')[2]}/facts.json"))["files"]
     held = examples.counts["heldout"]["phases"][key]
     unit = "documents" if "documents" in held else "examples"
     where = f"a share of {held['share']:g}" if held["share"] else ", ".join(map(plain, held["files"][:MOST_FILES]))

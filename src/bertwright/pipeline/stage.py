@@ -59,6 +59,8 @@ class Stage:
     """The function that makes it, as "module:function"."""
     arguments: Callable[[Work], dict[str, Any]]
     """What that function is called with."""
+    runs_without_corpus: str = ""
+    """The function that makes it where the recipe has no corpus, if that is another one."""
     parallel: bool = False
     """Whether an executor does its task lists, and several ranks may share them."""
 
@@ -72,7 +74,8 @@ class Stage:
 
     def start(self, work: Work) -> Artifact | Path:
         """Import the stage and run it; returns what it made. Raises what the stage raises."""
-        module, _, function = self.runs.partition(":")
+        runs = self.runs if work.recipe.corpus else self.runs_without_corpus or self.runs
+        module, _, function = runs.partition(":")
         run = getattr(import_module(module), function)
         return cast(Artifact | Path, run(**self.arguments(work)))
 
@@ -87,16 +90,13 @@ def _vocab(work: Work) -> dict[str, Any]:
 
 def _examples(work: Work) -> dict[str, Any]:
     recipe, made = work.recipe, work.made
-    return {
-        "config": recipe.examples,
-        "sets": recipe.plan_sets(),
-        "imported": recipe.train.imported_data(),
-        "corpus": made.get("corpus"),
-        "vocab": made["vocab"],
-        **_out(work, "examples"),
-        "executor": work.executor,
-        "share": work.share,
-    }
+    imported = recipe.train.imported_data()
+    shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "vocab": made["vocab"]}
+    shared |= {**_out(work, "examples"), "executor": work.executor, "share": work.share}
+    if recipe.corpus is None:
+        return {**shared, "imported": imported}
+    sets = import_module("bertwright.formats.imported.sets").Sets.find(imported) if imported else None
+    return {**shared, "corpus": made["corpus"], "imported": sets}
 
 
 def _train(work: Work) -> dict[str, Any]:
@@ -182,6 +182,7 @@ _ROWS = (
         version=examples.VERSION,
         sections=_examples_sections,
         runs="bertwright.examples.run:run",
+        runs_without_corpus="bertwright.formats.imported.without_corpus:run",
         arguments=_examples,
         parallel=True,
     ),

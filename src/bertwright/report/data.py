@@ -122,7 +122,7 @@ def examples(facts: Facts) -> str:
     ]
     imported = [
         (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
-        for key, data in counts.get("foreign", {}).items()
+        for key, data in counts.get("imported", {}).items()
     ]
     overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
     return (

@@ -83,14 +83,14 @@ def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> Non
     files = [{"file": f"part-{number}`*.hdf5", "sha256": f"{number:064}"} for number in range(MOST_FILES + 3)]
     counts = {
         "text": {"fertility": 1.2},
-        "foreign": {"train.phases.0": {"kind": "hdf5", "examples": 12_345}},
+        "imported": {"train.phases.0": {"kind": "hdf5", "examples": 12_345}},
         "heldout": {"phases": {"train.phases.0": {"examples": 67, "share": None, "files": ["x_test_0.hdf5"]}}},
         "heldout_contamination": {"sentences": 9, "found": 2},
     }
 
     def make(draft: Path) -> dict[str, object]:
-        (draft / "foreign" / "0").mkdir(parents=True)
-        write_json(draft / "foreign/0/facts.json", {"files": files})
+        (draft / "imported" / "0").mkdir(parents=True)
+        write_json(draft / "imported/0/facts.json", {"files": files})
         return counts
 
     examples = build(tmp_path / "examples", Identity("examples", 1, {}, {}), SILENT, make)

@@ -98,7 +98,7 @@ def test_an_epoch_holds_every_example_of_the_files(
     for index, (loader, source) in enumerate(zip(loaders_of(folder), converted(kind), strict=True)):
         every = contents(source, entries)
         (size,) = loader.epoch_sizes
-        facts = read_json(folder.path / "examples" / f"foreign/{index}/facts.json")
+        facts = read_json(folder.path / "examples" / f"imported/{index}/facts.json")
         assert size == len(every) == facts["examples"] and facts["length"] == LENGTHS[index]
         assert loader.mean_tokens == pytest.approx(every.lengths.mean())
         whole = loaders_of(folder, f"train.phases.{index}.batch={size}")[index]
@@ -251,7 +251,7 @@ def test_the_hash_of_each_file_is_kept(
 ) -> None:
     folder = prepared(two_phases, tmp_path / "run", *data(converted("hdf5")))
     for index, source in enumerate(converted("hdf5")):
-        facts = read_json(folder.path / "examples" / f"foreign/{index}/facts.json")
+        facts = read_json(folder.path / "examples" / f"imported/{index}/facts.json")
         found = {each["file"]: each["sha256"] for each in facts["files"]}
         assert found == {file.name: sha256(file) for file in source.rglob("*_training_*")} and len(found) == 2
 
@@ -309,7 +309,7 @@ def test_damaged_files_are_left_out_only_on_request(
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *options, key, log=notes)
     assert any(f"left out {broken.name}" in each for each in notes.said)
-    facts = read_json(folder.path / "examples/foreign/0/facts.json")
+    facts = read_json(folder.path / "examples/imported/0/facts.json")
     assert [each["file"] for each in facts["quarantined"]] == [broken.name] and len(facts["files"]) == 1
     assert loaders_of(folder)[0].epoch_sizes == [facts["examples"]]
     broken.write_bytes(b"")

@@ -62,11 +62,11 @@ def flat(document: list[list[int]]) -> list[int]:
 
 
 def store_of(folder: RunFolder, phase: int = 0) -> Store:
-    return Store.open(folder.artifact("examples"), within=f"foreign/{phase}/")
+    return Store.open(folder.artifact("examples"), within=f"imported/{phase}/")
 
 
 def facts_of(folder: RunFolder, phase: int = 0) -> dict[str, Any]:
-    return dict(read_json(folder.path / f"examples/foreign/{phase}/facts.json"))
+    return dict(read_json(folder.path / f"examples/imported/{phase}/facts.json"))
 
 
 def loaders_of(folder: RunFolder, *changes: str) -> list[PlanLoader]:
@@ -125,7 +125,7 @@ def test_plans_are_those_of_our_store_but_for_the_hashes(
     for phase, length in enumerate((16, 32)):
         found = store_of(folder, phase)
         assert nested(found) == nested(store)
-        plans = Plans.open(folder.artifact("examples"), PlanSet(length=length), within=f"foreign/{phase}/")
+        plans = Plans.open(folder.artifact("examples"), PlanSet(length=length), within=f"imported/{phase}/")
         expected: list[list[Any]] = [[], []]
         for a, b in pairwise(edges):
             first, last = (int(store.documents[n]) for n in (a, b))
@@ -271,7 +271,7 @@ def test_documents_of_one_sentence_make_no_pairs(own: RunFolder, two_phases: Pat
         prepared(two_phases, tmp_path / "run", *options)
     folder = prepared(two_phases, tmp_path / "run", *options, *WITHOUT_CHANCE)
     assert nested(store_of(folder)) == long
-    rows = Plans.open(folder.artifact("examples"), PlanSet(length=16), within="foreign/0/").rows[0]
+    rows = Plans.open(folder.artifact("examples"), PlanSet(length=16), within="imported/0/").rows[0]
     assert rows["a_count"].sum() == sum(len(document[0]) for document in long), "every token, in several rows"
 
 

@@ -28,7 +28,7 @@ COUNTS = ("examples", "tokens", "predictions", "labelled")
 def join_imported(
     draft: Path, chosen: Chosen, tasks: list[Import], config: ExamplesConfig, entries: Sequence[str], log: Log
 ) -> dict[str, Any]:
-    """Write `foreign/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
+    """Write `imported/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
 
     `store/` must be there; `entries` are the vocabulary by id. `DataError` when a phase has nothing left to train on.
     """
@@ -54,7 +54,7 @@ def join_imported(
         )
     if any(not found.documents for _, found in chosen) and not any(task.hold_out for task in tasks):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
-    return {"foreign": counts} if counts else {}
+    return {"imported": counts} if counts else {}
 
 
 def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:

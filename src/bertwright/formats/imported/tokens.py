@@ -1,9 +1,9 @@
 """Tokenised documents made elsewhere (Megatron's files, rows of running text of Hugging Face `datasets`), brought in as
 a token store and plans of their own.
 
-    foreign/0/store/train.*      as `store/`; the hash of a document is that of its tokens
-    foreign/0/plans/train/…      as `plans/`
-    foreign/0/facts.json         what was read, and what was left out
+    imported/0/store/train.*      as `store/`; the hash of a document is that of its tokens
+    imported/0/plans/train/…      as `plans/`
+    imported/0/facts.json         what was read, and what was left out
 
 A task is a stretch of documents of one file, about as long as a corpus shard, since a file may hold a whole Wikipedia.
 Everything after reading is as for our own text: sentences above 65,535 tokens are split, documents without tokens

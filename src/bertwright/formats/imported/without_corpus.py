@@ -6,29 +6,31 @@ What lies beside the training files for testing is held out: NVIDIA's `…_test_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, build
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.libraries import libraries
-from bertwright.core.log import Log
-from bertwright.core.tasks import Executor
-from bertwright.core.work_split import WorkSplit
-from bertwright.examples.config import ExamplesConfig
+from bertwright.core.log import SILENT, Log
+from bertwright.core.tasks import Executor, Pool
+from bertwright.core.work_split import SINGLE, WorkSplit
+from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.frequencies import COUNTS, unigram_loss_of
 from bertwright.examples.heldout_overlap import heldout_contamination
+from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.store import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.heldout_join import held_out_of, join_heldout
 from bertwright.formats.imported.join import join_imported
-from bertwright.formats.imported.tasks import Chosen, Import, import_tasks
+from bertwright.formats.imported.phase_files import find, find_tests, known_by
+from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
 from bertwright.formats.imported.text import count_text, rates, text_of
 from bertwright.formats.recognise import Found
 
@@ -51,17 +53,40 @@ class Stage:
     """The inputs of the artifact."""
 
 
-def make_without_corpus(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
-    """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage.
+def run(
+    config: ExamplesConfig,
+    sets: tuple[PlanSet, ...],
+    imported: Sequence[ImportedData],
+    vocab: Artifact,
+    out: Path,
+    log: Log = SILENT,
+    executor: Executor | None = None,
+    share: WorkSplit = SINGLE,
+) -> Artifact:
+    """The examples artifact at `out` of the data of `imported` alone, of which some are held out; `sets` are the
+    lengths of the phases, for its identity.
 
     Raises `StageIncomplete` when `share` is not the whole and another process completes the stage.
     """
+    chosen = [(data, find(data)) for data in imported]
+    tests = {data.phase: find_tests(data, found) for data, found in chosen}
+    inputs = {"vocab": vocab.fingerprint}
+    for data, found in chosen:
+        inputs |= known_by(data, found, tests[data.phase])
+    stage = Stage(config, vocab, chosen, tests, inputs)
+    with executor or Pool(config.workers) as pool:
+        ours = identity(config, distinct(sets), inputs, imported)
+        return build(out, ours, log, lambda draft: _make(stage, draft, log, pool, share))
+
+
+def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
+    """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage."""
     used = libraries(draft, ("tokenizers",), log)
     facts = vocabulary_facts(stage.vocab)
     write_json(draft / "vocabulary.json", facts)
     vocabulary, entries = Vocabulary(**facts), tokenizer_of(stage.vocab).vocabulary
     tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
-    work_through((), tasks, executor, share, log)
+    work_through([(import_file, tasks)], executor, share, log)
     share.complete("examples", draft, [task.facts for task in tasks])
     heldout = join_heldout(draft, tasks, stage.known, stage.config)
     heldout["phases"] = held_out_of(stage.chosen, tasks, stage.config)

@@ -1,0 +1,49 @@
+"""The data made elsewhere that phases of a recipe train on, as the stage `examples` takes it (`work.ImportedSets`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.log import Log
+from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.store import Vocabulary
+from bertwright.examples.work import Step, Task
+from bertwright.formats.imported.join import join_imported
+from bertwright.formats.imported.phase_files import find, known_by
+from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The files of each phase that names data made elsewhere, beside a corpus."""
+
+    chosen: Chosen
+
+    @classmethod
+    def find(cls, named: Sequence[ImportedData]) -> Self | None:
+        """Recognise the files of the phases by their beginnings; None where no phase names any. Raises as `find`."""
+        return cls([(data, find(data)) for data in named]) if named else None
+
+    @property
+    def data(self) -> list[ImportedData]:
+        """The phases."""
+        return [data for data, _ in self.chosen]
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """What their files are known by."""
+        return {name: content for data, found in self.chosen for name, content in known_by(data, found).items()}
+
+    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
+        """A task for each file, or for each stretch of a file of tokenised documents."""
+        return import_file, import_tasks(self.chosen, parts, vocab, vocabulary, config)
+
+    def join(
+        self, draft: Path, tasks: Sequence[Task], config: ExamplesConfig, entries: Sequence[str], log: Log
+    ) -> dict[str, Any]:
+        """Write `imported/` into `draft`; the counts by phase."""
+        return join_imported(draft, self.chosen, cast(list[Import], tasks), config, entries, log)
