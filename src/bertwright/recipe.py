@@ -140,9 +140,6 @@ class Recipe(Section):
             )
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             found.append(("model.config", f"{text}; {remedy}"))
-        if self.train.attention == "sequences" and network.attention_probs_dropout_prob:
-            text = f"'sequences' cannot drop attention weights (dropout {network.attention_probs_dropout_prob:g})"
-            found.append(("train.attention", f"{text}; set 'padded' or 'auto', or model.attention_dropout=0"))
         return found
 
     def _against_positions(self, most: int) -> Iterator[Mistake]:

@@ -40,6 +40,20 @@ def test_hidden_states_are_the_same_with_every_kernel_and_however_sequences_are_
 
 
 @families
+@pytest.mark.parametrize("kernel", get_args(Kernel))
+def test_states_that_are_read_alone_are_those_of_all_with_their_gradients(family: Any, kernel: Kernel) -> None:
+    model, batch = built(family, kernel=kernel).double().eval(), random_batch(LENGTHS)
+    read_N = torch.tensor([3, 30, 0, 9, 13])
+    some, every = model.encoder(batch, read_N), model.encoder(batch).index_select(0, read_N)
+    torch.testing.assert_close(some, every, rtol=0, atol=1e-12)
+    direction = torch.randn(some.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    weights = [p for name, p in model.named_parameters() if name.startswith(family.family) and "pooler" not in name]
+    alone, of_all = (torch.autograd.grad((states * direction).sum(), weights) for states in (some, every))
+    for one, other in zip(alone, of_all, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
+@families
 @heads
 def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -> None:
     model = built(family, next_sentence)

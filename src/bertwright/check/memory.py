@@ -2,8 +2,8 @@
 
 Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer); for each token of
 a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
-dropout, 4 more and three numbers a head and token of the sequence with attention dropout; for each prediction three
-rows of logits; and 0.4 GB for torch. Other stages: 0.25 GB a worker, and 0.7 GB.
+dropout, 4 more with the padded kernel, one more and three numbers a head and token of the sequence with attention
+dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages: 0.25 GB a worker, and 0.7 GB.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     gpus = gpu_memory() if torch_build().accelerated and recipe.train.device != "cpu" else ()
     place = (gpus[0] or None) if gpus else here
     bert = recipe.network()
-    needs = [training_bytes(bert, phase, ranks) for phase in recipe.train.phases]
+    padded = recipe.train.attention == "padded" or bool(gpus)
+    needs = [training_bytes(bert, phase, ranks, padded) for phase in recipe.train.phases]
     most = max(needs)
     number = needs.index(most)
     what = f"training {bert.parameters:,} parameters, in phase {number},"
@@ -44,25 +45,27 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     yield _verdict("train memory", what, most, place, remedy)
 
 
-def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1) -> float:
-    """Bytes that training a phase takes on each rank, about."""
+def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1, padded: bool = False) -> float:
+    """Bytes that training a phase takes on each rank, about; `padded` says whether attention is of a rectangle."""
     share = max(1, phase.batch // ranks)
     sequences = min(phase.micro_batch or share, share)
     tokens = phase.micro_tokens or sequences * phase.length
-    numbers = tokens * bert.num_hidden_layers * _kept(bert, phase.length) + 3 * tokens * bert.hidden_size
+    numbers = tokens * bert.num_hidden_layers * _kept(bert, phase.length, padded) + 3 * tokens * bert.hidden_size
     predictions = phase.masking.most(phase.length) * tokens / phase.length
     if phase.masking.count == "bernoulli":
         predictions = phase.masking.rate_at(0) * tokens
     return _TORCH + 20 * bert.parameters + 4 * (numbers + 3 * predictions * bert.vocab_size)
 
 
-def _kept(bert: NetworkConfig, length: int) -> float:
+def _kept(bert: NetworkConfig, length: int, padded: bool) -> float:
     """Numbers that a layer keeps of each token for backward."""
     kept = 2 * bert.intermediate_size + 8.0 * bert.hidden_size
     if bert.hidden_dropout_prob:
         kept += 2.5 * bert.hidden_size
+    if padded:
+        kept += 4 * bert.hidden_size
     if bert.attention_probs_dropout_prob:
-        kept += 4 * bert.hidden_size + 3 * bert.num_attention_heads * length
+        kept += bert.hidden_size + 3 * bert.num_attention_heads * length
     return kept
 
 

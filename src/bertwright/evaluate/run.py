@@ -67,7 +67,7 @@ def _make(
     batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))
     _verify(train, "model/")
     device = resolve_device(config.device)
-    model = load_model(train.path / "model", kernel_for(0.0, device.type)).to(device)  # scored without dropout
+    model = load_model(train.path / "model", kernel_for(device.type)).to(device)
     positions = model.config.max_position_embeddings
     questions = [cloze_question(line, tokenizer, positions) for line in config.cloze]
     questions += heldout_questions(heldout, tokenizer, config.samples, positions)

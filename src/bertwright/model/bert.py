@@ -1,6 +1,7 @@
 """BERT's encoder on packed batches: Devlin et al. 2019.
 
-Names carry shapes: B sequences, T tokens of all sequences together, H hidden, V vocabulary.
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
+vocabulary.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.dropout import Dropout
 from bertwright.model.layers import Layer, Pooler
 
 
@@ -28,20 +30,19 @@ class Bert(nn.Module):
         """As `Encoder.token_weight`, [V, H]."""
         return self.embeddings.token.weight
 
-    def forward(self, batch: PackedBatch) -> Tensor:
-        """The last layer's hidden states, [T, H]."""
+    def forward(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
+        """As `Encoder.__call__`: [T, H], or [N, H]."""
         attend = bind(self.kernel, batch)
         x_TH: Tensor = self.embeddings(batch.token_ids, batch.position_ids, batch.segment_ids)
-        for layer in self.layers:
+        *inner, last = self.layers
+        for layer in inner:
             x_TH = layer(x_TH, attend)
-        return x_TH
+        return last(x_TH, attend, read_N)  # type: ignore[no-any-return]
 
-    def pool(self, hidden_TH: Tensor, cu_seqlens: Tensor) -> Tensor:
-        """The pooled first token ([CLS]) of each sequence, [B, H]; needs a pooler."""
+    def pool(self, first_BH: Tensor) -> Tensor:
+        """As `Encoder.pool`, [B, H]; needs a pooler."""
         assert self.pooler is not None
-        # A sequence of length 0 starts at T, beyond the last token; what it yields has weight 0.
-        first_B = cu_seqlens[:-1].clamp(max=len(hidden_TH) - 1)
-        pooled_BH: Tensor = self.pooler(hidden_TH.index_select(0, first_B))
+        pooled_BH: Tensor = self.pooler(first_BH)
         return pooled_BH
 
 
@@ -54,7 +55,7 @@ class Embeddings(nn.Module):
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.segment = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, token_ids: Tensor, position_ids: Tensor, segment_ids: Tensor) -> Tensor:
         """Three times [T] -> [T, H]."""

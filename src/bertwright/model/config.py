@@ -50,7 +50,7 @@ class BertConfig(Section):
     hidden_dropout_prob: float = Field(0.1, ge=0, lt=1)
     """Probability of dropping an element of the embeddings and of each sub-layer's output."""
     attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an attention weight; above 0 only the padded attention kernel can train."""
+    """Probability of dropping an attention weight."""
     max_position_embeddings: int = Field(512, gt=0, le=2**22)
     """Longest sequence, in tokens."""
     type_vocab_size: int = Field(2, gt=0, le=2**16)
@@ -95,7 +95,7 @@ class BertModelConfig(Section):
     """Dropout of embeddings and sub-layer outputs (a probability); unset: the file's value, 0.1 for a named size."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
     """Dropout of attention weights (a probability); unset: the file's value, 0 for a named size (the paper has 0.1,
-    which only the slower padded attention kernel can do)."""
+    which takes time and, on GPUs, the fused kernels)."""
     max_positions: int | None = Field(None, gt=0)
     """Longest sequence the network can read, in tokens; unset: the file's value, 512 for a named size."""
     initializer_range: float | None = Field(None, gt=0)

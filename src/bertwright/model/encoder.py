@@ -1,6 +1,7 @@
 """What an encoder is: packed batches in, a hidden state for every token out. One file for each family of networks.
 
-Names carry shapes: B sequences, T tokens of all sequences together, H hidden, V vocabulary.
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
+vocabulary.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ class Encoder(Protocol):
     def token_weight(self) -> Tensor:
         """The token embedding [V, H], to which the masked-token head is tied."""
 
-    def __call__(self, batch: PackedBatch) -> Tensor:
-        """The last layer's hidden states, [T, H]."""
+    def __call__(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
+        """The last layer's hidden states, [T, H]; those of the tokens `read_N` [N] alone, [N, H], where it is given.
 
-    def pool(self, hidden_TH: Tensor, cu_seqlens: Tensor) -> Tensor:
-        """One state for each sequence, [B, H]."""
+        The same states, for less: what the last layer does after attention is done for these tokens only.
+        """
+
+    def pool(self, first_BH: Tensor) -> Tensor:
+        """One state for each sequence, [B, H], of the hidden states [B, H] of their first tokens ([CLS])."""
 
 
 def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:

@@ -1,6 +1,7 @@
 """The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT has it, and the pooler.
 
-Names carry shapes: B sequences, T tokens of all sequences together, H hidden, A heads, D head width (H = A·D).
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, A heads,
+D head width (H = A·D).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from torch.nn.functional import gelu
 
 from bertwright.model.attention.kernel import Attend
 from bertwright.model.config import BertConfig
+from bertwright.model.dropout import Dropout
 
 
 class Layer(nn.Module):
@@ -21,9 +23,9 @@ class Layer(nn.Module):
         self.attention = SelfAttention(config)
         self.feed_forward = FeedForward(config)
 
-    def forward(self, x_TH: Tensor, attend: Attend) -> Tensor:
-        """[T, H] -> [T, H]."""
-        return self.feed_forward(self.attention(x_TH, attend))  # type: ignore[no-any-return]
+    def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
+        """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
+        return self.feed_forward(self.attention(x_TH, attend, read_N))  # type: ignore[no-any-return]
 
 
 class SelfAttention(nn.Module):
@@ -42,15 +44,16 @@ class SelfAttention(nn.Module):
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
-    def forward(self, x_TH: Tensor, attend: Attend) -> Tensor:
-        """[T, H] -> [T, H]."""
+    def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
+        """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
         projections = (self.query, self.key, self.value)
         q_TAD, k_TAD, v_TAD = (project(x_TH).unflatten(-1, self.heads) for project in projections)
-        attended_TAD = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0)
-        y_TH = self.dropout(self.output(attended_TAD.flatten(-2)))
-        return self.norm(x_TH + y_TH)  # type: ignore[no-any-return]
+        attended_TH = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
+        if read_N is not None:
+            x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
+        return self.norm(x_TH + self.dropout(self.output(attended_TH)))  # type: ignore[no-any-return]
 
 
 class FeedForward(nn.Module):
@@ -61,7 +64,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
         self.output = nn.Linear(config.intermediate_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, x_TH: Tensor) -> Tensor:
         """[T, H] -> [T, H]."""

@@ -45,11 +45,14 @@ class PreTrainingModel(nn.Module):
 
     def forward(self, batch: PackedBatch) -> tuple[Tensor, Tensor | None]:
         """Logits [P, V] of the masked tokens, and [B, 2] of the sequences (None without a next-sentence head)."""
-        encoder = self.encoder
-        hidden_TH = encoder(batch)
-        masked_PH = hidden_TH.index_select(0, batch.prediction_positions)
+        encoder, read_N = self.encoder, batch.prediction_positions
+        if self.nsp is not None:
+            # A sequence of length 0 starts at T, beyond the last token; what it yields has weight 0.
+            first_B = batch.cu_seqlens[:-1].long().clamp(max=len(batch.token_ids) - 1)
+            read_N = torch.cat([read_N, first_B])
+        masked_PH, first_BH = encoder(batch, read_N).tensor_split([len(batch.prediction_positions)])
         mlm_PV = self.mlm(masked_PH, encoder.token_weight)
-        return mlm_PV, None if self.nsp is None else self.nsp(encoder.pool(hidden_TH, batch.cu_seqlens))
+        return mlm_PV, None if self.nsp is None else self.nsp(encoder.pool(first_BH))
 
 
 class MaskedTokenHead(nn.Module):

@@ -15,7 +15,7 @@ from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import LinearSchedule
 from bertwright.train.engine.config import DdpConfig, EngineConfig
 
-VERSION = 5
+VERSION = 6
 """Raised when the code of the stage changes its result."""
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -117,7 +117,7 @@ class TrainConfig(Section):
     """How ranks hold the weights, and what sums their gradients."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
     """How attention is computed: `sequences` (one call per distinct length), `padded` (a rectangle), or `auto`: the
-    first on a CPU without attention dropout, the second elsewhere. Changes the speed and the order of summation."""
+    first on a CPU, the second on a GPU. Changes the speed, the order of summation, and which weights dropout drops."""
     threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 

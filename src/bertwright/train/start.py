@@ -109,9 +109,9 @@ def training_device(wanted: Any, ranks: Ranks) -> torch.device:
 
 
 def training_kernel(job: Job, device: torch.device) -> Kernel:
-    """The attention kernel to train with: the recipe's, or the one that suits the device and the dropout."""
+    """The attention kernel to train with: the recipe's, or the one that suits the device."""
     wanted = job.config.attention
-    return kernel_for(job.network.attention_probs_dropout_prob, device.type) if wanted == "auto" else wanted
+    return kernel_for(device.type) if wanted == "auto" else wanted
 
 
 def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer) -> None:

@@ -27,12 +27,12 @@ LONG = {"length": 32, "batch": 6, "learning_rate": 2e-3, "steps": 8, "schedule":
 TRAINING = {"heldout_sequences": 16, "checkpoint_every": 20, "evaluate_every": 10, "log_every": 1, "device": "cpu"}
 
 Settings = dict[str, Any]
-"""What a training differs in: `network` and `phase` values, `optim`, `attention_dropout`, `ranks`."""
+"""What a training differs in: `network` and `phase` values, `optim`, `attention_dropout`, `attention`, `ranks`."""
 
 SETTINGS: dict[str, Settings] = {
     "adamw-sequences": {"optim": {"kind": "adamw"}},
     "lamb-sequences": {"optim": {"kind": "lamb"}},
-    "lamb-padded": {"optim": {"kind": "lamb"}, "attention_dropout": 0.1},
+    "lamb-padded": {"optim": {"kind": "lamb"}, "attention_dropout": 0.1, "attention": "padded"},
     "adamw-packing": {"optim": {"kind": "adamw"}, "phase": {"packing": True, "micro_batch": 2}},
     "lamb-accumulation": {"optim": {"kind": "lamb"}, "phase": {"micro_batch": 5}},
     "adamw-two-ranks": {"optim": {"kind": "adamw"}, "phase": {"micro_batch": 3}, "ranks": 2},
@@ -45,9 +45,10 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     out.parent.mkdir(parents=True, exist_ok=True)
     network = out.parent / f"{name}.bert.json"
     network.write_text(json.dumps(NETWORK))
+    attention = {"attention": settings.get("attention", "auto")}
     phases = [phase | settings.get("phase", {}) for phase in (SHORT, LONG)]
     return run(
-        TrainConfig.model_validate({**TRAINING, **training, "phases": phases}),
+        TrainConfig.model_validate({**TRAINING, **attention, **training, "phases": phases}),
         ModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
         TypeAdapter(OptimConfig).validate_python(settings["optim"]),
         examples,

@@ -13,7 +13,7 @@ from bertwright import Recipe, RunFolder
 from bertwright.check.disk import disk, run_bytes
 from bertwright.check.memory import memory, training_bytes
 from bertwright.check.sources import sources
-from bertwright.model.config import BertConfig, ModelConfig
+from bertwright.model.config import BertConfig, Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.config import PhaseConfig
 
@@ -21,11 +21,10 @@ __all__ = ["make_batch"]  # a fixture
 Load = Callable[..., Recipe]
 
 
-def kept_for_backward(bert: BertConfig, lengths: list[int], make_batch: Callable[..., object]) -> int:
+def kept_for_backward(bert: BertConfig, kernel: Kernel, lengths: list[int], make_batch: Callable[..., object]) -> int:
     """Bytes, beside the weights, that a forward pass keeps."""
     torch.manual_seed(0)
-    dropped = bert.attention_probs_dropout_prob > 0
-    model = PreTrainingModel(bert, "padded" if dropped else "sequences").train()
+    model = PreTrainingModel(bert, kernel).train()
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -43,15 +42,17 @@ def kept_for_backward(bert: BertConfig, lengths: list[int], make_batch: Callable
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
 @pytest.mark.parametrize("length", [64, 256])
+@pytest.mark.parametrize("kernel", ["sequences", "padded"])
 def test_training_keeps_what_the_rule_says(
-    length: int, dropout: float, attention_dropout: float, make_batch: Callable[..., object]
+    kernel: Kernel, length: int, dropout: float, attention_dropout: float, make_batch: Callable[..., object]
 ) -> None:
     bert = ModelConfig(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
     phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
-    kept = kept_for_backward(bert, [length] * phase.batch, make_batch)
-    more = training_bytes(bert, phase) - training_bytes(bert.model_copy(update={"num_hidden_layers": 1}), phase)
-    one = kept_for_backward(bert.model_copy(update={"num_hidden_layers": 1}), [length] * phase.batch, make_batch)
-    weights = 20 * (bert.parameters - bert.model_copy(update={"num_hidden_layers": 1}).parameters)
+    shallow, padded = bert.model_copy(update={"num_hidden_layers": 1}), kernel == "padded"
+    kept = kept_for_backward(bert, kernel, [length] * phase.batch, make_batch)
+    more = training_bytes(bert, phase, padded=padded) - training_bytes(shallow, phase, padded=padded)
+    one = kept_for_backward(shallow, kernel, [length] * phase.batch, make_batch)
+    weights = 20 * (bert.parameters - shallow.parameters)
     assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
 
 

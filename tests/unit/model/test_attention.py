@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.reference.sequences import sequences
 
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import DataError
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.attention.padded import Padded
 from bertwright.model.attention.sequences import Sequences
@@ -14,21 +14,16 @@ def test_one_call_per_distinct_length_and_no_gathering_where_equal_lengths_lie_t
     assert sorted_by_length.runs == [(2, 7), (1, 2), (2, 3)] and sorted_by_length.order is None
 
 
-def test_attention_dropout_needs_the_padded_kernel() -> None:
-    assert kernel_for(0.0, "cpu") == "sequences" and kernel_for(0.1, "cpu") == "padded"
-    with pytest.raises(RecipeError, match="cannot drop attention weights"):
-        Sequences(sequences([4]))(*torch.zeros(3, 4, 2, 8), 0.1)
-
-
 def test_a_gpu_is_not_kept_waiting_for_lengths() -> None:
-    assert kernel_for(0.0, "cuda") == kernel_for(0.1, "cuda") == "padded"
+    assert kernel_for("cpu") == "sequences" and kernel_for("cuda") == "padded"
 
 
-def test_padded_attention_drops_weights_without_bias() -> None:
+@pytest.mark.parametrize("kernel", [Padded, Sequences])
+def test_attention_drops_weights_without_bias(kernel: type[Padded] | type[Sequences]) -> None:
     """With v = 1 every output is the sum of the kept weights / (1 - p): 1 on average, and not always 1."""
     torch.manual_seed(0)
     q = torch.randn(400, 2, 8)
-    out = Padded(sequences([200, 200]))(q, q * 0, torch.ones(400, 2, 8), 0.25)
+    out = kernel(sequences([200, 200]))(q, q * 0, torch.ones(400, 2, 8), 0.25)
     assert abs(float(out.mean()) - 1) < 0.01
     assert float(out.std()) > 0.02
 

@@ -39,7 +39,7 @@ def bind(kernel: Kernel, batch: Batch[Tensor]) -> Attend:
             assert_never(kernel)
 
 
-def kernel_for(attention_dropout: float, device_type: str) -> Kernel:
+def kernel_for(device_type: str) -> Kernel:
     """The kernel to run with: `sequences` on a CPU, which it serves best; `padded` on a GPU, which `sequences` would
-    keep waiting at every batch, and wherever attention weights are dropped, which only `padded` can."""
-    return "sequences" if device_type == "cpu" and not attention_dropout else "padded"
+    keep waiting at every batch."""
+    return "sequences" if device_type == "cpu" else "padded"

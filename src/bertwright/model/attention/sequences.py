@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import Batch
+from bertwright.model.dropout import drop
 
 
 class Sequences:
-    """One call of fused attention per distinct length, on exactly the tokens there are: the kernel for CPUs.
+    """Attention per distinct length, on exactly the tokens there are: the kernel for CPUs.
 
     Where equal lengths do not already lie together the tokens are gathered into that order and back, so a batch
     drawn in order of length pays nothing. Reading the lengths waits for the device, hence not for GPUs.
@@ -35,20 +35,18 @@ class Sequences:
             self.inverse = torch.argsort(self.order)
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
-        """The attended values, [T, A, D]; refuses dropout, for which only slow kernels exist."""
-        if dropout_p > 0:
-            raise RecipeError(
-                f"the attention kernel 'sequences' cannot drop attention weights (dropout {dropout_p}); "
-                "use the kernel 'padded', or model.attention_dropout = 0"
-            )
+        """The attended values, [T, A, D]."""
         if not self.runs:
             return v_TAD
         qkv = [q_TAD, k_TAD, v_TAD]
         if self.order is not None:
             qkv = [x.index_select(0, self.order) for x in qkv]
-        sizes = [count * length for count, length in self.runs]
-        parts = zip(*(torch.split(x, sizes) for x in qkv), strict=True)
-        out_TAD = torch.cat([_attend_run(run, *part) for run, part in zip(self.runs, parts, strict=True)])
+        if len(self.runs) == 1:  # a split and a concatenation of one part copy it, forward and backward
+            out_TAD = _attend_run(self.runs[0], dropout_p, *qkv)
+        else:
+            sizes = [count * length for count, length in self.runs]
+            parts = zip(*(torch.split(x, sizes) for x in qkv), strict=True)
+            out_TAD = torch.cat([_attend_run(r, dropout_p, *part) for r, part in zip(self.runs, parts, strict=True)])
         return out_TAD if self.order is None else out_TAD.index_select(0, self.inverse)
 
 
@@ -57,7 +55,12 @@ def _runs(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(len(list(group)), length) for length, group in groupby(length for length, _ in spans)]
 
 
-def _attend_run(run: tuple[int, int], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _attend_run(run: tuple[int, int], dropout_p: float, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Attention of n sequences of length L that lie end to end: [n·L, A, D] -> [n·L, A, D]."""
     q_nALD, k_nALD, v_nALD = (x.view(*run, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
-    return scaled_dot_product_attention(q_nALD, k_nALD, v_nALD).transpose(1, 2).flatten(0, 1)
+    if dropout_p:  # torch's fused attention has none on a CPU; by the formula this is the faster way
+        scores_nALL = (q_nALD * q.shape[-1] ** -0.5) @ k_nALD.transpose(-1, -2)
+        out_nALD = drop(scores_nALL.softmax(-1), dropout_p) @ v_nALD
+    else:
+        out_nALD = scaled_dot_product_attention(q_nALD, k_nALD, v_nALD)
+    return out_nALD.transpose(1, 2).flatten(0, 1)

