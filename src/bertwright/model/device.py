@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from bertwright.core.errors import RecipeError
+from bertwright.model.allocator import keep_freed_memory
 
 
 def resolve_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
@@ -40,6 +41,7 @@ def torch_settings(threads: int) -> Iterator[None]:
     # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
+    keep_freed_memory()
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True)
