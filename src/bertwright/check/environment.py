@@ -1,17 +1,19 @@
-"""Verdicts on the machine: whether its parts will do, and for what."""
+"""Whether the parts of the machine will do, and whether packages beside the base are installed; none is imported."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from bertwright.check.machine import disk_free, memory_size, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
+from bertwright.core.redact import is_url
 from bertwright.core.tasks import default_workers
+from bertwright.recipe import Recipe
 
 _TORCH = (2, 11)
 """The oldest torch that is supported."""
@@ -25,6 +27,8 @@ _EXTRAS = {
     "adlfs": ("azure", "sources at az://"),
 }
 """Packages beside the base: the extra that has each, and what asks for it."""
+_STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
+"""The package that reads addresses of a scheme, and the extra that has it."""
 
 
 def check_machine() -> list[Verdict]:
@@ -116,3 +120,29 @@ def _packages() -> Iterator[Verdict]:
             yield warning(module, f"is not installed; {purpose} asks for it.", remedy)
         else:
             yield ok(module, f"is installed, for {purpose}")
+
+
+def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """An error for each package that one of `stages` will need and that is missing."""
+    if "export" in stages:
+        yield from _needed(
+            "export",
+            "export checks its folder with transformers",
+            "transformers",
+            "hf",
+            " Or stop before it (--until evaluate).",
+        )
+    if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":
+        what = "vocab.trainer.kind = sentencepiece trains with sentencepiece"
+        yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
+    if "corpus" in stages and recipe.corpus is not None:
+        for source in recipe.corpus.source:
+            scheme = source.path.partition("://")[0].lower() if is_url(source.path) else ""
+            if scheme in _STORES:
+                yield from _needed("corpus.source", f"reading {scheme}:// needs {_STORES[scheme][0]}", *_STORES[scheme])
+
+
+def _needed(about: str, what: str, module: str, extra: str, instead: str = "") -> Iterator[Verdict]:
+    if find_spec(module) is None:
+        text = f"{what}, which is not installed: pip install 'bertwright[{extra}]'."
+        yield error(about, text, instead.strip(), MissingExtraError)

@@ -53,12 +53,12 @@ def gpu_memory() -> tuple[int, ...]:
     count, device, size = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return ()
-    found = []
+    sizes = []
     for number in range(count.value):
         if driver.cuDeviceGet(ctypes.byref(device), number) == 0:
             driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
-            found.append(size.value)
-    return tuple(found)
+            sizes.append(size.value)
+    return tuple(sizes)
 
 
 def memory_size() -> int:

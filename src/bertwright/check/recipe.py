@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertwright.check.data import data
-from bertwright.check.device import device
-from bertwright.check.disk import disk
-from bertwright.check.memory import memory
+from bertwright.check.data import imported_data, sources
+from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
-from bertwright.check.packages import packages
-from bertwright.check.sources import sources
+from bertwright.check.resources import device, disk, memory
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
 from bertwright.recipe import Recipe
@@ -31,10 +28,10 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from packages(recipe, pending)
     size = None
     if "corpus" in stages and recipe.corpus is not None:
-        size, found = sources(recipe.corpus)
-        yield from found
+        size, of_sources = sources(recipe.corpus)
+        yield from of_sources
     if "examples" in stages:
-        yield from data(recipe)
+        yield from imported_data(recipe)
     yield from device(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)

@@ -1,14 +1,11 @@
 """What is said of a machine."""
 
-from importlib import import_module
-
 import pytest
 
+from bertwright.check import environment
 from bertwright.check.environment import check_machine
 from bertwright.check.machine import TorchBuild, gpu_memory, memory_size
 from bertwright.check.verdict import Verdict
-
-environment = import_module("bertwright.check.environment")
 
 
 def verdict(about: str) -> Verdict:

@@ -1,12 +1,12 @@
 """What is told of a recipe before it runs: sources, codes, devices, packages, files that it names."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from bertwright import Recipe, run
+from bertwright.check import environment, resources
 from bertwright.check.machine import TorchBuild, torch_build
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
@@ -65,14 +65,13 @@ def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> No
 def test_a_gpu_that_is_asked_for_must_be_there(
     build: TorchBuild, gpus: tuple[int, ...], says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = import_module("bertwright.check.device")
-    monkeypatch.setattr(device, "torch_build", lambda: build)
-    monkeypatch.setattr(device, "gpu_memory", lambda: gpus)
+    monkeypatch.setattr(resources, "torch_build", lambda: build)
+    monkeypatch.setattr(resources, "gpu_memory", lambda: gpus)
     (verdict,) = found(load("train.device=cuda"), tmp_path / "run", "train.device")
     assert verdict.level == "error" and verdict.text == f"train.device = cuda, but {says}"
     assert not found(load("train.device=cuda"), tmp_path / "run", "train.device", ("corpus",))
-    monkeypatch.setattr(device, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
-    monkeypatch.setattr(device, "gpu_memory", lambda: (80 * 10**9,))
+    monkeypatch.setattr(resources, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
+    monkeypatch.setattr(resources, "gpu_memory", lambda: (80 * 10**9,))
     (verdict,) = found(load("train.device=cuda"), tmp_path / "run", "train.device")
     assert (verdict.level, verdict.text) == ("ok", "a GPU (80 GB)")
 
@@ -96,10 +95,8 @@ def test_torch_says_its_version_without_being_imported() -> None:
 def test_a_package_is_asked_for_before_any_work(
     override: str, module: str, says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertwright.check import packages
-
-    there = packages.find_spec
-    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == module else there(name))
+    there = environment.find_spec
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == module else there(name))
     with pytest.raises(MissingExtraError, match=says):
         run(load(override), tmp_path / "run")
     assert not (tmp_path / "run").exists()
