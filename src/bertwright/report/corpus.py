@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import bar, definitions, number, percent, table
+from bertwright.report.formatting import bar, definitions, number, percent, table
 
 _LEFT_OUT = {
     "duplicates": "same text as an earlier one",
@@ -118,8 +118,8 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
     if not texts:
         return ""
     rows = [
-        (escape(name), _found(found["found"], found["sentences"]), _found(found["short_found"], found["short"]))
-        for name, found in texts.items()
+        (escape(name), _found(counts["found"], counts["sentences"]), _found(counts["short_found"], counts["short"]))
+        for name, counts in texts.items()
     ]
     return (
         "<p>How much of texts for evaluation stands in the corpus. A sentence counts where 13 words in a row of it "
@@ -128,5 +128,5 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _found(found: int, of: int) -> str:
-    return f"{found:,} of {of:,}" + (f" <small>{percent(found / of)}</small>" if of else "")
+def _found(count: int, of: int) -> str:
+    return f"{count:,} of {of:,}" + (f" <small>{percent(count / of)}</small>" if of else "")

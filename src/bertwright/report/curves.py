@@ -8,7 +8,7 @@ from typing import Any
 
 from bertwright.report.chart import Chart, Points, Series
 from bertwright.report.facts import Facts
-from bertwright.report.words import percent
+from bertwright.report.formatting import percent
 
 Rows = Sequence[Mapping[str, Any]]
 

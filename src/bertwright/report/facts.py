@@ -51,8 +51,8 @@ class Facts:
     @property
     def unfinished(self) -> Mapping[str, Any] | None:
         """Of a training that is under way: the checkpoint that is shown, its step, and the steps of the whole."""
-        found: Mapping[str, Any] | None = self.counts("train").get("unfinished")
-        return found
+        state: Mapping[str, Any] | None = self.counts("train").get("unfinished")
+        return state
 
     @property
     def plan(self) -> str:
@@ -70,8 +70,8 @@ class Facts:
     @property
     def heldout_unit(self) -> str:
         """What is held out: documents, or examples that were made elsewhere."""
-        told = self.counts("examples")["heldout"].get("phases", {}).values()
-        return "documents" if all("documents" in each for each in told) else "examples"
+        phases = self.counts("examples")["heldout"].get("phases", {}).values()
+        return "documents" if all("documents" in phase for phase in phases) else "examples"
 
     @property
     def scored_length(self) -> int:
@@ -84,7 +84,7 @@ class Facts:
         """The share of pairs of this length whose second segment is random (or swapped), over all passes."""
         sequences = self.counts("examples")[split]["sequences"]
         own: Mapping[str, Any] = sequences.get(f"{length}") or next(
-            (each for name, each in sequences.items() if name.startswith(f"{length}-")), {}
+            (of_length for name, of_length in sequences.items() if name.startswith(f"{length}-")), {}
         )
         return own.get("label_share")
 

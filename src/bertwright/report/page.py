@@ -12,7 +12,7 @@ from bertwright.report.corpus import corpus
 from bertwright.report.curves import curves
 from bertwright.report.data import examples, vocabulary
 from bertwright.report.facts import Facts
-from bertwright.report.making import machine, model, stages
+from bertwright.report.provenance import machine, model, stages
 from bertwright.report.scores import headline, predictions, warnings
 
 

@@ -1,4 +1,4 @@
-"""The sections of making: network, phases, stages with their fingerprints, machine."""
+"""The sections on how the run was made: network, phases, stages with their fingerprints, machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import bar, definitions, duration, number, table
+from bertwright.report.formatting import bar, definitions, duration, number, table
 
 
 def model(facts: Facts) -> str:
