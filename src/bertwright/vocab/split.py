@@ -17,8 +17,7 @@ from unicodedata import is_normalized, ucd_3_2_0
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
-from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
-from bertwright.vocab.word_table import WordTable
+from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, text_of
 
 _ASK = "\0"
 _SENTENCES_AT_ONCE = 1000

@@ -19,9 +19,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.vocab.matcher import Matcher
 from bertwright.vocab.normalization import CONTINUATION, SPECIALS
-from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
 from bertwright.vocab.split import WordSplitter
-from bertwright.vocab.word_table import WordTable, runs
+from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, text_of
 
 CACHED_WORDS = 1 << 20
 _BYTES_PER_WORD = 32  # at most, on average; the words of Hungarian novels take 15

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from bertwright.vocab import word_table
-from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
-from bertwright.vocab.word_table import WordTable, runs
+from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, text_of
 
 
 def numbered(table: WordTable, listed: list[str]) -> tuple[list[int], list[str]]:
