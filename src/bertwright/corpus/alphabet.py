@@ -116,9 +116,9 @@ def script(letter: str) -> str:
 def _letters_of(scripts: str) -> str:
     """Every letter and mark of the scripts that is not upper case."""
     names = set(scripts.split())
-    found = []
+    letters = []
     for character in map(chr, range(0x32000)):
         script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
         if script in names and unicodedata.category(character) in ("Ll", "Lo", "Lm", "Mn", "Mc"):
-            found.append(character)
-    return "".join(found)
+            letters.append(character)
+    return "".join(letters)

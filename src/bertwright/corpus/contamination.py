@@ -86,8 +86,8 @@ def check_files(
         return {}
     sought = folder / "sought.npy"
     write_array(sought, _sought(sentences).hashes)
-    found = executor.map(search_shard, (SearchShard(shard, sought, spaced) for shard in shards), "corpus")
-    return report(sentences, np.concatenate(found))
+    hashes = executor.map(search_shard, (SearchShard(shard, sought, spaced) for shard in shards), "corpus")
+    return report(sentences, np.concatenate(hashes))
 
 
 def search_shard(task: SearchShard) -> Hashes:
@@ -95,10 +95,10 @@ def search_shard(task: SearchShard) -> Hashes:
     return _found(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
 
 
-def report(test: Mapping[str, Iterable[Sentence]], found: Hashes) -> dict[str, dict[str, Any]]:
-    """By name, from the hashes `found` [F]: how many sentences of a run or more, how many of them were found, their
-    share, the first five; and how many shorter ones."""
-    known = set(found.tolist())
+def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, dict[str, Any]]:
+    """By name, from the `hashes` [F] that were found: how many sentences of a run or more, how many of them were
+    found, their share, the first five; and how many shorter ones."""
+    known = set(hashes.tolist())
     result = {}
     for name, sentences in test.items():
         hits = [(sentence, not known.isdisjoint(sentence.hashes.tolist())) for sentence in sentences]
@@ -155,35 +155,35 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _sentences(lines: Iterable[str], spaced: bool) -> list[Sentence]:
-    made = []
+    sentences = []
     for line in lines:
         whole, in_a_row = _hashes([line], spaced)
         if len(in_a_row):
-            made.append(Sentence(line, in_a_row, short=False))
+            sentences.append(Sentence(line, in_a_row, short=False))
         elif len(whole):
-            made.append(Sentence(line, whole, short=True))
-    return made
+            sentences.append(Sentence(line, whole, short=True))
+    return sentences
 
 
 def _sought(test: Mapping[str, list[Sentence]]) -> Sought:
-    every = [sentence.hashes for sentences in test.values() for sentence in sentences]
-    return Sought(np.concatenate([_NONE, *every]))
+    hashes = [sentence.hashes for sentences in test.values() for sentence in sentences]
+    return Sought(np.concatenate([_NONE, *hashes]))
 
 
 def _found(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
-    found = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
-    return np.unique(np.concatenate([_NONE, *found]))
+    hashes = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
+    return np.unique(np.concatenate([_NONE, *hashes]))
 
 
 def _hashes(sentences: list[str], spaced: bool) -> tuple[Hashes, Hashes]:
     """Of a document: the hashes of its sentences shorter than a run, and of all its runs."""
     run = RUN if spaced else 2 * RUN
-    found, owner = words("\n".join(sentences), spaced=spaced)
+    of_words, owner = words("\n".join(sentences), spaced=spaced)
     lengths = np.bincount(owner, minlength=len(sentences))
-    place = np.arange(len(found)) - (np.cumsum(lengths) - lengths)[owner]
+    place = np.arange(len(of_words)) - (np.cumsum(lengths) - lengths)[owner]
     whole = np.zeros(len(sentences), np.uint64)
-    np.add.at(whole, owner, bits(found, place))
-    return whole[(lengths > 0) & (lengths < run)], runs(found, run) if len(found) >= run else _NONE
+    np.add.at(whole, owner, bits(of_words, place))
+    return whole[(lengths > 0) & (lengths < run)], runs(of_words, run) if len(of_words) >= run else _NONE
 
 
 _NONE: Hashes = np.zeros(0, np.uint64)

@@ -71,8 +71,8 @@ def gather_definitions(
 
     bodies: dict[str, str] = {}
     size = 0
-    for found in executor.map(find_definitions, searches(), "corpus"):
-        for key, body in found.items():
+    for definitions in executor.map(find_definitions, searches(), "corpus"):
+        for key, body in definitions.items():
             size += len(f'  "{key}": "{body}",\n'.encode())
             if size <= MOST:
                 bodies.setdefault(key, body)
@@ -92,8 +92,8 @@ def find_definitions(search: Search) -> dict[str, str]:
             page = parse_page(data)
         except ValueError:
             continue  # the second pass comes to this page too, and says where it is and what is wrong with it
-        if page.namespace == TEMPLATE and (found := plain_definition(page.title, page.text, search.site)):
-            bodies.setdefault(*found)
+        if page.namespace == TEMPLATE and (definition := plain_definition(page.title, page.text, search.site)):
+            bodies.setdefault(*definition)
     return bodies
 
 

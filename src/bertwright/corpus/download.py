@@ -63,10 +63,10 @@ def _listed(wiki: str, date: str, base: str) -> tuple[str, str]:
             text = fetch(url, Path(folder) / "sums", SILENT).read_text("utf-8", errors="replace")
         except DataError as error:
             raise DataError(f"{error} The dumps there are stand at {base}/{wiki}/.") from error
-    found = re.search(rf"^([0-9a-f]{{40}})\s+({re.escape(wiki)}-\d{{8}}-{re.escape(_DUMP)})$", text, re.MULTILINE)
-    if found is None:
+    entry = re.search(rf"^([0-9a-f]{{40}})\s+({re.escape(wiki)}-\d{{8}}-{re.escape(_DUMP)})$", text, re.MULTILINE)
+    if entry is None:
         raise DataError(
             f"{url} does not list {_DUMP}: that dump is not finished, or failed. Choose another date from "
             f"{base}/{wiki}/."
         )
-    return found[2], found[1]
+    return entry[2], entry[1]

@@ -10,9 +10,9 @@ from typing import Any
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.corpus.article import Article, Paragraph
-from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
+from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
 from bertwright.corpus.program import split_paragraphs
@@ -63,13 +63,13 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
             dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
 
 
-def _ruled(found: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
+def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
     """The articles with the paragraphs as the rules leave them: a removed one is empty."""
     rules, references = ParagraphRules(config), config.enabled and config.references == "drop"
     if not (rules.active or references):
-        yield from found
+        yield from articles
         return
-    for article in found:
+    for article in articles:
         before, after = article.paragraphs, article.paragraphs
         if references:
             after = [_empty(p) if cited else p for p, cited in zip(before, references_in(before), strict=True)]
@@ -87,19 +87,19 @@ def _empty(paragraph: Paragraph) -> Paragraph:
 
 
 def _split(
-    found: Iterable[Article], split: Callable[[list[str]], Iterable[list[str]]]
+    articles: Iterable[Article], split: Callable[[list[str]], Iterable[list[str]]]
 ) -> Iterator[tuple[Article, Iterator[list[str]]]]:
     """The articles, each with the sentences of its paragraphs, which must be taken before the next article."""
-    for batch in _batches(found):
+    for batch in _batches(articles):
         sentences = iter(split([paragraph.text for article in batch for paragraph in article.paragraphs]))
         for article in batch:
             yield article, sentences
 
 
-def _batches(found: Iterable[Article]) -> Iterator[list[Article]]:
+def _batches(articles: Iterable[Article]) -> Iterator[list[Article]]:
     batch: list[Article] = []
     size = 0
-    for article in found:
+    for article in articles:
         batch.append(article)
         size += sum(len(paragraph.text) for paragraph in article.paragraphs)
         if size >= _BATCH:
@@ -109,7 +109,7 @@ def _batches(found: Iterable[Article]) -> Iterator[list[Article]]:
 
 
 def _sentences(
-    found: list[Paragraph], split: Iterator[list[str]]
+    paragraphs: list[Paragraph], split: Iterator[list[str]]
 ) -> tuple[list[str], list[tuple[int, str]], list[int]]:
     """The sentences; (index, title) where one follows a heading; the indices of those that begin a paragraph.
 
@@ -119,7 +119,7 @@ def _sentences(
     headings: list[tuple[int, str]] = []
     starts: list[int] = []
     heading = None
-    for paragraph in found:
+    for paragraph in paragraphs:
         heading = paragraph.heading or heading
         if new := next(split):
             if heading:

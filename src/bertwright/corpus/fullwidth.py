@@ -92,8 +92,8 @@ def _outermost(text: str) -> Pairs:
 
 def _around(pairs: Pairs, at: int) -> tuple[int, int] | None:
     """The pair that this place is in."""
-    found = bisect_right(pairs, at, key=lambda pair: pair[0]) - 1
-    return pairs[found] if found >= 0 and pairs[found][0] < at <= pairs[found][1] else None
+    place = bisect_right(pairs, at, key=lambda pair: pair[0]) - 1
+    return pairs[place] if place >= 0 and pairs[place][0] < at <= pairs[place][1] else None
 
 
 def _follows_stop(text: str, cut: int) -> bool:

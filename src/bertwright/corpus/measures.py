@@ -79,12 +79,12 @@ class ByScript:
         for character, count in characters.items():
             if not character.isalpha():
                 continue
-            found = script(character)
-            if found in self._own:
+            own_script = script(character)
+            if own_script in self._own:
                 own += count
-            elif found == "LATIN":
+            elif own_script == "LATIN":
                 latin += count
-            elif found:
+            elif own_script:
                 other += count
         return other + (latin if latin > _MOST_LATIN * own else 0)
 
@@ -167,8 +167,8 @@ def _repeated(sentences: list[str]) -> int:
 def _occurrences(codes: NDArray[np.uint32]) -> dict[str, int]:
     """How often each character occurs: `collections.Counter`, eight times as fast."""
     counts = np.bincount(codes)
-    found = counts.nonzero()[0]
-    return dict(zip(map(chr, found.tolist()), counts[found].tolist(), strict=True))
+    present = counts.nonzero()[0]
+    return dict(zip(map(chr, present.tolist()), counts[present].tolist(), strict=True))
 
 
 def _ranges(characters: set[str]) -> str:

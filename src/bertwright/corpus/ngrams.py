@@ -33,8 +33,8 @@ def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]
     """[W] a hash of each word of the text (of each character where it is not `spaced`), and [W] its line, from 0."""
     hashes, lines, line = list[Hashes](), list[NDArray[np.int64]](), 0
     for piece in pieces(text):
-        found, numbers = _words(piece, spaced)
-        hashes.append(found)
+        of_piece, numbers = _words(piece, spaced)
+        hashes.append(of_piece)
         lines.append(numbers + line)
         line += piece.count("\n")
     return np.concatenate(hashes), np.concatenate(lines)

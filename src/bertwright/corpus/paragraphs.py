@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from bertwright.core.errors import RecipeError
-from bertwright.corpus.config import FilterConfig
+from bertwright.corpus.filter_config import FilterConfig
 
 _LONGEST_SEARCH = 20
 """Seconds for one pattern in one paragraph, where a millisecond is usual."""
@@ -56,16 +56,16 @@ class ParagraphRules:
         `masked.phone` addresses and numbers.
         """
         boilerplate = self._boilerplate is not None and self._boilerplate.search(paragraph) is not None
-        if boilerplate or any(found(paragraph) for found in self._patterns):
+        if boilerplate or any(count(paragraph) for count in self._patterns):
             counts["removed.boilerplate"] += 1
             return ""
         for name, rule, mask in self._personal:
-            paragraph, found = mask(paragraph)
-            if found and rule == "drop":
+            paragraph, count = mask(paragraph)
+            if count and rule == "drop":
                 counts[f"removed.{name}"] += 1
                 return ""
-            if found:
-                counts[f"masked.{name}"] += found
+            if count:
+                counts[f"masked.{name}"] += count
         return paragraph
 
 
@@ -78,7 +78,7 @@ def _searching(pattern: str) -> Callable[[str], bool]:
 
     compiled = regex.compile(pattern, regex.IGNORECASE)
 
-    def found(paragraph: str) -> bool:
+    def matches(paragraph: str) -> bool:
         try:
             return compiled.search(paragraph, timeout=_LONGEST_SEARCH) is not None
         except TimeoutError:
@@ -87,7 +87,7 @@ def _searching(pattern: str) -> Callable[[str], bool]:
                 f"{len(paragraph):,} characters: repeats in repeats, such as (a+)+, take for ever. Write it without."
             ) from None
 
-    return found
+    return matches
 
 
 def _mask_emails(text: str) -> tuple[str, int]:
@@ -97,10 +97,10 @@ def _mask_emails(text: str) -> tuple[str, int]:
 def _mask_phones(text: str) -> tuple[str, int]:
     """The text with telephone numbers masked, and how many there were."""
     pieces, end = list[str](), 0
-    for found in _DIGITS.finditer(text):
-        if _is_phone(found.group(), text[max(0, found.start() - 16) : found.start()]):
-            pieces += text[end : found.start()], "000 000 000"
-            end = found.end()
+    for candidate in _DIGITS.finditer(text):
+        if _is_phone(candidate.group(), text[max(0, candidate.start() - 16) : candidate.start()]):
+            pieces += text[end : candidate.start()], "000 000 000"
+            end = candidate.end()
     return "".join([*pieces, text[end:]]), len(pieces) // 2
 
 

@@ -58,8 +58,8 @@ class Extraction:
         """
         listed = self.folder / f"{self.number:04d}.parts.json"
         names: list[str] = read_done(listed) if is_done(listed) else []
-        mine = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
-        if not names or not self._all_done(mine):
+        own_parts = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
+        if not names or not self._all_done(own_parts):
             self.log.say(f"corpus: reading {self.source}")
             names = self._extracted()
             mark_done(listed, facts=names)
@@ -74,10 +74,10 @@ class Extraction:
         names: list[str] = []
         done = documents = 0
         definitions: Path | None = None
-        found: list[tuple[File, Piece]] = []
+        pieces: list[tuple[File, Piece]] = []
         if self.config.wikitext.expand_templates and self.source.is_wiki:
             language, files = self.config.language, self.source.files
-            definitions, found = gather_definitions(
+            definitions, pieces = gather_definitions(
                 files, language, self.number, self.folder, self.executor, self.share
             )
 
@@ -87,7 +87,7 @@ class Extraction:
             size = self.source.size / self.share.world / 1e6
             self.log.progress("corpus", done / 1e6, size, "MB", documents=documents)
 
-        self.executor.map(extract, self._jobs(found or self._pieces(), names, definitions), "corpus", progress)
+        self.executor.map(extract, self._jobs(pieces or self._pieces(), names, definitions), "corpus", progress)
         return names
 
     def _pieces(self) -> Iterator[tuple[File, Piece]]:
@@ -99,10 +99,10 @@ class Extraction:
                 yield file, piece
                 first = piece.index + 1
 
-    def _jobs(self, found: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
+    def _jobs(self, pieces: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
         """The jobs of this rank among the pieces found; the parts of all ranks are added to `names`."""
         header_of = functools.cache(_header)
-        for file, piece in found:
+        for file, piece in pieces:
             names.append(piece.name)
             if self.share.owns(self.number + piece.index):
                 header, config, source = header_of(file), self.config, self.source.config

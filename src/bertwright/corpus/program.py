@@ -31,22 +31,22 @@ def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[lis
     if not any(paragraphs):
         return [[] for _ in paragraphs]
     answer = _answer(config, "".join(f"{paragraph}\n\n" for paragraph in paragraphs))
-    found = deque(compact for line in answer.split("\n") if (compact := "".join(line.split())))
-    sentences = [list(_cut(config.command, paragraph, found)) for paragraph in paragraphs]
-    if found:
-        raise _differs(config.command, "", found[0])
+    answered = deque(compact for line in answer.split("\n") if (compact := "".join(line.split())))
+    sentences = [list(_cut(config.command, paragraph, answered)) for paragraph in paragraphs]
+    if answered:
+        raise _differs(config.command, "", answered[0])
     return sentences
 
 
-def _cut(command: Sequence[str], paragraph: str, found: deque[str]) -> Iterator[str]:
-    """The paragraph cut where the answered sentences end, which come without spaces and are taken from `found`."""
+def _cut(command: Sequence[str], paragraph: str, answered: deque[str]) -> Iterator[str]:
+    """The paragraph cut where the answered sentences end, which come without spaces and are taken from `answered`."""
     places = [i for i, character in enumerate(paragraph) if character != " "]
     done = start = 0
     while done < len(places):
-        sentence = found.popleft() if found else ""
+        sentence = answered.popleft() if answered else ""
         wanted = "".join(paragraph[i] for i in places[done : done + len(sentence)])
         if rest := sentence[len(wanted) :]:
-            found.appendleft(rest)
+            answered.appendleft(rest)
             sentence = sentence[: len(wanted)]
         if not sentence or not _same(wanted, sentence):
             raise _differs(command, paragraph[places[done] :], sentence)
@@ -56,9 +56,9 @@ def _cut(command: Sequence[str], paragraph: str, found: deque[str]) -> Iterator[
         start = stop
 
 
-def _same(wanted: str, found: str) -> bool:
-    return wanted == found or (
-        len(wanted) == len(found) and all(a == b or b == _UNKNOWN for a, b in zip(wanted, found, strict=True))
+def _same(wanted: str, answered: str) -> bool:
+    return wanted == answered or (
+        len(wanted) == len(answered) and all(a == b or b == _UNKNOWN for a, b in zip(wanted, answered, strict=True))
     )
 
 
@@ -111,15 +111,15 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _differs(command: Sequence[str], wanted: str, found: str) -> DataError:
+def _differs(command: Sequence[str], wanted: str, answered: str) -> DataError:
     compact = "".join(wanted.split())
     place = next(
-        (i for i, (a, b) in enumerate(zip(compact, found, strict=False)) if a != b and b != _UNKNOWN),
-        min(len(compact), len(found)),
+        (i for i, (a, b) in enumerate(zip(compact, answered, strict=False)) if a != b and b != _UNKNOWN),
+        min(len(compact), len(answered)),
     )
     around = slice(max(0, place - 20), place + 20)
     return DataError(
-        f"corpus.split.command: {command[0]!r} wrote {found[around] or 'nothing'!r} "
+        f"corpus.split.command: {command[0]!r} wrote {answered[around] or 'nothing'!r} "
         f"for {compact[around] or 'nothing'!r} (spaces left out; character {place + 1} of a sentence). "
         "A splitter must not change the text: choose its output of one sentence a line, or wrap it in a script."
     )

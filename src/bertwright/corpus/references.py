@@ -96,8 +96,8 @@ def _sections(paragraphs: Iterable[Paragraph]) -> Iterator[tuple[tuple[int, str]
 def _are_sources(name: str, section: list[Paragraph], weights: list[int]) -> bool:
     """Whether a section lists sources."""
     share, least = (_SOME, 1) if _NAMES.search(name.casefold()) else (_MOST, _CITATION)
-    cited = sum(len(each.text) for each, weight in zip(section, weights, strict=True) if weight >= least)
-    return cited >= share * sum(len(each.text) for each in section) and (least == 1 or len(section) > 1)
+    cited = sum(len(paragraph.text) for paragraph, weight in zip(section, weights, strict=True) if weight >= least)
+    return cited >= share * sum(len(paragraph.text) for paragraph in section) and (least == 1 or len(section) > 1)
 
 
 def _is_citation(text: str, weight: int) -> bool:

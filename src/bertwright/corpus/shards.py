@@ -60,7 +60,7 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
     sizes = [_totals(part) for part in parts]
     sentences, size = (sum(column) for column in zip(*sizes, strict=True))
     shards = count or -(-size // shard_bytes)
-    firsts = [0, *accumulate(mine for mine, _ in sizes)]
+    firsts = [0, *accumulate(count_of_part for count_of_part, _ in sizes)]
     members = _members(parts, firsts, shards)
     if count and len(members) < count:
         while len(members) < shards:
@@ -116,20 +116,20 @@ def _starts(rows: NDArray[np.void], first: int) -> NDArray[np.int64]:
 
 def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
     """The text and the line of facts of each document of one part that is in the shard, all copies."""
-    rows, documents, paragraphs, left = (
+    rows, documents, paragraphs, kept_paragraphs = (
         read_array(part.with_suffix(suffix)) for suffix in (DECISIONS, DOCUMENTS, PARAGRAPHS, KEPT_PARAGRAPHS)
     )
     starts = _starts(rows, first)
-    mine = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))
+    rows_of_shard = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))
     text = unpacked(part.with_suffix(TEXT))
     lines = unpacked(part.with_suffix(FACTS)).splitlines(keepends=True)
     ends = np.cumsum(documents["paragraphs"])
     # A paragraph begins after all paragraphs before it and the blank lines of the documents before its own.
     blank_lines = np.repeat(np.arange(len(documents)), documents["paragraphs"])
     begins = np.cumsum(paragraphs["bytes"]) - paragraphs["bytes"] + blank_lines
-    for row in mine.tolist():
+    for row in rows_of_shard.tolist():
         own = slice(ends[row] - documents["paragraphs"][row], ends[row])
-        kept, line = left[own], lines[row]
+        kept, line = kept_paragraphs[own], lines[row]
         pieces = zip(begins[own][kept].tolist(), paragraphs["bytes"][own][kept].tolist(), strict=True)
         body = b"".join(text[begin : begin + size] for begin, size in pieces) + b"\n"
         if not kept.all():

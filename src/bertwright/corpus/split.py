@@ -88,7 +88,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
         ends = list(accumulate(map(len, pieces)))
         cuts = [ends[i - 1] for i in range(1, len(pieces)) if not _joins(joining, pieces[i - 1], pieces[i])]
         if joining.digits:
-            cuts = sorted({*cuts, *(found.end() for found in _BEFORE_DIGIT.finditer(text))})
+            cuts = sorted({*cuts, *(stop.end() for stop in _BEFORE_DIGIT.finditer(text))})
         if is_full_width(text):
             cuts = set_ends(text, cuts)
         sentences = [text[start:stop].strip() for start, stop in pairwise([0, *cuts, len(text)])]

@@ -83,12 +83,12 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """[C] the `Kind` of each character, given by the code points [C]."""
-    found = _kinds[codes]
-    if not found.all():
-        for code in np.unique(codes[found == Kind.UNKNOWN]).tolist():
+    kinds = _kinds[codes]
+    if not kinds.all():
+        for code in np.unique(codes[kinds == Kind.UNKNOWN]).tolist():
             _kinds[code] = _kind(chr(code))
-        found = _kinds[codes]
-    return found
+        kinds = _kinds[codes]
+    return kinds
 
 
 def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArra
 def _kind(character: str) -> Kind:
     if character in _JOINERS:
         return Kind.JOINER
-    if found := _UNSPACED.match(character):
-        return Kind.IN_TWOS if found.group(1) else Kind.IN_FOURS
+    if unspaced := _UNSPACED.match(character):
+        return Kind.IN_TWOS if unspaced.group(1) else Kind.IN_FOURS
     category = "L" if character in _INSIDE else unicodedata.category(character)[0]
     return _OF_CATEGORY.get(category, Kind.OTHER)

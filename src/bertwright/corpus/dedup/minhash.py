@@ -41,8 +41,8 @@ class SignPart:
 def sign_part(task: SignPart) -> None:
     """Write the signatures of a part, unless they are there."""
     if not is_written(task.part.with_suffix(SIGNATURES)):
-        made = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
-        write_signatures(task.part, np.concatenate(made))
+        signed = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
+        write_signatures(task.part, np.concatenate(signed))
 
 
 def write_signatures(part: Path, rows: NDArray[np.uint32]) -> None:

@@ -55,10 +55,10 @@ def splits(
 ) -> Iterator[Piece]:
     """Runs of record batches."""
     with _batches(file.path) as (_, stream):
-        found = list(groups(batch.nbytes for batch in stream))
-    total = sum(size for _, _, size in found) or 1
-    for i, (start, stop, size) in enumerate(found):
-        yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(found) - 1)
+        runs = list(groups(batch.nbytes for batch in stream))
+    total = sum(size for _, _, size in runs) or 1
+    for i, (start, stop, size) in enumerate(runs):
+        yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(runs) - 1)
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:

@@ -36,21 +36,21 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
     if not magic:
         raise SourceError(f"{path} is empty (0 bytes). Download it again.")
     named = None if format == "auto" else format_of(format)
-    for each in FORMATS:
-        if not each.is_text and each.matches(magic) and named in (None, each):
-            return File(path, each.kind)
+    for known in FORMATS:
+        if not known.is_text and known.matches(magic) and named in (None, known):
+            return File(path, known.kind)
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
-    found = named.kind if named and not named.certain else _kind(path, head)
-    if named and found not in (named.kind, *named.also):
+    detected = named.kind if named and not named.certain else _kind(path, head)
+    if named and detected not in (named.kind, *named.also):
         raise SourceError(
-            f"{path} is no {named.kind} file: it looks like {found}. Leave corpus.source.format out to have it told."
+            f"{path} is no {named.kind} file: it looks like {detected}. Leave corpus.source.format out to have it told."
         )
     if (offset := head.find(b"\0")) >= 0:
         raise SourceError(
             f"{path} is no text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet, as it was made."
         )
-    return replace(file, format=found)
+    return replace(file, format=detected)
 
 
 def _text_file(path: Path, magic: bytes) -> File:
@@ -88,11 +88,11 @@ def _head(file: File) -> bytes:
 
 def _kind(path: Path, head: bytes) -> SourceKind:
     """The format of a text that begins so."""
-    texts = [each for each in FORMATS if each.is_text]
-    if certain := next((each.kind for each in texts if each.certain and each.matches(head)), None):
+    texts = [known for known in FORMATS if known.is_text]
+    if certain := next((known.kind for known in texts if known.certain and known.matches(head)), None):
         return certain
     _refuse(path, head)
-    return next(each.kind for each in texts if each.matches(head))
+    return next(known.kind for known in texts if known.matches(head))
 
 
 def _refuse(path: Path, head: bytes) -> None:

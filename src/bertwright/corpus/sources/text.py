@@ -45,8 +45,8 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
             paragraphs = [" ".join(plain_lines(lines)) for lines in re.split(_BLANK_LINES, text)]
         else:
             paragraphs = plain_lines(text)
-        if found := [Paragraph(line) for line in paragraphs if line]:
-            yield Article({"id": offset, **facts}, found)
+        if kept := [Paragraph(line) for line in paragraphs if line]:
+            yield Article({"id": offset, **facts}, kept)
 
 
 FORMAT = SourceFormat("text", matches, splits, documents, certain=False, keys=frozenset({"lines"}))

@@ -18,8 +18,9 @@ from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.fragments import no_pages, root_element
 from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.pieces import between, bounds, read, spooled
-from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.definitions import read_definitions
+from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 BOUNDARY = re.compile(b"(?=%b)" % PAGE)

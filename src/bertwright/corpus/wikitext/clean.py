@@ -1,7 +1,7 @@
 """One article's wikitext to plain paragraphs, in time linear in its length.
 
 Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates, tables and variants
-resolved (`scan`), inline marks and lines read here, characters and punctuation finished (`polish`).
+resolved (`scan`, `links`), inline marks and lines read here, characters and punctuation finished (`polish`).
 What a template prints is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`).
 """
 
@@ -11,7 +11,6 @@ from bertwright.corpus.article import Paragraph
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.polish import polish
-from bertwright.corpus.wikitext.redirect import redirect_target as redirect_target
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site

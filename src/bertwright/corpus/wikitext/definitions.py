@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from bertwright.core.done import read_done
-from bertwright.corpus.wikitext.links import link_text
-from bertwright.corpus.wikitext.redirect import redirect_target
+from bertwright.corpus.wikitext.links import link_text, redirect_target
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, TEMPLATE, Site
 from bertwright.corpus.wikitext.templates import arguments, template_key
 
@@ -139,11 +138,11 @@ def _is_plain(body: str, site: Site) -> bool:
 
 def _filled(body: str, given: Mapping[str, str]) -> str:
     """The body with its parameters replaced, innermost first; one that is missing is its default, else nothing."""
-    longest = max(map(len, given.values()), default=0)
+    longest_value = max(map(len, given.values()), default=0)
     for _ in range(_DEEPEST):
-        if len(body) + longest * body.count("{{{") > _MOST:
+        if len(body) + longest_value * body.count("{{{") > _MOST:
             raise NotPlainError
-        filled = _PARAMETER.sub(lambda found: given.get(found[1].strip(), found[2] or ""), body)
+        filled = _PARAMETER.sub(lambda parameter: given.get(parameter[1].strip(), parameter[2] or ""), body)
         if filled == body:
             break
         body = filled

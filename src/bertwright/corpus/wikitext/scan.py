@@ -9,11 +9,10 @@ import re
 from dataclasses import dataclass
 
 from bertwright.corpus.wikitext.definitions import Expander
-from bertwright.corpus.wikitext.links import is_hidden, link_text
+from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown import LONGEST, decided, marked, may_print
-from bertwright.corpus.wikitext.variants import variant_text
 
 # Most links show their target or their label; they need no look at what they lead to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#])([^\[\]{}|:\n]++)(?<!\s)\]\]")

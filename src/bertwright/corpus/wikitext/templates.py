@@ -76,8 +76,8 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
     built_in = read_table(Path(__file__).with_suffix(".toml"))
     for table in (built_in, extra) if extra else (built_in,):
         for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):
-            for name, found in lines.items():
-                ways = [found] if isinstance(found, str) else found
+            for name, value in lines.items():
+                ways = [value] if isinstance(value, str) else value
                 if name == _DISAMBIGUATION:
                     disambiguation.update(map(template_key, ways))
                 elif name == _SILENT:
@@ -117,10 +117,10 @@ def _parsed(path: Path, name: str, ways: list[str]) -> tuple[Pattern, ...]:
 @cache
 def _lines(table: Table) -> dict[str, dict[str, Any]]:
     try:
-        found = tomllib.loads(table.text)
+        table_lines = tomllib.loads(table.text)
     except ValueError as error:
         raise _unreadable(table.path, error) from error
-    for language, lines in found.items():
+    for language, lines in table_lines.items():
         if not isinstance(lines, dict):
             raise DataError(f"{table.path}: {language!r} stands outside a table. Write it below [any] or [language].")
         for name, ways in lines.items():
@@ -128,7 +128,7 @@ def _lines(table: Table) -> dict[str, dict[str, Any]]:
                 raise DataError(
                     f'{table.path}: [{language}] {name!r} is {ways!r}; "pattern" or ["pattern", ...] is expected.'
                 )
-    return found
+    return table_lines
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
