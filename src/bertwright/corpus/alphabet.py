@@ -107,6 +107,7 @@ def scripts(language: str) -> frozenset[str]:
 @cache
 def script(letter: str) -> str:
     """The script of a letter, by the first word of its Unicode name; "" for one of none, or of a script of no wiki."""
+    # ＡＢＣ and ｶﾅ are forms of letters, no scripts.
     name = unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
     name = name.replace("-", " ").partition(" ")[0]
     return name if name in _KNOWN else ""

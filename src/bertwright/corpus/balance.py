@@ -25,6 +25,7 @@ def count(sources: Sequence[Parts]) -> dict[str, Any]:
     """What extraction and the decisions about documents counted, altogether and by source: `counts` of the manifest."""
     read = sum((parts.counts for parts in sources), Counter[str]())
     tallies = [tally(parts.paths) for parts in sources]
+    # Ties by name: the order must not depend on which part was gathered first.
     by_count = sorted(read.items(), key=lambda item: (-item[1], item[0]))
     dropped, removed, masked = (
         {key.removeprefix(prefix): n for key, n in by_count if key.startswith(prefix)}
@@ -34,6 +35,7 @@ def count(sources: Sequence[Parts]) -> dict[str, Any]:
     return {
         **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
         "dropped": dropped,
+        # The report reads manifests alone, so it gets the phrases from here.
         "reasons": {name: REASONS[name].meaning for name in dropped},
         "removed_paragraphs": removed,
         "masked": masked,

@@ -41,6 +41,7 @@ class Sought:
         """[F] those of the sought hashes that are among `hashes` [N], sorted, each once."""
         likely = hashes[self._table[self._places(hashes)]]
         places = np.searchsorted(self.hashes, likely)
+        # `searchsorted` answers N for what is beyond the last of N.
         return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
 
     @staticmethod
@@ -119,6 +120,7 @@ def text_hash(path: Path) -> str:
     try:
         for _ in read_lines(path):
             pass
+        # The same bytes are read otherwise under the other suffix.
         return sha256_of([path.suffix == ".jsonl", sha256(path)])
     except OSError as error:
         raise DataError(
@@ -129,6 +131,7 @@ def text_hash(path: Path) -> str:
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a text, or of every text in the values of JSON lines (`.jsonl`); `DataError` where it is neither."""
     try:
+        # A byte-order mark would be a part of the first word.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 at byte {error.start:,}. Convert it with `iconv` first.") from error
@@ -177,6 +180,7 @@ def _found(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hash
 
 def _hashes(sentences: list[str], spaced: bool) -> tuple[Hashes, Hashes]:
     """Of a document: the hashes of its sentences shorter than a run, and of all its runs."""
+    # Every character counts for half a word where no spaces part them.
     run = RUN if spaced else 2 * RUN
     of_words, owner = words("\n".join(sentences), spaced=spaced)
     lengths = np.bincount(owner, minlength=len(sentences))

@@ -57,7 +57,9 @@ def decide_part(task: DecidePart) -> None:
     owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
     for name in ("sentences", "words", "bytes"):
         rows[name] = np.bincount(owner, paragraphs[name] * kept_paragraphs, len(documents))
+    # The blank line after the document.
     rows["bytes"] += 1
+    # Only what lost paragraphs: a short document that lost none has passed the filter as it is.
     lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
     outcomes = read_array(task.part.with_suffix(OUTCOMES))
     outcomes[lost & (rows["sentences"] < max(1, task.min_sentences))] = Outcome.EMPTIED

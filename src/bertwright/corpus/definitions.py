@@ -56,6 +56,7 @@ def gather_definitions(
     if is_done(path):
         return path, []
     cuts = [page_bounds(file) for file in files]
+    # Decoding bz2 costs more than all else in this pass, and extraction would decode it again.
     keep = _decoded_fits(files, folder) and (share.world == 1 or all(cuts))
     kept: list[tuple[File, Piece]] = []
 
@@ -86,6 +87,7 @@ def find_definitions(search: Search) -> dict[str, str]:
     splitting = PageSplitter(search.file.path, first=search.piece.start == 0)
     blocks = read(search.file, search.piece)
     for data in splitting.pages(_copying(blocks, search.copy) if search.copy else blocks):
+        # Nearly all pages are no templates; a search in their bytes spares parsing them.
         if _MARK not in data:
             continue
         try:

@@ -49,6 +49,7 @@ def download(language: str, date: str, folder: Path, base: str = BASE, log: Log 
         raise RecipeError(f"{date!r} is no date of a dump. Give YYYYMMDD, such as 20260401, or latest.")
     wiki = database(language)
     name, sha1 = _listed(wiki, date, base)
+    # "latest" moves on: under its date a transfer that broke goes on with the same dump.
     dated = name.split("-")[1]
     path = fetch(f"{base}/{wiki}/{dated}/{name}", make_folder(folder) / name, log, sha1=sha1)
     log.say(f'corpus: {path} is whole (SHA-1 {sha1}). In the recipe: source = "{path}" and language = "{language}"')

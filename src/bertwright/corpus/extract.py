@@ -21,8 +21,8 @@ from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.known import documents
 from bertwright.corpus.split import splitter
 
+# Characters, about, that are split at once: a program of the user's is started for each batch.
 _BATCH = 2**20
-"""Characters, about, that are split at once."""
 
 
 def extract(job: Job) -> tuple[int, int]:
@@ -38,6 +38,7 @@ def extract(job: Job) -> tuple[int, int]:
         _extract(job, part, dropped, counts, state)
         files = [*part.finish(), dropped.finish()]
         mark_done(path.with_suffix(".json"), files, {"counts": dict(sorted(counts.items())), **state})
+    # Also where the part was there already: an attempt may have been killed after its note and before this.
     for packed in filter(None, (job.piece.spool, job.piece.copy)):
         packed.unlink(missing_ok=True)
     return job.piece.progress, counts["documents"]
@@ -82,6 +83,7 @@ def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[st
         yield replace(article, paragraphs=after)
 
 
+# Empty, not removed: a section's heading goes on to the next paragraph that is left.
 def _empty(paragraph: Paragraph) -> Paragraph:
     return replace(paragraph, text="")
 
@@ -92,6 +94,7 @@ def _split(
     """The articles, each with the sentences of its paragraphs, which must be taken before the next article."""
     for batch in _batches(articles):
         sentences = iter(split([paragraph.text for article in batch for paragraph in article.paragraphs]))
+        # One iterator runs through the sentences of the whole batch, so each article must take its own in turn.
         for article in batch:
             yield article, sentences
 
@@ -121,6 +124,8 @@ def _sentences(
     heading = None
     for paragraph in paragraphs:
         heading = paragraph.heading or heading
+        # A paragraph without sentences leaves no line: an empty one would end the document (blank lines part
+        # documents).
         if new := next(split):
             if heading:
                 headings.append((len(sentences), heading))
@@ -133,6 +138,7 @@ def _sentences(
 def _splitter(job: Job) -> Callable[[list[str]], Iterable[list[str]]]:
     """What turns paragraphs into the sentences of each."""
     if job.whole_lines:
+        # A line that a rule removed has no sentence at all; an empty one tore its document in two.
         return lambda lines: ([" ".join(line.split())] if line else [] for line in lines)
     if job.config.split.command:
         return partial(split_paragraphs, job.config.split)

@@ -72,6 +72,7 @@ class DocumentFilter:
         if not self._config.enabled:
             return None, ""
         reason = next((name for name, failed in self._tests(sentences) if failed), None)
+        # Asked last: py3langid takes milliseconds a document.
         if reason or not self._identifier:
             return reason, ""
         language = self._identifier.language(" ".join(sentences))
@@ -81,6 +82,7 @@ class DocumentFilter:
         """Each test's name and whether the document fails it."""
         config, measures = self._config, self._measures.measure(sentences)
         count, characters = measures.sentences, measures.characters
+        # The order of the original: the reason that is counted is that of the first test that fails.
         yield "mean_words", measures.words < config.min_mean_words * count
         yield "min_sentences", count < config.min_sentences
         yield "max_sentences", 0 < config.max_sentences < count

@@ -31,8 +31,8 @@ _SURE = 60
 """Percent of the text from which CLD2's first language is believed."""
 _ENOUGH = 33
 """Percent of the text from which a wanted language is, where the first one is in doubt."""
+# Characters that either is given.
 _READ = 4000
-"""Characters that either is given."""
 _STRETCHES = 8
 
 
@@ -52,6 +52,7 @@ class Identifier:
         """
         identified = ""
         if self._cld2:
+            # The whole text took 0.06 s more on the Ukrainian sample, for the same answers.
             shares, reliable = detect(_stretches(text))
             identified, share = shares[0]
             sure = reliable and share >= _SURE
@@ -99,6 +100,7 @@ def detect(text: str) -> tuple[list[tuple[str, int]], bool]:
 
 @cache
 def _langid() -> Any:
+    # Half a second and 75 MB, for documents that CLD2 is not sure of: loaded when the first one comes.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)

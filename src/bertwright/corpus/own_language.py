@@ -25,10 +25,10 @@ from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 _ARTICLES = 10
+# Characters below which a text says little of its language.
 _SHORT = 200
-"""Characters below which a text says little of its language."""
+# Bytes of a dump that are looked through for articles.
 _BYTES = 8 * 2**20
-"""Bytes of a dump that are looked through for articles."""
 _KINDS = re.compile(r"wik(i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)$")
 
 
@@ -50,6 +50,7 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
     contradiction = (
         f"{file.path.name} says that its language is {header.language!r}, but corpus.language is {config.language!r}"
     )
+    # Mirrors and private wikis often leave the head at English, so the text is asked before anything is refused.
     read_as = _read_as(Identifier(wanted), file, header)
     its_own = not read_as or read_as in wanted or Identifier([header.language]).wants(read_as)
     code = _code(header) if its_own else read_as

@@ -15,17 +15,19 @@ from collections.abc import Callable
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.filter_config import FilterConfig
 
+# Seconds for one pattern in one paragraph, where a millisecond is usual.
 _LONGEST_SEARCH = 20
-"""Seconds for one pattern in one paragraph, where a millisecond is usual."""
 _BOILERPLATE = (
     r"javascript|lorem ipsum|[{}]|terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
 )
 _LOCAL = r"[\w.%+-]"
+# The look-behind and the bounds keep the time linear: else each letter of a long run would begin a search of its own.
 _EMAIL = re.compile(rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}[^\W\d_]{{2,24}}(?![\w-])")
 _BETWEEN = r"(?:[ \u00a0]?[()./–-]{1,2}[ \u00a0]?|[ \u00a0])?"
+# Seven to fifteen digits in groups: a candidate for a telephone number.
 _DIGITS = re.compile(rf"(?<![\w.,+(–-])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,14}}(?![\w–-])")
-"""Seven to fifteen digits in groups: a candidate for a telephone number."""
 _CALLED = re.compile(r"(?:\b(?:tel|phone|telefon\w*|fax|mobil\w*|call|handy)|\b(?:тел|моб|факс)|τηλ)\W{0,3}\Z", re.I)
+# Dates, amounts and book numbers are digits in groups too: a zero in front or brackets tell an area code.
 _AREA = re.compile(
     r"\((?:0[\d -]{1,5}|\d{2,3})\)\s?\d{2,4}[ -]?\d{3,4}\Z|0\d{1,4}[ /-]\d{2,4}[ -]?\d{2,4}(?:[ -]?\d{2,4})?\Z"
 )
@@ -70,12 +72,10 @@ class ParagraphRules:
 
 
 def _searching(pattern: str) -> Callable[[str], bool]:
-    """Whether the user's pattern is found in a paragraph; a `RecipeError` where it takes far too long to know.
-
-    Python's own `re` cannot be stopped, and a pattern such as `(a+)+b` takes longer than anyone waits.
-    """
+    """Whether the user's pattern is found in a paragraph; a `RecipeError` where it takes far too long to know."""
     import regex  # only where there are patterns
 
+    # Python's own `re` cannot be stopped, and a pattern such as `(a+)+b` takes longer than anyone waits.
     compiled = regex.compile(pattern, regex.IGNORECASE)
 
     def matches(paragraph: str) -> bool:

@@ -67,6 +67,7 @@ class Extraction:
 
     def _all_done(self, notes: list[Path]) -> bool:
         """Whether all parts are there as they were made, which takes reading them."""
+        # The cheap look first: reading all parts is wasted where one is missing.
         return all(note.is_file() for note in notes) and all(self.executor.map(is_done, notes, "corpus"))
 
     def _extracted(self) -> list[str]:
@@ -101,6 +102,7 @@ class Extraction:
 
     def _jobs(self, pieces: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
         """The jobs of this rank among the pieces found; the parts of all ranks are added to `names`."""
+        # All pieces of a file share its header, and reading it decodes the beginning of the file.
         header_of = functools.cache(_header)
         for file, piece in pieces:
             names.append(piece.name)
@@ -120,6 +122,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
         last = state.get("last", last)
         if not state["ended"]:
             log.say(_what_was_lost(source, last, state["lost_bytes"]))
+            # Where several files break off the first place is named, and the lost bytes of all are added up.
             cut = cut or {"after": last, "lost_bytes": 0}
             cut["lost_bytes"] += state["lost_bytes"]
     if replaced := counts["replaced_characters"]:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from bertwright.core.errors import DataError
 from bertwright.corpus.config import SplitConfig
 
+# quntoken replaces every character outside its table (soft hyphens, CJK, IPA) by this one.
 _UNKNOWN = "\ufffd"
 
 
@@ -40,11 +41,13 @@ def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[lis
 
 def _cut(command: Sequence[str], paragraph: str, answered: deque[str]) -> Iterator[str]:
     """The paragraph cut where the answered sentences end, which come without spaces and are taken from `answered`."""
+    # Programs differ in the spaces they write, so only the other characters are counted off.
     places = [i for i, character in enumerate(paragraph) if character != " "]
     done = start = 0
     while done < len(places):
         sentence = answered.popleft() if answered else ""
         wanted = "".join(paragraph[i] for i in places[done : done + len(sentence)])
+        # quntoken goes on after a quotation; here the paragraph ends the sentence.
         if rest := sentence[len(wanted) :]:
             answered.appendleft(rest)
             sentence = sentence[: len(wanted)]
@@ -65,8 +68,10 @@ def _same(wanted: str, answered: str) -> bool:
 def _answer(config: SplitConfig, question: str) -> str:
     """What the program writes; it and its children are gone when this returns or raises."""
     name = config.command[0]
+    # quntoken writes a line for every character it does not know: on disk they fill no memory.
     with tempfile.TemporaryFile() as complaints:
         try:
+            # In a session of its own: a wrapper script's children must be killed with it.
             child = subprocess.Popen(
                 config.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
             )

@@ -57,6 +57,7 @@ def run(
 
     def make(draft: Path) -> dict[str, Any]:
         drafts.append(draft)
+        # Newer releases identify languages and split sentences otherwise: a draft begun with others is begun anew.
         used = libraries(draft, _LIBRARIES, log)
         return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
@@ -110,6 +111,8 @@ def _identity(inputs: _Inputs) -> Identity:
 def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Extract, find what is repeated, decide what is left, write shards: task lists. Returns the counts."""
     config, folder, shards = inputs.config, make_folder(draft / _PARTS), make_folder(draft / "shards")
+    # A dump in another language is refused before its extraction, which takes half an hour a GB of bz2 (decision
+    # 0009).
     for source in inputs.sources:
         compare_language(config, source.files[0], log)
     _note_identification(config, log)
@@ -117,7 +120,9 @@ def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: Wor
         Extraction(config, source, number, inputs.table, folder, log, executor, share).parts()
         for number, source in enumerate(inputs.sources)
     ]
+    # The lists below need the parts of all ranks: every rank but the last to finish ends here (decision 0012).
     share.complete("corpus", draft, [part.with_suffix(".json") for parts in paths for part in parts])
+    # From here on no other rank writes, so temporary files can only be those of killed writers.
     remove_leftovers(draft)
     extracted = [gather(config, source, parts, log) for source, parts in zip(inputs.sources, paths, strict=True)]
     parts = _decide(config, extracted, folder, executor)
@@ -131,6 +136,7 @@ def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: Wor
     executor.map(call, tasks, "corpus")
     for line in balance(counts):
         log.say(line)
+    # In the finished shards: copies by weight, dropped documents and removed paragraphs count as they stand there.
     texts = [shard.files[0] for shard in planned]
     leaks = check_files(config.contamination, texts, folder, executor, spaced=spaced(config.language))
     return {**counts, "shards": len(planned), "contamination": leaks}
@@ -143,6 +149,8 @@ def _decide(config: CorpusConfig, extracted: list[Parts], folder: Path, executor
     draws = (DrawPart(part, weight, config.seed) for part, weight in zip(parts, weights, strict=True))
     executor.map(draw_part, draws, "corpus")
     repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=spaced(config.language))
+    # With the filter off a document of one sentence is kept, so paragraphs may be taken from it as long as one is
+    # left.
     min_sentences = config.filter.min_sentences if config.filter.enabled else 1
     tasks = (DecidePart(part, number, repeated, min_sentences) for number, part in enumerate(parts))
     executor.map(decide_part, tasks, "corpus")
@@ -159,6 +167,7 @@ def _note_identification(config: CorpusConfig, log: Log) -> None:
 def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
     dropped = counts["dropped"]
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
+    # `dropped` begins with the commonest reason, so this is the likeliest remedy.
     remedy = REASONS[next(iter(dropped), "empty")].remedy
     named = ", ".join(redact_credentials(source.path) for source in config.source)
     return SourceError(

@@ -24,6 +24,7 @@ from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array, unpacked
 from bertwright.corpus.text import FACTS, TEXT
 
+# Level 6 makes files 10 % smaller, and took 0.03 s more on the Ukrainian sample.
 _LEVEL = 3
 
 
@@ -63,13 +64,16 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
     firsts = [0, *accumulate(count_of_part for count_of_part, _ in sizes)]
     members = _members(parts, firsts, shards)
     if count and len(members) < count:
+        # Fewer shards may again leave some empty: the number that is advised must be one that can be filled.
         while len(members) < shards:
             shards, members = len(members), _members(parts, firsts, len(members))
         raise DataError(
             f"corpus.shards={count} cannot be filled: the {sentences:,} sentences left are in too few documents, which "
             f"are never cut. Ask for {shards}, or leave the key out."
         )
+    # Rounded up: floor(before x shards / all) is k or more where `before` is at least k x all / shards.
     bounds = [-(-k * sentences // shards) for k in range(shards + 1)]
+    # A document larger than a shard leaves the next one without any; that one is left out.
     return [Shard(i, bounds[k], bounds[k + 1], tuple(members[k]), folder) for i, k in enumerate(sorted(members))]
 
 

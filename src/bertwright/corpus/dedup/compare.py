@@ -14,10 +14,10 @@ from bertwright.corpus.dedup.minhash import BANDS, WIDTH, read_signatures
 from bertwright.corpus.dedup.runs import Columns, write_columns
 from bertwright.corpus.part import is_written
 
+# Pairs compared at a time: 1 KiB of memory each.
 _AT_ONCE = 2**14
-"""Pairs compared at a time: 1 KiB of memory each."""
+# Pairs that are gathered before doubles are taken out: 16 bytes of memory each, and as much again while sorting.
 _GATHERED = 2**20
-"""Pairs that are gathered before doubles are taken out: 16 bytes of memory each, and as much again while sorting."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ def compare(task: Compare) -> None:
     starts = np.flatnonzero(np.concatenate([[True], later[1:] != later[:-1]])[: len(later)])
     counts = np.diff(starts, append=len(later))
     dropped = np.zeros(len(starts), bool)
+    # All first partners at once, then all second ones: a pair at a time would be a call of Python for each.
     for nth in range(counts.max(initial=0)):  # what is like its first partner is compared with no further one
         undecided = np.flatnonzero(~dropped & (counts > nth))
         at = starts[undecided] + nth
@@ -78,6 +79,7 @@ def _alike(task: Compare, later: Ids, earlier: Ids) -> NDArray[np.bool_]:
 
 def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:
     """The whole signatures of some documents: [documents, bands x width]."""
+    # The first of a group is the partner of all others in it, and is read once.
     distinct, which = np.unique(ids, return_inverse=True)
     numbers, rows = parts_and_rows(distinct)
     signatures = np.empty((len(distinct), BANDS * WIDTH), "<u4")

@@ -80,6 +80,7 @@ def sort_rows(task: SortRows) -> None:
         if task.compared.table == PARAGRAPHS:
             compared = of_kept_documents(path) & (rows[task.compared.measure] >= task.compared.least)
         else:
+            # What is not drawn is compared with none, else it would take another one's place and leave neither.
             compared = copies(path) > 0
         chosen = np.flatnonzero(compared)
         columns.append(np.stack([rows["high"][chosen], rows["low"][chosen], ids_of(part, chosen)]))
@@ -91,6 +92,7 @@ def find_in_bucket(task: Bucket) -> None:
     """Write the sorted ids of what is to be dropped, unless it was done before."""
     if not is_written(task.out):
         high, low, ids = bucket(task.runs, _RUN, task.prefix, task.bits)
+        # By id last: of equal hashes the first in the sources leads, and stays.
         order = np.lexsort((ids, low, high))
         high, low, ids = high[order], low[order], ids[order]
         same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])

@@ -37,6 +37,7 @@ def of_parts(path: Path, parts: range, columns: int = 1) -> Columns:
     stored = read_columns(path, columns)
     bounds = np.array([parts.start << _ROW_BITS, parts.stop << _ROW_BITS], np.uint64)
     first, last = np.searchsorted(stored[0], bounds)
+    # A copy: a view would keep the whole file mapped.
     return stored[:, first:last].copy()
 
 

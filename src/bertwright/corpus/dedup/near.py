@@ -25,8 +25,8 @@ from bertwright.corpus.part import DOCUMENTS, is_written, map_array
 
 _RUN = (BANDS, 2)
 """A run is a table of (hash, id) for each band."""
+# What stands in the signature of a text without runs of words.
 _NOTHING = np.uint32(0xFFFF_FFFF)
-"""What stands in the signature of a text without runs of words."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ def sort_bands(task: SortBands) -> None:
 def bands(runs: tuple[Path, ...], documents: int, folder: Path) -> list[Bands]:
     """The task list: several bands of few documents at once, a part of one band of many."""
     bits = prefix_bits(documents)
+    # A band of few documents fills no bucket, and each task opens every run.
     at_once = min(BANDS, max(1, BUCKET // max(1, documents)))
     return [
         Bands(runs, numbers, n, bits, folder / f"pairs-{at_once}-{numbers.start:02d}-{bits}-{n:04x}{SUFFIX}")
@@ -113,6 +114,8 @@ def _pairs(members: Columns) -> Columns:
     begins = np.concatenate([[True], keys[1:] != keys[:-1]])[: len(ids)]
     first = np.maximum.accumulate(np.where(begins, place, 0))
     second, third = np.flatnonzero(place - first > 0), np.flatnonzero(place - first > 1)  # and all after it
+    # The first and the one before, not all of the group: thousands of stubs of one template would be millions of
+    # pairs.
     later, earlier = np.concatenate([second, third]), np.concatenate([first[second], third - 1])
     return np.stack([ids[later], ids[earlier]])
 

@@ -34,6 +34,7 @@ def draw_part(task: DrawPart) -> None:
     probability of the rest, by the hash of the text."""
     out = task.part.with_suffix(COPIES)
     if not is_written(out):
+        # By the text: neither the cut into parts nor another source changes who is drawn.
         hashes = read_array(task.part.with_suffix(DOCUMENTS))["high"]
         whole, rest = divmod(task.weight, 1)
         once_more = uniform(key("weight of the source", task.seed), hashes) < rest
@@ -76,6 +77,7 @@ def mark_part(task: MarkPart) -> None:
     if not is_written(out):
         outcomes = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Outcome.KEPT, np.uint8)
         outcomes[task.near.rows(task.number)] = Outcome.NEAR_DUPLICATE
+        # After the near-copies: an exact copy is near to its original as well, and is counted as exact.
         outcomes[task.copies.rows(task.number)] = Outcome.DUPLICATE
         outcomes[copies(task.part) == 0] = Outcome.NOT_DRAWN
         write_array(out, outcomes)

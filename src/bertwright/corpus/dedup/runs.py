@@ -37,6 +37,7 @@ def write_columns(path: Path, columns: Columns) -> None:
 def read_columns(path: Path, *shape: int) -> Columns:
     """What a file holds, as [*shape, rows]; it is not read before it is looked at."""
     with naming(path), open(path, "rb") as handle:
+        # A file of no bytes cannot be mapped.
         if not handle.seek(0, 2):
             return np.empty((*shape, 0), np.uint64)
         mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
@@ -68,7 +69,9 @@ def bucket(runs: Iterable[Path], shape: tuple[int, int], prefix: int, bits: int,
     for path in runs:
         stored = read_columns(path, *shape)[table]
         first = np.searchsorted(stored[0], np.uint64(prefix << 64 - bits)) if prefix else 0
+        # The end of the last prefix is 2**64, which no 64-bit number holds.
         end = prefix + 1 << 64 - bits
         last = np.searchsorted(stored[0], np.uint64(end)) if end < 2**64 else stored.shape[1]
+        # A copy: a view would keep the whole run mapped.
         rows.append(stored[:, first:last].copy())
     return np.concatenate(rows, axis=1)

@@ -37,6 +37,7 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
         return [fetch(url, copy, log)]
     if not note.is_file():
         make_folder(downloads)
+        # Asked once: a folder that gets another file must not change a corpus that is half made.
         write_json(note, _listed(url))
     for address in read_json(note):
         fetch(address, _place(address, downloads), log)
@@ -93,5 +94,6 @@ def _place(url: str, downloads: Path) -> Path:
     """Where the copy lies; what a query asks for stands before its name."""
     scheme, _, path = redact_credentials(url).partition("://")
     path, _, query = path.partition("?") if is_web(url) else (path, "", "")
+    # No ".." of an address may lead out of the folder of copies.
     names = [name for name in path.split("/") if name not in ("", ".", "..")]
     return downloads.joinpath(scheme, *names[:-1], f"{query}-{names[-1]}" if query else names[-1])

@@ -43,6 +43,7 @@ def _data_files(folder: Path) -> list[Path]:
                     f"{folder} holds the splits {', '.join(splits)}. Give one of them, e.g. {folder / splits[0]}."
                 )
             return _data_files(folder / splits[0])
+        # The name alone: state.json may come from a stranger and must not lead out of the folder.
         return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
     except (ArtifactError, KeyError, TypeError, IndexError) as error:
         raise SourceError(
@@ -80,6 +81,7 @@ def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema of an Arrow stream, and its record batches as parts of the file in memory."""
     pyarrow = arrow(path)
     try:
+        # Mapped, so that batches before a piece are passed over without being read.
         with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
             yield stream.schema, iter(stream)
     except (pyarrow.ArrowException, OSError) as error:

@@ -41,6 +41,7 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
             return File(path, known.kind)
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
+    # Nothing in plain text or JSON lines tells them for certain, so a recipe that names them is believed.
     detected = named.kind if named and not named.certain else _kind(path, head)
     if named and detected not in (named.kind, *named.also):
         raise SourceError(
@@ -71,6 +72,7 @@ def _compression(path: Path, magic: bytes) -> Compression:
     for compression, pattern in MAGIC.items():
         if re.match(pattern, magic):
             return compression
+    # A server that answers with an error page gives it the name that was asked for.
     if path.suffix[1:] in MAGIC:
         looks = "an HTML page" if _HTML.search(magic) else f"something that begins with {magic[:12]!r}"
         raise SourceError(f"{path} is no {path.suffix[1:]} file but {looks}: the download failed. Download it again.")
@@ -126,6 +128,7 @@ def _columns(path: Path, head: bytes) -> list[str]:
         names = set(map(str.lower, columns)) & _COLUMNS
         if named and len(columns) > 1 and all(columns):
             return columns
+        # But for the last row, which the end of the head may have cut.
         fits = len(rows) > 2 and all(len(row) == len(columns) for row in rows[:-1])
         if len(columns) > 1 and names and fits and all(map(_COLUMN.fullmatch, columns)):
             return columns

@@ -40,6 +40,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
     for offset, line in records(job, BOUNDARY, counts, state):
         try:
             record = json.loads(line)
+        # `[[[[…` is valid JSON, too deep for the parser.
         except (ValueError, RecursionError) as error:
             if line.endswith("\n"):
                 raise _wrong(job, offset, f"is no JSON ({error})") from error
@@ -59,6 +60,7 @@ def _text(job: Job, offset: int, record: Any) -> str:
         raise _wrong(job, offset, f"has no key {key!r}; its keys are {', '.join(map(repr, record))}", job.source.text)
     if not isinstance(record[key], str | None):
         raise _wrong(job, offset, f"has no text under {key!r} but {str(record[key])[:40]!r}", job.source.text)
+    # A null is a document without text, which the filter counts as empty.
     return record[key] or ""
 
 

@@ -17,10 +17,10 @@ from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.job import Job, Piece
 
+# Rows held at a time.
 _ROWS = 256
-"""Rows held at a time."""
+# Pieces of a row group, at most: a row is passed over by decoding it, so each is decoded 32 times on average.
 _MOST_CUTS = 64
-"""Pieces of a row group, at most: a row is passed over by decoding it, so each is decoded 32 times on average."""
 
 
 def matches(head: bytes) -> bool:
@@ -65,6 +65,7 @@ def _between(table: Any, start: int, stop: int, columns: list[str]) -> Iterator[
     begins = [0, *itertools.accumulate(sizes)]
     groups_read = [i for i, (first, end) in enumerate(itertools.pairwise(begins)) if first < stop and end > start]
     at = begins[groups_read[0]] if groups_read else stop
+    # Without pyarrow's threads: each processor has a worker already.
     for batch in table.iter_batches(_ROWS, row_groups=groups_read, columns=columns, use_threads=False):
         if at >= stop:
             return

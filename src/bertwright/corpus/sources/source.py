@@ -19,8 +19,8 @@ from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File, sampled_hash
 from bertwright.corpus.sources.known import FORMATS, format_of
 
+# How names begin that other programs, too, take for marks and not for data.
 _HIDDEN = (".", "_")
-"""How names begin that other programs, too, take for marks and not for data."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
         raise SourceError(
             f"there is no file in {shown}. Give corpus.source the path of a file, or of a folder of them."
         )
+    # Workers of other executors may run in other folders.
     files = tuple(examine(file.absolute(), config.format) for file in paths)
     if odd := next((file for file in files if file.format != files[0].format), None):
         raise SourceError(
@@ -113,6 +114,7 @@ def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
     """The files in a folder and its folders; `above` are those it lies in."""
     try:
         status = folder.stat()
+        # A link upwards would be followed for ever.
         if (status.st_dev, status.st_ino) in above:
             raise SourceError(f"{folder} is a link to a folder it lies in. Remove the link, or name the files.")
         names = sorted(os.listdir(folder))

@@ -51,6 +51,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
                 f'{job.file.path}: line {line:,} should begin a document with <doc id="…" url="…" title="…">, but is '
                 f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or name another corpus.source.format."
             )
+        # A document without its end is the last one of a file that was cut off.
         if match["end"] is None:
             torn, whole = len(record.encode()), state.copy()
             continue

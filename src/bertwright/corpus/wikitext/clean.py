@@ -20,6 +20,7 @@ _DEFAULT = WikitextConfig()
 
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
+# Possessive repeats here and below: markup that is never closed must not cost more than its length.
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
 _BREAKING = re.compile("br|p|div|li|[uod]l|d[td]|blockquote|center|hr|poem|table|tr", re.I)
 _UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
@@ -55,6 +56,7 @@ def paragraphs(
         line = line.strip()
         if opens:
             heading = line
+        # What dropped markup leaves of a line is often its punctuation alone.
         elif any(map(str.isalnum, line)):
             result.append(Paragraph(line, heading))
             heading = None
@@ -75,10 +77,12 @@ def _without_inline_marks(text: str) -> str:
     text = _TAG.sub(lambda tag: "\n\n" if _BREAKING.fullmatch(tag[1]) else "", text)
     if "''" in text:
         text = "\n".join(map(_elision, text.split("\n")))
+        # Five quotes are bold and italic; read as two and three they would leave one behind.
         for marks in ("'''''", "'''", "''"):
             text = text.replace(marks, "")
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
     if "__" in text:
+        # `__NOTOC__` and its like are written in capitals; `__init__` is a word of an article on programming.
         text = _BEHAVIOUR.sub(lambda word: "" if word[0] == word[0].upper() else word[0], text)
     return text
 
@@ -122,5 +126,6 @@ def _blocks(text: str) -> tuple[list[str], list[bool]]:
 
 def _is_debris(line: str) -> bool:
     """Whether a line is a rule or the heading row of a table whose beginning or end is missing."""
+    # A line that begins with three exclamation marks is text; a table's heading row begins with one.
     heading = line[0] == "!" and not line.startswith("!!!") and ("!!" in line or "|" in line)
     return heading or line.startswith("----")

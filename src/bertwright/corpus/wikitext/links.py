@@ -7,10 +7,12 @@ from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site
 _LANGUAGE_CODE = re.compile(r"(?:[a-z]{2,3}|simple)(?:-[a-z]+)*")
 # Two or three small letters that lead to a project, not to a language.
 _PROJECTS = {"mw", "rfc", "doi", "voy"}
+# The file namespace has old names and misspelt ones; the ending of the name is the same everywhere.
 _MEDIA_FILE = re.compile(
     r"\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|og[gva]|webm|mp[34]|wav|flac|midi?|pdf|djvu?|stl)$",
     re.I,
 )
+# Any word after the number sign: each wiki has keywords of its own, and dumps do not list them.
 _REDIRECT = re.compile(r"\s*#[^\s#\[\]:]+\s*:?\s*\[\[([^\[\]|#\n]+)")
 _FLAGS = re.compile(r"\s*([A-Z-](?:\s*;\s*[A-Z-])*|[a-z-]+(?:\s*;\s*[a-z-]+)*)?\s*\|")
 _RULE = re.compile(r"(?:^|;)(?:[^;:=]*=>)?\s*+([a-z]{2,3}(?:-[a-z]+)*+)\s*+:")
@@ -56,6 +58,7 @@ def redirect_target(wikitext: str, site: Site) -> str | None:
     match = _REDIRECT.match(wikitext)
     if match is None:
         return None
+    # [[:hu:Híd]] and [[Híd]] lead to one page.
     return match[1].strip().removeprefix(":").removeprefix(f"{site.language}:")
 
 

@@ -32,6 +32,7 @@ def polish(text: str) -> str:
     text = _SPACE.sub(" ", text)
     if not text.isascii():
         text = composed(_INVISIBLE.sub("", text))
+    # Literal text last: nothing of it may be taken for a gap.
     return shown(close_gaps(text))
 
 

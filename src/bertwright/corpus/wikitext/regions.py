@@ -45,6 +45,7 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
     """
     pieces = []
     position = 0
+    # A hundred thousand `<ref>` without an end must not each search the rest of the page.
     never_closed = set()
     while opening := _OPENING.search(wikitext, position):
         pieces.append(wikitext[position : opening.start()])
@@ -62,6 +63,7 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
         if name == "nowiki":
             pieces.append(literal(_without_slips(content)))
         elif maths == "tex" and name in _MATHS:
+            # TeX is full of braces, pipes and quotes, which later steps would read as markup.
             pieces.append(literal(content.strip()))
         position = closing.end()
     pieces.append(wikitext[position:])

@@ -54,6 +54,7 @@ class Templates:
             return self.patterns.get(key.partition(":")[0] + ":*")
         if key in self.patterns or "-" not in key:
             return self.patterns.get(key)
+        # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all their kin.
         return self.patterns.get(key.partition("-")[0] + "-*")
 
 
@@ -73,6 +74,7 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
     """
     patterns: dict[str, tuple[Pattern, ...]] = {}
     disambiguation: set[str] = set()
+    # The user's own lines come last, so they win.
     built_in = read_table(Path(__file__).with_suffix(".toml"))
     for table in (built_in, extra) if extra else (built_in,):
         for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):

@@ -17,6 +17,7 @@ _SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
 _MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
 _MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
 
+# Citations and boxes are the calls with many named arguments.
 _MOST_NAMED = 3
 _LANGUAGE = re.compile(
     r"\s*(?:lang|language|langue|lingua|idioma|sprache|язык|мова)\s*=\s*[a-z]{2,3}(?:-[a-zA-Z]+)*\s*"
@@ -32,6 +33,7 @@ _AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
 _NO_TEXT = re.compile(
     r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4})"
 )
+# Two or three letters name a language, a country or a currency, unless they are a Roman numeral.
 _CODE = re.compile(r"[a-z]{2,3}|\d{1,3}|(?![IVXLCDM]+$)[A-Z]{2,3}")
 _WORD = re.compile(r"\w")
 _SHORT = 80
@@ -70,6 +72,7 @@ def marked(name: str, values: Sequence[str]) -> str:
     key = " ".join(name.split())
     if not key or key[0] in "#{" or ":" in key or not values:
         return ""
+    # A page may hold the marks itself; they would never be closed.
     given = [_MARKS.sub("", value).strip() for value in values if not _NAMED.match(value)]
     if len(values) - len(given) > _MOST_NAMED:
         return ""
@@ -153,6 +156,7 @@ def _line(line: str) -> str:
         position = call.end()
         if besides >= _ITEM if listed else besides:
             mark, words = call.groups()
+            # Only the end of what stands before is looked at: whole lines would cost the square of their calls.
             if mark == _SURE or (not listed and _in_sentence("".join(kept[-2:])[-_REACH:])):
                 kept.append(words)
     kept.append(line[position:])
