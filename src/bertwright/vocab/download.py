@@ -46,6 +46,7 @@ def download(name: str, folder: Path, log: Log = SILENT, hub: str = HUB) -> Path
     if name not in PUBLISHED:
         raise RecipeError(f"there is no vocabulary {name!r} to download; there are {', '.join(PUBLISHED)}.")
     published = PUBLISHED[name]
+    # The hash is that of NVIDIA's downloader, so a file that was exchanged at the hub is refused.
     url = f"{hub}/{published.repository}/resolve/main/vocab.txt"
     path = fetch(url, folder / f"{name}-vocab.txt", log, sha256=published.sha256)
     setting = str(published.lower_case).lower()

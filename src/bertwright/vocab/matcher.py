@@ -31,6 +31,7 @@ class Matcher:
         words, rests = dict[str, int](), dict[str, int]()
         for entry, i in ids.items():
             piece = entry.removeprefix(CONTINUATION)
+            # An entry with a space would match across two words.
             if len(piece) <= LONGEST_WORD and _IN_NO_WORD.isdisjoint(piece):
                 (rests if entry.startswith(CONTINUATION) else words)[piece] = i
         self._trie, self._unknown = Trie([words, rests]), ids[UNK]
@@ -47,10 +48,12 @@ class Matcher:
         outside = line_ends | (text == ord(" "))
         edges = np.diff(outside.view(np.int8))
         starts, ends = np.flatnonzero(edges == -1) + 1, np.flatnonzero(edges == 1) + 1
+        # The rule of Google's tokenizer: a longer word is [UNK] without a look at its pieces.
         short = ends - starts <= LONGEST_WORD
         pieces, stuck = self._walk(self._trie.classes(text), outside, starts[short])
         unknown = ~short
         unknown[np.searchsorted(starts, stuck, "right") - 1] = True
+        # A word that cannot be finished is one [UNK]: the pieces already matched in it go.
         pieces[runs(starts[unknown], (ends - starts)[unknown])] = _NONE
         pieces[starts[unknown]] = self._unknown
         begins_piece = pieces != _NONE
@@ -94,6 +97,7 @@ class Trie:
         ids = {chr(1 + root): _NONE for root in range(len(roots))}
         for root, strings in enumerate(roots):
             ids |= {chr(1 + root) + string: i for string, i in strings.items()}
+        # Sorted, so that strings with the same beginning are neighbours and share its nodes.
         marked = sorted(ids)
         letters = np.array(marked).view(np.uint32).reshape(len(marked), -1).T
         differs = np.append(np.ones((len(letters), 1), bool), letters[:, 1:] != letters[:, :-1], axis=1)
@@ -135,6 +139,7 @@ class Trie:
         self._children = np.full(size + width, _FREE, np.int32)
         self._rows = np.zeros(len(self.longest), np.int32)
         fans = np.bincount(parents, minlength=len(self.longest))
+        # The widest rows while there is most room: a narrow one fits nearly anywhere.
         order = np.lexsort((parents, -fans[parents]))
         for fan in np.unique(fans[parents])[::-1]:
             edges = order[fans[parents[order]] == fan].reshape(-1, fan)
@@ -145,6 +150,7 @@ class Trie:
                 self._parents[places[free]] = owners[free]
                 taken = self._parents[places] == owners
                 placed = taken.all(1)
+                # Rows that collide leave their places again and are drawn anew in the next round.
                 self._parents[places[~placed][taken[~placed]]] = _FREE
                 self._rows[owners[placed, 0]] = rows[placed, 0]
                 self._children[places[placed]] = children[edges[placed]]

@@ -59,6 +59,7 @@ def shortcomings(report: Mapping[str, Any]) -> str:
     if report["too_long"]:
         share = min(1.0, report["too_long"] / unknown)
         warning += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
+    # Coverage cannot help where every character has its entry.
     if not alphabet["missing"]:
         return f"{warning}."
     return (
@@ -89,6 +90,7 @@ def usage(entries: list[str], words: Mapping[str, int]) -> Counter[str]:
 
 def script(word: str) -> str:
     """The script of the first letter by its Unicode name, as "Latin"; without letters "digits" or "other marks"."""
+    # Nearly all words begin with a letter, and the search for one takes longer.
     letter = word[0] if word[:1].isalpha() else next(filter(str.isalpha, word), "")
     if letter:
         return _script_of_letter(letter)
@@ -123,6 +125,7 @@ def _by_script(
     entries: list[str], words: list[str], columns: NDArray[np.int64], used: NDArray[np.int64]
 ) -> dict[str, dict[str, float]]:
     of_words, of_entries = (np.array([script(text) for text in texts]) for texts in (words, entries))
+    # [unused0] and its like would count as Latin entries that are never used.
     bracketed = np.array([entry.startswith("[") and len(entry) > 1 for entry in entries])
     sums = {str(name): columns[:, of_words == name].sum(1) for name in np.unique(of_words)}
     by_script: dict[str, dict[str, float]] = {}

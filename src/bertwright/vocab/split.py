@@ -43,6 +43,7 @@ class WordSplitter:
                 if len(character := self._characters[code]) == 1:
                     self._replaced[code] = ord(character)
             replaced = self._replaced[codes]
+        # Where one character becomes one, as nearly all do, the whole text is one look-up.
         lines = str(replaced.astype("<u4"), "utf-32-le")
         if replaced.all() and is_normalized("NFC", text):
             return lines
@@ -87,6 +88,7 @@ class _Characters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
+        # On newer characters the library's Unicode and Python's may differ, so the library is asked each time.
         known = ucd_3_2_0.category(character)[0] in "LMNPS"
         # Between zeros, because nothing combines with them: beside a letter an accent would become part of it.
         self[code] = " ".join(self._by_library(f"0{character}0"))[1:-1] if known else _ASK

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 ASCII_APART = "!\"#$%&'()*+,-./:;?@[\\]^_`{|}~"
 APART = "”»…„«“’"
 _KINDS = bytes(0 if chr(byte) in " \n" else 2 if chr(byte) in ASCII_APART else 1 for byte in range(256))
+# Words are read eight bytes at a time, so the last one reads on behind its end.
 PADDING = 8
 _FREE = -1
 _NOWHERE = np.zeros(0, np.int64)
@@ -33,6 +34,7 @@ _FIRST_BYTES = np.array([(1 << 8 * kept) - 1 for kept in range(9)], np.uint64)
 def text_of(sentences: Sequence[str]) -> bytes:
     """The sentences as one text, one a line, with space around for `pretokenize` and `WordTable`."""
     text = "\n".join([*sentences, ""])
+    # A line feed within a sentence would count as its end.
     if text.count("\n") > len(sentences):
         return text_of([sentence.replace("\n", " ") for sentence in sentences])
     for mark in APART:
@@ -98,6 +100,7 @@ class WordTable:
 
     def _same(self, words: _Words, tokens: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of the words `tokens` of the text is the word of that number."""
+        # The length first: zeros that fill up the last eight bytes would make "a" and "a\0" one word.
         same: NDArray[np.bool_] = np.frombuffer(self._lengths, np.int64)[numbers] == words.lengths[tokens]
         tokens, numbers = tokens[same], numbers[same]
         sizes = words.sizes[tokens]
@@ -116,6 +119,7 @@ class WordTable:
         self._lengths.frombytes(words.lengths[tokens].tobytes())
         self._hashes.frombytes(words.hashes[tokens].tobytes())
         if _SLOTS_PER_WORD * len(self) > len(self._slots):
+            # Twice the room: numbering all words anew is then paid for by those that came since.
             self._slots = np.full(1 << (2 * _SLOTS_PER_WORD * len(self)).bit_length(), _FREE, np.int32)
             numbers = np.arange(len(self), dtype=np.int32)
         self._place(numbers)
@@ -151,6 +155,7 @@ def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
     begins = ends - sizes
     chunk_at = np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
     chunks = chunk_at[8 * np.arange(sizes.sum()) + np.repeat(starts - 8 * begins, sizes)].astype(np.uint64, copy=False)
+    # What follows the word in its last eight bytes is not its own.
     chunks[ends - 1] &= _FIRST_BYTES[lengths - 8 * (sizes - 1)]
     mixed = chunks * _GOLDEN
     hashes = np.add.reduceat(mixed ^ mixed >> _HALF, begins) * _GOLDEN
