@@ -14,8 +14,8 @@ from bertwright.corpus.wikis import wikis
 from bertwright.recipe import Recipe
 
 _BUILT_IN = ("sample", "sample-small")
+# Bytes that a byte on disk unpacks to, about.
 _PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
-"""Bytes that a byte on disk unpacks to, about."""
 
 
 def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
@@ -25,6 +25,7 @@ def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
     for number, source in enumerate(corpus.source):
         key = "corpus.source" if len(corpus.source) == 1 else f"corpus.source.{number}"
         size, verdict = _look(key, source, corpus)
+        # A sum that leaves out a source would call a disk large enough that is not.
         total = None if size is None or total is None else total + size * source.weight
         verdicts.append(verdict)
     return total, [*verdicts, *_language(corpus), *_named(corpus)]
@@ -33,12 +34,14 @@ def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
 def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
     if source.path in _BUILT_IN:
         return 2e6, ok(key, f"{source.path} is built in")
+    # The built-in sample is known as it is; reading packed files loads much that a check of it does not need.
     from bertwright.corpus.sources.known import format_of
-    from bertwright.corpus.sources.source import open_source  # reads packed files: not for the built-in sample
+    from bertwright.corpus.sources.source import open_source
 
     try:
         opened = open_source(source, corpus.cache_dir, SILENT, copying=False)
     except BertwrightError as cause:
+        # Checking a recipe asks nothing of the network, so what is far away is no fault here.
         if is_url(source.path):
             return None, ok(
                 key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
@@ -83,6 +86,7 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
         key = f"{phase.key}.data"
         try:
             data = find(phase)
+            # With a corpus its held-out documents are the test; data made elsewhere must bring its own.
             tests = () if recipe.corpus else find_tests(phase, data)
         except BertwrightError as cause:
             yield raised(key, cause)

@@ -15,8 +15,8 @@ from bertwright.core.redact import is_url
 from bertwright.core.tasks import default_workers
 from bertwright.recipe import Recipe
 
+# The oldest torch that is supported.
 _TORCH = (2, 11)
-"""The oldest torch that is supported."""
 _EXTRAS = {
     "transformers": ("hf", "export"),
     "pyarrow": ("formats", "Parquet, LDDL and datasets"),
@@ -72,12 +72,14 @@ def _torch() -> Iterator[Verdict]:
             MissingExtraError,
         )
         return
+    # Builds are called 2.13.0+cpu or 2.14.0a0, so only the leading numbers are compared.
     numbers = tuple(int(part) for part in build.version.split("+")[0].split(".")[:2] if part.isdigit())
     if numbers < _TORCH:
         wanted = ".".join(map(str, _TORCH))
         yield error("torch", f"{build.version} is too old.", f"pip install 'torch>={wanted}'.", MissingExtraError)
         return
     try:
+        # A torch that is installed may still fail to load: a CUDA build without its libraries raises here.
         from bertwright.model.device import visible_gpus
 
         gpus = visible_gpus()
@@ -93,6 +95,7 @@ def _torch() -> Iterator[Verdict]:
             "torch sees none.",
             "Training runs on the processors; look at the driver (nvidia-smi) if there is one.",
         )
+    # The device file is there whatever torch was built for.
     elif os.path.exists("/dev/nvidia0"):
         yield warning("gpu", "there is one, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
     else:
@@ -107,6 +110,7 @@ def _waiting() -> Verdict:
         return ok(
             "waiting threads", "sleep (OMP_WAIT_POLICY=PASSIVE): half the speed on idle cores, right on shared ones"
         )
+    # Waiting threads that spin take the cores from the processes that use them.
     if load > cores / 2:
         text = f"spin, while other processes use these cores (load {load:.1f} on {cores}): up to ten times slower."
         return warning("waiting threads", text, "Set OMP_WAIT_POLICY=PASSIVE in the environment, or train.threads=1.")

@@ -23,10 +23,12 @@ def check_recipe(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int = 
 
 
 def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> Iterator[Verdict]:
+    # A run on another machine need not have what only its finished stages took.
     pending = [stage for stage in stages if not (out / stage / MANIFEST).is_file()]
     yield from run_folder(out)
     yield from packages(recipe, pending)
     size = None
+    # Every run looks at its sources, finished or not: they are a part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:
         size, of_sources = sources(recipe.corpus)
         yield from of_sources

@@ -59,9 +59,11 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     if "train" not in stages:
         return
     gpus = gpu_memory() if torch_build().accelerated and recipe.train.device != "cpu" else ()
+    # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()
     needs = [training_bytes(bert, phase, ranks) for phase in recipe.train.phases]
+    # Phases run one after another, so the largest of them decides.
     largest = max(needs)
     number = needs.index(largest)
     what = f"training {bert.parameters:,} parameters, in phase {number},"
@@ -71,11 +73,13 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
 
 def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1) -> float:
     """Bytes that training a phase takes on each rank, about."""
+    # Without a micro-batch a rank takes its whole part of the batch at once.
     share = max(1, phase.batch // ranks)
     sequences = min(phase.micro_batch or share, share)
     tokens = phase.micro_tokens or sequences * phase.length
     numbers = tokens * bert.num_hidden_layers * _kept(bert, phase.length) + 3 * tokens * bert.hidden_size
     predictions = phase.masking.most(phase.length) * tokens / phase.length
+    # A coin for each token: the mean is the rate, not the bound of a fixed count.
     if phase.masking.count == "bernoulli":
         predictions = phase.masking.rate_at(0) * tokens
     return _TORCH_BYTES + 20 * bert.parameters + 4 * (numbers + 3 * predictions * bert.vocab_size)
@@ -129,6 +133,7 @@ def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
         tokens = text / 5
         plans = sum(tokens / plan.length for plan in recipe.plan_sets()) * recipe.examples.passes
         sizes = {"corpus": 1.15 * text, "examples": 2 * (2.1 * tokens + 16 * plans)}
+    # The best one and the one that is being written stand beside those that are kept.
     checkpoints = train.keep_checkpoints + 2 + len(train.phases)
     return {**sizes, "train": (12.0 * checkpoints + 4) * parameters, "export": 4.0 * parameters}
 

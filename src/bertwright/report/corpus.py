@@ -9,6 +9,7 @@ from typing import Any
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, number, percent, table
 
+# Said again here: the report reads what stages wrote, and imports none of them.
 _LEFT_OUT = {
     "duplicates": "same text as an earlier one",
     "near_duplicates": "nearly the text of an earlier one",
@@ -27,6 +28,7 @@ _RULES = {
 def corpus(facts: Facts) -> str:
     """The way from pages to kept documents, with the reasons for which documents were dropped; then the sources."""
     counts = facts.counts("corpus")
+    # Plain text has no pages: there the documents are the whole.
     total = max(counts["pages"], counts["documents"], 1)
     text = max(1, counts["bytes"]["documents"])
     shown = [
@@ -78,6 +80,7 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "words", number(counts["words"])
     yield "text", f"{counts['text_bytes'] / 1e6:,.1f} MB"
     yield "read", f"{counts['source_bytes'] / 1e6:,.1f} MB"
+    # Without weights each document stands once, and the line would say the number again.
     if counts["copies"] != counts["kept"]:
         yield "documents with their copies", number(counts["copies"])
     if counts["duplicate_paragraphs"]:

@@ -16,6 +16,7 @@ COLUMNS = ("documents", "sentences", "tokens")
 def vocabulary(facts: Facts) -> str:
     """How well the vocabulary fits the text."""
     counts = facts.counts("vocab")
+    # Without a corpus the vocabulary had no text to be measured on when it was made; the examples have.
     if "corpus" not in facts.stages:
         return _given(counts, facts.counts("examples")["text"])
     case, accents = _letters(counts)
@@ -90,6 +91,7 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _lengths(facts: Facts) -> Iterator[str]:
     """How long the sequences of each training set are, and the labels of its pairs."""
+    # In sentence order a false pair is two neighbours in the wrong order, not a random second.
     label = "swapped" if facts.plan == "sentence-order" else "random"
     for name, sequences in facts.counts("examples")["train"]["sequences"].items():
         explanation = f"{sequences['mean_length']:,.1f} tokens in the mean, special ones counted, over all passes."
@@ -112,6 +114,7 @@ def examples(facts: Facts) -> str:
     rows = [
         (
             {"train": "training", "heldout": "held out"}[split],
+            # Examples made elsewhere say nothing of documents and sentences.
             *(number(counts[split][name]) if name in counts[split] else "–" for name in COLUMNS),
         )
         for split in ("train", "heldout")
@@ -124,6 +127,7 @@ def examples(facts: Facts) -> str:
         (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
         for key, data in counts.get("foreign", {}).items()
     ]
+    # Data made elsewhere has segments that need not be sentences.
     overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
     return (
         table(("part", *COLUMNS), rows)

@@ -38,10 +38,12 @@ def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], l
 def write_page(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact]) -> None:
     """Write `report.html` alone: the page of a training that is under way."""
     facts = read_facts(folder, artifacts, config.title)
+    # Without summary.json: a program that finds one may rely on it (decision 0008).
     _write_page(folder / "report.html", facts, summary(facts, config))
 
 
 def _write_page(path: Path, facts: Facts, numbers: Mapping[str, Any]) -> bool:
+    # The time of writing alone is no reason to touch the file: a second report must change nothing.
     before = re.search(rb'<time datetime="([^"]*)"', path.read_bytes()) if path.is_file() else None
     if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode():
         return False
@@ -72,6 +74,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         for name, artifact in facts.stages.items()
     }
     inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
+    # The page is no artifact, so what it is a function of stands here.
     report = Identity("report", VERSION, sections(config), inputs)
     return {
         "title": facts.title,

@@ -15,6 +15,7 @@ MASK = "[MASK]"
 def warnings(facts: Facts) -> str:
     """What must be known before any number is read: that the run is unfinished, that the model learnt nothing."""
     warned = []
+    # Before any number: who reads one must know what it is of.
     if (state := facts.unfinished) is not None:
         warned.append(
             f"<b>Unfinished.</b> This is of the checkpoint <code>{escape(state['checkpoint'])}</code>: step "
@@ -82,6 +83,7 @@ def _gap(loss: float | None, unigram: float) -> str:
 
 def _commonest(facts: Facts) -> str:
     scores = facts.scores
+    # Training does not take this score.
     if scores["commonest_accuracy"] is None:
         return "of the best guess"
     return f"always guessing “{scores['commonest_token']}”: {percent(scores['commonest_accuracy'])}"
@@ -96,11 +98,13 @@ def _labels(facts: Facts) -> str:
     label = "swapped" if facts.plan == "sentence-order" else "random"
     length = facts.scored_length
     held, trained = facts.scores.get("nsp_label_share"), facts.label_share("train", length)
+    # Scores that training took carry no share; the held-out examples do.
     held = held if held is not None else facts.label_share("heldout", length)
     notes = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
     notes += [] if trained is None else [f"{percent(trained)} of training's"]
     accuracy, majority = facts.scores["nsp_accuracy"], facts.scores["nsp_majority"]
     if majority is not None:
+        # An accuracy looks like success until the share of the commoner label is known.
         than = ", so no better than that" if accuracy <= majority else ""
         notes.append(f"always guessing the commoner label: {percent(majority)}{than}")
     return "; ".join(notes)
@@ -126,6 +130,7 @@ def predictions(facts: Facts) -> str:
 
 
 def _masked(text: str) -> str:
+    # Escaped around the mark: texts are of strangers, and the mark is our own.
     before, _, after = text.partition(MASK)
     return f"{escape(before)}<mark>{MASK}</mark>{escape(after)}"
 
