@@ -133,3 +133,36 @@ def test_verdicts_as_lines_as_errors_and_as_exit_codes() -> None:
     assert exit_code(verdicts) == 3 and exit_code(verdicts[:1]) == 0
     with pytest.raises(DataError, match=r"^a is empty\. Download it again\.$"):
         refuse(verdicts)
+
+
+def test_what_a_finished_stage_took_is_not_asked_for_again(
+    load: Load, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "memory_size", lambda: 1)
+    monkeypatch.setattr(resources, "disk_free", lambda out: 1)
+    recipe = load("train.device=cuda")
+    about = {verdict.about for verdict in check_recipe(recipe, trained, ("corpus", "vocab", "examples", "train"))}
+    assert "corpus.source" in about and not {"train.device", "train memory", "disk"} & about
+    (trained / "train" / "manifest.json").unlink()
+    about = {verdict.about for verdict in check_recipe(recipe, trained, ("corpus", "vocab", "examples", "train"))}
+    assert {"train.device", "train memory", "disk"} <= about
+
+
+def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "torch_build", lambda: TorchBuild("2.13.0", True))
+    monkeypatch.setattr(resources, "gpu_memory", lambda: (0,))
+    monkeypatch.setattr(resources, "memory_size", lambda: 1)
+    (on_gpu,) = found(load("train.device=auto"), tmp_path / "run", "train memory", ("train",))
+    assert on_gpu.level == "ok" and on_gpu.text.endswith("GB of memory")
+    (on_cpu,) = found(load("train.device=cpu"), tmp_path / "run", "train memory", ("train",))
+    assert on_cpu.level == "error" and on_cpu.kind is DataError
+
+
+def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
+    bare = raised("x", DataError("it is broken"))
+    assert (bare.text, bare.remedy, bare.sentence) == ("it is broken", "", "it is broken")
+    assert bare.as_dict() == {"level": "error", "about": "x", "text": "it is broken", "remedy": ""}
+    assert list(verdict_lines([])) == [] and exit_code([]) == 0
+    refuse([Verdict("warning", "x", "y.", "Do z.")])
