@@ -43,7 +43,7 @@ def torch_build() -> TorchBuild:
 
 @cache
 def gpu_memory() -> tuple[int, ...]:
-    """Bytes of memory of each GPU that may be used, as NVIDIA's driver tells them; () where there is no driver.
+    """Bytes of memory of each GPU that may be used, as NVIDIA's driver reports them; () where there is no driver.
 
     Of AMD's only that there is one can be seen so: its memory is given as 0.
     """

@@ -1,4 +1,4 @@
-"""Everything that can be told of a run before it starts, without torch and without a network."""
+"""Everything that can be checked of a run before it starts, without torch and without a network."""
 
 from __future__ import annotations
 

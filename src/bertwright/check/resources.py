@@ -1,4 +1,4 @@
-"""Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; told without torch.
+"""Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; checked without torch.
 
 Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer); for each token of
 a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with

@@ -31,7 +31,8 @@ class SourceConfig(Section):
     weight: float = Field(default=1.0, gt=0, le=100)
     """How often each of its documents stands in the corpus, on average (times)."""
     format: Literal["auto", SourceKind] = "auto"
-    """What its files are; "auto": told by their content. "datasets" is a folder that Hugging Face `datasets` saved."""
+    """The format of its files; "auto": detected from their content. "datasets" is a folder that Hugging Face `datasets`
+    saved."""
     lines: Literal["paragraphs", "sentences", "articles", "wrapped"] = "paragraphs"
     """What a line of plain text is: a paragraph, or a sentence, of documents that blank lines part; a whole document;
     or, "wrapped", a part of a paragraph, which a blank line ends, of a file that is one document."""

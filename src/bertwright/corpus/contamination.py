@@ -1,4 +1,4 @@
-"""How much of texts for evaluation stands in the text for training.
+"""How much of the texts for evaluation occurs in the text for training.
 
 A sentence is found where any 13 words in a row of it stand in one training document (the n-gram rule of Brown et al.
 2020, "Language Models are Few-Shot Learners", appendix C), whatever the case, marks and numbers; a sentence of fewer

@@ -1,4 +1,4 @@
-"""What each document is in the corpus: how often it stands there, and which of its paragraphs are left."""
+"""The outcome of each document: how many copies of it the corpus has, and which of its paragraphs are kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertwright.corpus.text import FACTS, TEXT
 
 DECISIONS, KEPT_PARAGRAPHS = ".decisions.npy", ".kept-paragraphs.npy"
 ROW = np.dtype([("outcome", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
-"""Per document: its outcome, how often it stands in the corpus, and the size of one copy with the blank line after
+"""Per document: its outcome, how many copies the corpus has, and the size of one copy with the blank line after
 it."""
 
 _COUNTED = {
@@ -74,10 +74,10 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
     for part in parts:
         rows = read_array(part.with_suffix(DECISIONS))
         kept_paragraphs = read_array(part.with_suffix(KEPT_PARAGRAPHS))
-        stands = np.repeat(rows["outcome"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
+        kept = np.repeat(rows["outcome"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
         for outcome, count in _COUNTED.items():
             counts[count] += int((rows["outcome"] == outcome).sum())
-        counts["duplicate_paragraphs"] += int((stands & ~kept_paragraphs).sum())
+        counts["duplicate_paragraphs"] += int((kept & ~kept_paragraphs).sum())
         counts["copies"] += int(rows["copies"].sum(dtype=np.int64))
         for count, name in (("sentences", "sentences"), ("words", "words"), ("text_bytes", "bytes")):
             counts[count] += int((rows["copies"] * rows[name]).sum())

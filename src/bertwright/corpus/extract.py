@@ -83,7 +83,7 @@ def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[st
         yield replace(article, paragraphs=after)
 
 
-# Empty, not removed: a section's heading goes on to the next paragraph that is left.
+# Empty, not removed: a section's heading passes to the next paragraph that is left.
 def _empty(paragraph: Paragraph) -> Paragraph:
     return replace(paragraph, text="")
 

@@ -2,7 +2,7 @@
 
 The preset "general" is for any wiki: it drops stubs, lists, tables of numbers, shouting, the same sentences over and
 over and other languages, and nothing for its length. The preset "turkunlp" has the tests and thresholds of
-scripts/filterdocs.py; headings are not sentences here, and the language is told by CLD2 and py3langid instead of
+scripts/filterdocs.py; headings are not sentences here, and the language is identified by CLD2 and py3langid instead of
 langdetect (equal on whole documents, 50 times faster).
 """
 

@@ -37,7 +37,7 @@ _STRETCHES = 8
 
 
 class Identifier:
-    """Tells whether texts are in one of the wanted languages (wiki codes)."""
+    """Identifies the language of texts, given the wanted ones (wiki codes)."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         named = {code: (code, *_CODES.get(code, ()), *_NEIGHBOURS.get(code, ())) for code in wanted}

@@ -51,7 +51,7 @@ class Measures:
 
 
 class ByScript:
-    """Letters, words and marks as Unicode tells them, in languages of these codes."""
+    """Letters, words and marks by their Unicode properties, in languages of these codes."""
 
     def __init__(self, languages: Iterable[str]) -> None:
         self._own = frozenset[str]().union(*map(scripts, languages))

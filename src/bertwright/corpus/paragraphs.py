@@ -2,8 +2,8 @@
 
 Boilerplate is what the C4 data set drops (Raffel et al. 2020 §2.2: lines with "javascript" or a phrase of cookie and
 privacy notices, pages with "lorem ipsum" or a curly bracket); we differ in removing the paragraph in every case.
-E-mail addresses and telephone numbers are told by their form: an international prefix, a bracketed or leading zero area
-code, North American groups of 3-3-4 digits, or a word such as "Tel." before the number.
+E-mail addresses and telephone numbers are recognised by their form: an international prefix, a bracketed or leading
+zero area code, North American groups of 3-3-4 digits, or a word such as "Tel." before the number.
 """
 
 from __future__ import annotations

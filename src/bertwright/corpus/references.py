@@ -1,6 +1,6 @@
 """Lists of references: paragraphs that are citations by their shape, and sections that consist of them.
 
-A citation is told by what it is made of in any language: book numbers and identifiers, addresses, a year in brackets or
+A citation is recognised in any language by its parts: book numbers and identifiers, addresses, a year in brackets or
 at the end, a place with publisher and year, pages, initials. One of these is common in prose, so they are weighed; in a
 section whose name says that it lists sources, or most of which are citations, less is enough, and lines that are no
 sentences go too. A paragraph of prose stays wherever it stands.

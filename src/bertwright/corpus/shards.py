@@ -49,7 +49,7 @@ class Shard:
 
     @property
     def note(self) -> Path:
-        """What tells that both are written; it is scratch, as the parts are."""
+        """The note that both files are written; it is scratch, as the parts are."""
         return self.parts[0][0].with_name(f"shard-{self.number:05d}.json")
 
 

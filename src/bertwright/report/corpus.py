@@ -1,4 +1,4 @@
-"""The section of the corpus: what became of the documents, where they come from, and whether tests leaked in."""
+"""The section of the corpus: what became of the documents, their sources, and whether evaluation texts are in it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]
 
 
 def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the corpus holds, and what is missing within its documents; nothing that is nought or says no more."""
+    """What the corpus holds, and what is missing within its documents; counts of 0 and repeated ones are left out."""
     yield "sentences", number(counts["sentences"])
     yield "words", number(counts["words"])
     yield "text", f"{counts['text_bytes'] / 1e6:,.1f} MB"
@@ -94,7 +94,7 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each source; columns of numbers are documents and words as they stand in the corpus."""
+    """A row for each source; columns of numbers are documents and words of the corpus."""
     rows = [
         (
             escape(source["name"]) + (f"<br><small>{escape(source['base'])}</small>" if source["base"] else ""),

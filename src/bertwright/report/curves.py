@@ -1,4 +1,4 @@
-"""Which curves are drawn from the rows of metrics, and what each one tells."""
+"""The curves that are drawn from the rows of metrics, each with its explanation."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _write(path: Path, text: str) -> bool:
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
-    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained. The report stands among the stages
+    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained. The report is listed among the stages
     without seconds of its own: it would never be the same twice. `unfinished` is there where training has not ended.
     """
     train = facts.counts("train")

@@ -1,4 +1,4 @@
-"""Whether two artifacts speak of the same entries and text settings."""
+"""Whether two artifacts were made with the same entries and text settings."""
 
 from __future__ import annotations
 

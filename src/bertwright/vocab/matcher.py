@@ -41,7 +41,7 @@ class Matcher:
     def __call__(self, lines: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """The ids of all lines one after another, and where each line ends; words lie between spaces.
 
-        A "\\n" stands behind each line.
+        Each line ends with "\\n".
         """
         text = np.frombuffer(f"\n{lines}".encode("utf-32-le"), "<u4")
         line_ends = text == ord("\n")

@@ -20,8 +20,8 @@ from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentenc
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
-# Sentences between two words on how far reading is.
-_TOLD_EVERY = 5000
+# Sentences between two reports of progress.
+_REPORTED_EVERY = 5000
 
 
 def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILENT) -> Artifact:
@@ -105,11 +105,11 @@ def _most_sentences(trainer: TrainerConfig) -> int:
 
 
 def _read(sample: Sample, config: VocabConfig, log: Log) -> Iterator[str]:
-    """The sentences of the sample, telling how far reading is; then the trainer works, which tells nothing."""
+    """The sentences of the sample, with progress of the reading; the training after it reports none."""
     total = sample.share * sample.corpus.counts["text_bytes"] / 1e6
-    # The trainers take an iterator and say nothing, so what is told is how far they have read.
+    # The trainers report no progress of their own, so it is that of the reading.
     for number, sentence in enumerate(sample.sentences()):
-        if number % _TOLD_EVERY == 0:
+        if number % _REPORTED_EVERY == 0:
             log.progress("vocab", min(sample.bytes / 1e6, total), total, "MB")
         yield sentence
     log.progress("vocab", total, total, "MB")

@@ -1,7 +1,7 @@
 """Text to BERT's words: normalised, and cut at spaces, punctuation and CJK characters.
 
 The rules are those of the library objects in `normal`; here they are asked once per character where that is enough.
-Behind NFC they look at one character at a time: it is dropped, replaced or set apart whatever stands beside it. NFC
+Behind NFC they look at one character at a time: it is dropped, replaced or set apart whatever its neighbours are. NFC
 looks at neighbours, so a word that is not in NFC goes to the library whole. So does a word with a character that
 Unicode 3.2 (2002) did not have, or that is no letter, mark, number, punctuation mark or symbol: on the others all
 versions of Unicode agree.
@@ -80,7 +80,7 @@ def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str
 
 
 class _Characters(dict[int, str]):
-    """What stands in a line for a character, by code point: itself or another, alone or between spaces, or nothing."""
+    """What replaces a character in a line, by code point: itself or another, alone or between spaces, or nothing."""
 
     def __init__(self, by_library: Callable[[str], list[str]]) -> None:
         super().__init__({ord("\n"): "\n"})

@@ -20,7 +20,7 @@ _BYTES = 6
 def find_repetitions(
     config: DeduplicateConfig, parts: tuple[Path, ...], folder: Path, executor: Executor, *, spaced: bool
 ) -> Dropped:
-    """Compare all documents of all parts; a task has a bucket of them in memory, nobody has all.
+    """Compare all documents of all parts; a task has a bucket of them in memory, no process has all.
 
     Leaves the outcomes of the documents beside each part, and returns the paragraphs to drop. With `spaced` the
     language puts spaces between words. What is compared is the text as it was extracted, so no step depends on

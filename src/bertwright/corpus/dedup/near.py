@@ -25,7 +25,7 @@ from bertwright.corpus.part import DOCUMENTS, is_written, map_array
 
 _RUN = (BANDS, 2)
 """A run is a table of (hash, id) for each band."""
-# What stands in the signature of a text without runs of words.
+# The numbers of a signature of a text without runs of words.
 _NOTHING = np.uint32(0xFFFF_FFFF)
 
 

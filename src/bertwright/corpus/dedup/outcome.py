@@ -30,8 +30,8 @@ class DrawPart:
 
 
 def draw_part(task: DrawPart) -> None:
-    """Write how often each document stands, unless it is there: the whole part of the weight, and once more with the
-    probability of the rest, by the hash of the text."""
+    """Write how many copies of each document the corpus has, unless it is there: the whole part of the weight, and one
+    more with the probability of the rest, by the hash of the text."""
     out = task.part.with_suffix(COPIES)
     if not is_written(out):
         # By the text: neither the cut into parts nor another source changes who is drawn.
@@ -42,7 +42,7 @@ def draw_part(task: DrawPart) -> None:
 
 
 def copies(part: Path) -> NDArray[np.uint8]:
-    """[documents] how often each of a part stands in the corpus, if nothing else drops it."""
+    """[documents] how many copies of each the corpus has, if nothing else drops it."""
     drawn: NDArray[np.uint8] = read_array(part.with_suffix(COPIES)).astype(np.uint8)
     return drawn
 
@@ -58,7 +58,7 @@ class Outcome(IntEnum):
     EMPTIED = 3
     """Too few sentences are left of it without its repeated paragraphs."""
     NOT_DRAWN = 4
-    """Its source has a weight below 1, and the lot fell on others."""
+    """Its source has a weight below 1, and it was not drawn."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _found(system: Any, path: str, *, pattern: bool) -> list[str]:
 
 
 def _place(url: str, downloads: Path) -> Path:
-    """Where the copy lies; what a query asks for stands before its name."""
+    """The path of the copy; a query is put before the name of the file."""
     scheme, _, path = redact_credentials(url).partition("://")
     path, _, query = path.partition("?") if is_web(url) else (path, "", "")
     # No ".." of an address may lead out of the folder of copies.

@@ -63,7 +63,7 @@ def splits(
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents of the record batches of the piece; those before it are passed over without being read."""
+    """The documents of the record batches of the piece; those before it are skipped without being read."""
     with _batches(job.file.path) as (schema, stream):
         wanted(job, schema)
         before = sum(batch.num_rows for batch in islice(stream, job.piece.start))
@@ -81,7 +81,7 @@ def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema of an Arrow stream, and its record batches as parts of the file in memory."""
     pyarrow = arrow(path)
     try:
-        # Mapped, so that batches before a piece are passed over without being read.
+        # Mapped, so that batches before a piece are skipped without being read.
         with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
             yield stream.schema, iter(stream)
     except (pyarrow.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a file is, told by its content, not its name."""
+"""Detection of a file's format and compression from its content, not its name."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _refuse(path: Path, head: bytes) -> None:
 
 
 def _columns(path: Path, head: bytes) -> list[str]:
-    """The columns of a table of separated values, told by its name, or by a row of names that all rows fit."""
+    """The columns of a table of separated values, detected from its name, or from a row of names that all rows fit."""
     lines = head[:_HEAD].decode(errors="replace").splitlines()
     named = any(suffix.lower() in (".csv", ".tsv") for suffix in path.suffixes[-2:])
     for separator in "\t,;|":

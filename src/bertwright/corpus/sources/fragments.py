@@ -1,4 +1,4 @@
-"""What lies near a MediaWiki export but is none, told by its first bytes, and what to do about it."""
+"""Files that are nearly a MediaWiki export, detected from their first bytes, and what to do about each."""
 
 from __future__ import annotations
 

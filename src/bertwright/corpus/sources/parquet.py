@@ -19,7 +19,7 @@ from bertwright.corpus.sources.job import Job, Piece
 
 # Rows held at a time.
 _ROWS = 256
-# Pieces of a row group, at most: a row is passed over by decoding it, so each is decoded 32 times on average.
+# Pieces of a row group, at most: a row is skipped by decoding it, so each is decoded 32 times on average.
 _MOST_CUTS = 64
 
 

@@ -93,7 +93,7 @@ def plain_lines(text: str) -> list[str]:
 def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped: bool = False) -> Article:
     """The article of a record that has facts of its own; what is not `given` as text or number is left out.
 
-    A first line that only repeats the title is no sentence and is left out. WikiExtractor's documents, told by their
+    A first line that only repeats the title is no sentence and is left out. WikiExtractor's documents, known by their
     address or by `escaped`, have their marks as characters again, in whatever format they came.
     """
     if escaped or _WIKIEXTRACTOR.search(str(given.get("url", ""))):

@@ -39,7 +39,7 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Bytes of its files as they lie on disk."""
+        """Bytes of its files on disk, compressed or not."""
         return sum(file.size for file in self.files)
 
     @property

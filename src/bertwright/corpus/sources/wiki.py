@@ -84,7 +84,7 @@ def _kind(page: Page, site: Site, job: Job) -> str:
         namespace = (site.namespace(prefix) or 0) if colon else 0
     if namespace != 0 or page.model != "wikitext":
         return "other_namespaces"
-    # Old exports have no <redirect/>: there the text tells.
+    # Old exports have no <redirect/>, so the text is looked at as well.
     if page.redirect or redirect_target(page.text, site) is not None:
         return "redirects"
     if not job.config.keep_disambiguation and is_disambiguation(page.text, site, job.table):
