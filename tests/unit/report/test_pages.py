@@ -115,6 +115,7 @@ def test_texts_without_pages_are_counted_in_documents(run_folder: Make) -> None:
     )
     text = written(folder, artifacts)
     assert "redirects" not in text and "disambiguation" not in text and "texts for evaluation" not in text
+    assert '"kept">pages<' not in (folder / "report.html").read_text(encoding="utf-8")
     assert "documents3,900100 %" in text and "documents with their copies" not in text
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bertwright.core.errors import RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.layout import first_entries, special_entries
+from bertwright.vocab.layout import count_characters, first_entries, special_entries
 
 
 def entries(words: dict[str, int], **settings: float) -> list[str]:
@@ -28,11 +28,11 @@ def test_what_always_stands_alone_has_no_form_inside_words() -> None:
 
 def test_ties_are_settled_by_code_points_whatever_the_order_of_the_text() -> None:
     """Two processes that count the same words in another order must make the same entries."""
-    words = {chr(0xAC00 + number): 1 for number in range(60)}
-    forwards, backwards = dict(words), dict(reversed(words.items()))
-    config = VocabConfig(size=300, alphabet_coverage=0.5)
-    assert first_entries(config, forwards) == first_entries(config, backwards)
-    assert first_entries(config, forwards)[1] == [chr(0xAC00 + number) for number in range(30)]
+    words = {chr(0xAC00 + number): 1 + number % 3 for number in range(3000)}
+    for counted in (words, dict(reversed(words.items()))):
+        characters, counts = count_characters(counted)
+        assert characters == sorted(words, key=lambda character: (-words[character], character))
+        assert counts.tolist() == [3] * 1000 + [2] * 1000 + [1] * 1000
 
 
 def test_the_coverage_that_an_error_advises_can_be_had() -> None:
