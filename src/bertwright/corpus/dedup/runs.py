@@ -72,6 +72,6 @@ def bucket(runs: Iterable[Path], shape: tuple[int, int], prefix: int, bits: int,
         # The end of the last prefix is 2**64, which no 64-bit number holds.
         end = prefix + 1 << 64 - bits
         last = np.searchsorted(stored[0], np.uint64(end)) if end < 2**64 else stored.shape[1]
-        # A copy: a view would keep the whole run mapped.
+        # A copy: views would keep all runs mapped until the last one was read.
         rows.append(stored[:, first:last].copy())
     return np.concatenate(rows, axis=1)
