@@ -75,7 +75,7 @@ def contamination(
     """The `report` for each set of test sentences, after a search through the documents of `train`."""
     sentences = {name: _sentences(lines, spaced) for name, lines in test.items()}
     sought = _sought(sentences)
-    return report(sentences, _found(train, sought, spaced))
+    return report(sentences, _search(train, sought, spaced))
 
 
 def check_files(
@@ -93,7 +93,7 @@ def check_files(
 
 def search_shard(task: SearchShard) -> Hashes:
     """[F] the sought hashes that are in the shard, sorted."""
-    return _found(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
+    return _search(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
 
 
 def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, dict[str, Any]]:
@@ -173,7 +173,7 @@ def _sought(test: Mapping[str, list[Sentence]]) -> Sought:
     return Sought(np.concatenate([_NONE, *hashes]))
 
 
-def _found(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
+def _search(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
     hashes = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
     return np.unique(np.concatenate([_NONE, *hashes]))
 

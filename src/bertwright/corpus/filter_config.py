@@ -99,11 +99,12 @@ class FilterConfig(Section):
                 'filter.alphabet is read by preset = "turkunlp" alone, the general one goes by scripts: leave it out, '
                 "or set the preset"
             )
-        for least, most in (("min_sentences", "max_sentences"), ("min_tokens", "max_tokens")):
-            if 0 < getattr(self, most) < getattr(self, least):
+        for minimum, maximum in (("min_sentences", "max_sentences"), ("min_tokens", "max_tokens")):
+            if 0 < getattr(self, maximum) < getattr(self, minimum):
                 raise ValueError(
-                    f"filter.{least} = {getattr(self, least)} is more than filter.{most} = {getattr(self, most)}, so "
-                    f"every document is dropped: lower the one, or set {most} = 0 for any number"
+                    f"filter.{minimum} = {getattr(self, minimum)} is more than filter.{maximum} = "
+                    f"{getattr(self, maximum)}, so every document is dropped: lower the one, or set {maximum} = 0 for "
+                    "any number"
                 )
         fields = type(self).model_fields
         usual = {name: fields[name].default for name in TURKUNLP} | {"preset": "general", "languages": ()}

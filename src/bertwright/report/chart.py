@@ -11,7 +11,7 @@ from bertwright.report.formatting import percent
 
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 44
-MOST_POINTS = 400
+MAX_POINTS = 400
 
 Points = Sequence[tuple[float, float]]
 Format = Callable[[float], str]
@@ -83,11 +83,11 @@ def histogram(title: str, counts: Sequence[int], highest: int, explanation: str)
     )
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers inside [low, high], at most `most`, a step of 1, 2 or 5 times a power of ten apart."""
+def ticks(low: float, high: float, max_ticks: int = 6) -> list[float]:
+    """Round numbers inside [low, high], at most `max_ticks`, a step of 1, 2 or 5 times a power of ten apart."""
     if not high > low:
         return [low]
-    rough = (high - low) / (most - 1)
+    rough = (high - low) / (max_ticks - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     # Rounding may leave 1e-9 too little for the step that was meant.
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
@@ -96,10 +96,10 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [step * number for number in range(first, last + 1)]
 
 
-def thinned(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
-    """At most `most` points: the means of equally long runs of consecutive points."""
+def thinned(points: Points, max_points: int = MAX_POINTS) -> list[tuple[float, float]]:
+    """At most `max_points` points: the means of equally long runs of consecutive points."""
     # Means, not every n-th point: single rows are noisy, and jumps must not fall between.
-    run = -(-len(points) // most) or 1
+    run = -(-len(points) // max_points) or 1
     groups = [points[start : start + run] for start in range(0, len(points), run)]
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 

@@ -121,7 +121,7 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
     if not texts:
         return ""
     rows = [
-        (escape(name), _found(counts["found"], counts["sentences"]), _found(counts["short_found"], counts["short"]))
+        (escape(name), _hits(counts["found"], counts["sentences"]), _hits(counts["short_found"], counts["short"]))
         for name, counts in texts.items()
     ]
     return (
@@ -131,5 +131,5 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _found(count: int, of: int) -> str:
+def _hits(count: int, of: int) -> str:
     return f"{count:,} of {of:,}" + (f" <small>{percent(count / of)}</small>" if of else "")

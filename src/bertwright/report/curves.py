@@ -69,14 +69,14 @@ def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
 
 
 def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> Chart:
-    last, commonest = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["commonest_accuracy"]
+    last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["commonest_accuracy"]
     series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
     # A run without sentence pairs has no such score, and an empty curve would look like a failure.
     if any(row.get("heldout_nsp_accuracy") is not None for row in rows):
         series.append(Series("next sentence", _points(rows, "heldout_nsp_accuracy"), "heldout second"))
-    points = [(0.0, commonest), (last, commonest)]
+    points = [(0.0, baseline_accuracy), (last, baseline_accuracy)]
     # Known from the stage evaluate alone: of an unfinished training it is missing.
-    baseline = [] if commonest is None else [Series("commonest token", points, "baseline")]
+    baseline = [] if baseline_accuracy is None else [Series("commonest token", points, "baseline")]
     return Chart(
         "Held-out accuracy",
         "accuracy",

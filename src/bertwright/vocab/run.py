@@ -30,8 +30,8 @@ def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILE
     Without a corpus the file must be given, and is checked against the settings alone.
     Its count `vocabulary` is the hash that token stores carry: SHA-256 over vocab.txt and both text settings.
     """
-    known_as = identity(config, {"corpus": corpus.fingerprint} if corpus else {})
-    return build(out, known_as, log, lambda draft: _make(config, corpus, draft, log))
+    inputs = {"corpus": corpus.fingerprint} if corpus else {}
+    return build(out, identity(config, inputs), log, lambda draft: _make(config, corpus, draft, log))
 
 
 def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:

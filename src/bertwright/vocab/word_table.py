@@ -129,8 +129,8 @@ class WordTable:
         while len(numbers):
             free = self._slots[slots] == _FREE
             self._slots[slots[free]] = numbers[free]
-            left = self._slots[slots] != numbers
-            numbers, slots = numbers[left], self._next(slots[left])
+            unplaced = self._slots[slots] != numbers
+            numbers, slots = numbers[unplaced], self._next(slots[unplaced])
 
     def _first_slots(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         return (hashes >> np.uint64(65 - len(self._slots).bit_length())).astype(np.int64)

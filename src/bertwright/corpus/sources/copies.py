@@ -70,7 +70,7 @@ def _listed(url: str) -> list[str]:
     """The addresses of the files that `url` names, sorted."""
     system, path = file_system(url)
     try:
-        names = _found(system, path, pattern=glob.has_magic(path))
+        names = _files(system, path, pattern=glob.has_magic(path))
     except Exception as error:  # each storage has exceptions of its own
         raise SourceError(
             f"cannot list {shown(url)}: {shown(str(error))}. Check the address, and that the credentials in the "
@@ -84,7 +84,7 @@ def _listed(url: str) -> list[str]:
     return [f"{place}/{name.lstrip('/').partition('/')[2]}" for name in names]
 
 
-def _found(system: Any, path: str, *, pattern: bool) -> list[str]:
+def _files(system: Any, path: str, *, pattern: bool) -> list[str]:
     if pattern:
         return sorted(name for name, about in system.glob(path, detail=True).items() if about["type"] == "file")
     return [path] if system.isfile(path) else sorted(system.find(path))

@@ -22,7 +22,7 @@ FORMATS: tuple[SourceFormat, ...] = (
 )
 """In the order in which a file is tried; the last takes any text."""
 
-_FORMATS = {each.kind: each for each in FORMATS}
+_FORMATS = {known.kind: known for known in FORMATS}
 
 
 def format_of(kind: SourceKind) -> SourceFormat:

@@ -36,19 +36,19 @@ class Templates:
 
     def know(self, name: str) -> bool:
         """Whether a table names the template."""
-        return self._found(name) is not None
+        return self._patterns_of(name) is not None
 
     def text(self, call: str, title: str = "") -> str:
         """The text of a call on the page `title`, given what stands between its braces; "" where no pattern fits."""
         name, *values = call.split("|")
-        patterns = self._found(name)
+        patterns = self._patterns_of(name)
         if patterns is None:
             return ""
         given = arguments([name.partition(":")[2], *values] if ":" in name else values)
         given["PAGENAME"] = title
         return next((text for way in patterns if (text := way(given)) is not None), "")
 
-    def _found(self, name: str) -> tuple[Pattern, ...] | None:
+    def _patterns_of(self, name: str) -> tuple[Pattern, ...] | None:
         key = template_key(name)
         if ":" in key:
             return self.patterns.get(key.partition(":")[0] + ":*")
