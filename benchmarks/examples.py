@@ -21,7 +21,8 @@ os.environ.update(OMP_NUM_THREADS="1", RAYON_NUM_THREADS="1", TOKENIZERS_PARALLE
 import numpy as np
 
 from bertwright.core.artifact import Artifact
-from bertwright.corpus.config import CorpusConfig, FilterConfig
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet

@@ -13,8 +13,9 @@ from bertwright.corpus.article import Paragraph
 from bertwright.corpus.references import references_in
 from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
 from bertwright.corpus.split import splitter
-from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
+from bertwright.corpus.wikitext.clean import paragraphs
 from bertwright.corpus.wikitext.definitions import Definitions, plain_definition
+from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, MEDIA, Site
 
 _TEMPLATE = 10

@@ -1,1 +1,1 @@
-"""Verdicts on a recipe and on the machine, before any work: one file for each thing that is looked at."""
+"""Verdicts on a recipe and on the machine, before any work: the data, the packages, the machine, the run folder."""

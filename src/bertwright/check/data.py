@@ -1,33 +1,102 @@
-"""What the data that phases bring along is, told by the beginnings of its files."""
+"""Whether the data that a recipe names is there, and what it is: sources and files of a corpus, data of phases."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
-from bertwright.check.verdict import Verdict, ok, raised, warning
-from bertwright.core.errors import BertwrightError
+from bertwright.check.verdict import Verdict, error, ok, raised, warning
+from bertwright.core.errors import BertwrightError, DataError
+from bertwright.core.log import SILENT
+from bertwright.core.redact import is_url, redact_credentials
+from bertwright.corpus.config import CorpusConfig, SourceConfig
+from bertwright.corpus.wikis import wikis
 from bertwright.recipe import Recipe
 
+_BUILT_IN = ("sample", "sample-small")
+# Bytes that a byte on disk unpacks to, about.
+_PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
 
-def data(recipe: Recipe) -> Iterator[Verdict]:
+
+def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
+    """How many bytes of text the sources hold, about (None: not all of them are here), and the verdicts on them."""
+    verdicts: list[Verdict] = []
+    total: float | None = 0.0
+    for number, source in enumerate(corpus.source):
+        key = "corpus.source" if len(corpus.source) == 1 else f"corpus.source.{number}"
+        size, verdict = _look(key, source, corpus)
+        # A sum that leaves out a source would call a disk large enough that is not.
+        total = None if size is None or total is None else total + size * source.weight
+        verdicts.append(verdict)
+    return total, [*verdicts, *_language(corpus), *_named(corpus)]
+
+
+def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
+    if source.path in _BUILT_IN:
+        return 2e6, ok(key, f"{source.path} is built in")
+    # The built-in sample is known as it is; reading packed files loads much that a check of it does not need.
+    from bertwright.corpus.sources.known import format_of
+    from bertwright.corpus.sources.source import open_source
+
+    try:
+        opened = open_source(source, corpus.cache_dir, SILENT, copying=False)
+    except BertwrightError as cause:
+        # Checking a recipe asks nothing of the network, so what is far away is no fault here.
+        if is_url(source.path):
+            return None, ok(
+                key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
+            )
+        return None, raised(key, cause)
+    size = 0.0
+    for file in opened.files:
+        size += file.size * _PACKED.get(file.compression, 3) / format_of(file.format).bytes_per_text
+    return size, ok(key, str(opened))
+
+
+def _language(corpus: CorpusConfig) -> Iterator[Verdict]:
+    for code in dict.fromkeys((corpus.language, *corpus.filter.languages)):
+        if code in wikis():
+            yield ok("corpus.language", f"{code} is {wikis()[code]}")
+        else:
+            yield warning(
+                "corpus.language",
+                f"{code} is the code of no Wikipedia that is known here: rules for all languages apply.",
+                "Correct it if it is mistyped (bertwright check --explain corpus.language).",
+            )
+
+
+def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
+    """Files and programs that keys of the corpus name, and that are not there."""
+    named = {"corpus.wikitext.templates": corpus.wikitext.templates}
+    named |= {f"corpus.contamination.{number}": path for number, path in enumerate(corpus.contamination)}
+    for key, path in named.items():
+        if path is not None and not path.is_file():
+            yield error(key, f"{path} is no file.", "Give the path of a file you may read.", DataError)
+    command = corpus.split.command
+    if command and shutil.which(command[0]) is None:
+        yield error("corpus.split.command", f"there is no program {command[0]!r}.", "Install it, or give its path.")
+
+
+def imported_data(recipe: Recipe) -> Iterator[Verdict]:
     """A verdict for each phase with data in a format of the field; without a corpus also on what of it is held out."""
-    for each in recipe.train.imported_data():
+    for phase in recipe.train.imported_data():
         # The formats need numpy, which a recipe without them does not.
         from bertwright.formats.imported.phase_files import find, find_tests
 
-        key = f"{each.key}.data"
+        key = f"{phase.key}.data"
         try:
-            found = find(each)
-            tests = () if recipe.corpus else find_tests(each, found)
+            data = find(phase)
+            # With a corpus its held-out documents are the test; data made elsewhere must bring its own.
+            tests = () if recipe.corpus else find_tests(phase, data)
         except BertwrightError as cause:
             yield raised(key, cause)
             continue
-        what = f"{'documents of ' if found.documents else ''}{found.kind}"
-        number = "" if found.examples is None else f", {found.examples:,} examples"
-        length = "" if found.shape.length is None else f", length {found.shape.length}"
-        yield ok(key, f"{found.folder}: {what}, {len(found.files):,} files{number}{length}")
-        if found.incomplete:
-            yield warning(key, f"{found.folder} has {found.incomplete}.", "Fetch the others if they are wanted.")
+        what = f"{'documents of ' if data.documents else ''}{data.kind}"
+        number = "" if data.examples is None else f", {data.examples:,} examples"
+        length = "" if data.shape.length is None else f", length {data.shape.length}"
+        yield ok(key, f"{data.folder}: {what}, {len(data.files):,} files{number}{length}")
+        if data.incomplete:
+            yield warning(key, f"{data.folder} has {data.incomplete}.", "Fetch the others if they are wanted.")
         if recipe.corpus is None:
             files = sum(len(test.files) for test in tests)
             held = f"{files:,} files for testing" if tests else f"examples.heldout={recipe.examples.heldout:g} of them"

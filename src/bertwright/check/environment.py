@@ -1,20 +1,22 @@
-"""Verdicts on the machine: whether its parts will do, and for what."""
+"""Whether the parts of the machine will do, and whether packages beside the base are installed; none is imported."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from bertwright.check.machine import disk_free, memory_size, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
+from bertwright.core.redact import is_url
 from bertwright.core.tasks import default_workers
+from bertwright.recipe import Recipe
 
+# The oldest torch that is supported.
 _TORCH = (2, 11)
-"""The oldest torch that is supported."""
 _EXTRAS = {
     "transformers": ("hf", "export"),
     "pyarrow": ("formats", "Parquet, LDDL and datasets"),
@@ -25,6 +27,8 @@ _EXTRAS = {
     "adlfs": ("azure", "sources at az://"),
 }
 """Packages beside the base: the extra that has each, and what asks for it."""
+_STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
+"""The package that reads addresses of a scheme, and the extra that has it."""
 
 
 def check_machine() -> list[Verdict]:
@@ -68,12 +72,14 @@ def _torch() -> Iterator[Verdict]:
             MissingExtraError,
         )
         return
+    # Builds are called 2.13.0+cpu or 2.14.0a0, so only the leading numbers are compared.
     numbers = tuple(int(part) for part in build.version.split("+")[0].split(".")[:2] if part.isdigit())
     if numbers < _TORCH:
         wanted = ".".join(map(str, _TORCH))
         yield error("torch", f"{build.version} is too old.", f"pip install 'torch>={wanted}'.", MissingExtraError)
         return
     try:
+        # A torch that is installed may still fail to load: a CUDA build without its libraries raises here.
         from bertwright.model.device import visible_gpus
 
         gpus = visible_gpus()
@@ -89,6 +95,7 @@ def _torch() -> Iterator[Verdict]:
             "torch sees none.",
             "Training runs on the processors; look at the driver (nvidia-smi) if there is one.",
         )
+    # The device file is there whatever torch was built for.
     elif os.path.exists("/dev/nvidia0"):
         yield warning("gpu", "there is one, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
     else:
@@ -103,6 +110,7 @@ def _waiting() -> Verdict:
         return ok(
             "waiting threads", "sleep (OMP_WAIT_POLICY=PASSIVE): half the speed on idle cores, right on shared ones"
         )
+    # Waiting threads that spin take the cores from the processes that use them.
     if load > cores / 2:
         text = f"spin, while other processes use these cores (load {load:.1f} on {cores}): up to ten times slower."
         return warning("waiting threads", text, "Set OMP_WAIT_POLICY=PASSIVE in the environment, or train.threads=1.")
@@ -116,3 +124,29 @@ def _packages() -> Iterator[Verdict]:
             yield warning(module, f"is not installed; {purpose} asks for it.", remedy)
         else:
             yield ok(module, f"is installed, for {purpose}")
+
+
+def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """An error for each package that one of `stages` will need and that is missing."""
+    if "export" in stages:
+        yield from _needed(
+            "export",
+            "export checks its folder with transformers",
+            "transformers",
+            "hf",
+            " Or stop before it (--until evaluate).",
+        )
+    if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":
+        what = "vocab.trainer.kind = sentencepiece trains with sentencepiece"
+        yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
+    if "corpus" in stages and recipe.corpus is not None:
+        for source in recipe.corpus.source:
+            scheme = source.path.partition("://")[0].lower() if is_url(source.path) else ""
+            if scheme in _STORES:
+                yield from _needed("corpus.source", f"reading {scheme}:// needs {_STORES[scheme][0]}", *_STORES[scheme])
+
+
+def _needed(about: str, what: str, module: str, extra: str, instead: str = "") -> Iterator[Verdict]:
+    if find_spec(module) is None:
+        text = f"{what}, which is not installed: pip install 'bertwright[{extra}]'."
+        yield error(about, text, instead.strip(), MissingExtraError)

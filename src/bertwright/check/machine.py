@@ -29,6 +29,7 @@ class TorchBuild:
 @cache
 def torch_build() -> TorchBuild:
     """The installed torch, by what it says of itself in `torch/version.py`."""
+    # A check never imports torch; what it needs of it stands in a file of text.
     spec = find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
         return TorchBuild("", False)
@@ -42,27 +43,29 @@ def torch_build() -> TorchBuild:
 
 @cache
 def gpu_memory() -> tuple[int, ...]:
-    """Bytes of memory of each GPU that may be used, as NVIDIA's driver tells them; () where there is no driver.
+    """Bytes of memory of each GPU that may be used, as NVIDIA's driver reports them; () where there is no driver.
 
     Of AMD's only that there is one can be seen so: its memory is given as 0.
     """
     try:
+        # By the driver, which says what CUDA_VISIBLE_DEVICES leaves, and without torch.
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return (0,) if os.path.exists("/dev/kfd") else ()
     count, device, size = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return ()
-    found = []
+    sizes = []
     for number in range(count.value):
         if driver.cuDeviceGet(ctypes.byref(device), number) == 0:
             driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
-            found.append(size.value)
-    return tuple(found)
+            sizes.append(size.value)
+    return tuple(sizes)
 
 
 def memory_size() -> int:
     """Bytes of memory that this process may use: the machine's, or less where a container or a limit says so."""
+    # In a container the machine's memory is not what the process may use: beyond its limit it is killed.
     limits = [path.read_text().strip() for path in map(Path, _LIMITS) if path.is_file()]
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *(int(n) for n in limits if n.isdigit())]
     if (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
@@ -72,4 +75,5 @@ def memory_size() -> int:
 
 def disk_free(folder: Path) -> int:
     """Bytes that may still be written where `folder` is, or will be."""
+    # The folder of a run may not be there yet: its disk is that of the nearest one that is.
     return shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

@@ -25,6 +25,7 @@ def run_folder(out: Path) -> Iterator[Verdict]:
     except RecipeError as cause:
         yield raised("--out", cause)
         return
+    # A run makes its folder and those above it, so the nearest that is there must be writable.
     above = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         reason = "is not to be written to" if above.is_dir() else "is a file"
@@ -35,10 +36,12 @@ def run_folder(out: Path) -> Iterator[Verdict]:
 
 
 def _content(out: Path) -> Verdict:
+    # Hidden files are nobody's work: .DS_Store and the like lie in empty folders.
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) if out.is_dir() else []
     if not names:
         return ok("--out", f"{out} is {'empty' if out.is_dir() else 'new'}")
     finished = [stage for stage in _STAGES if (out / stage / MANIFEST).is_file()]
+    # The lock is there from the first second of a run, before any stage is finished.
     if not finished and not (out / LOCK).is_file():
         held = ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
         return error("--out", f"{out} is no folder of a run and holds {held}.", _OTHER)
@@ -57,4 +60,5 @@ def _is_foreign(stage: Path) -> bool:
     if not stage.is_dir():
         return True
     names = {path.name for path in stage.iterdir()}
+    # Other stages are made in a draft beside their place; training alone works in its own (decision 0001).
     return bool(names) and not (stage.name == "train" and any(name in names for name in _TRAINING))

@@ -1,17 +1,14 @@
-"""Everything that can be told of a run before it starts, without torch and without a network."""
+"""Everything that can be checked of a run before it starts, without torch and without a network."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertwright.check.data import data
-from bertwright.check.device import device
-from bertwright.check.disk import disk
-from bertwright.check.memory import memory
+from bertwright.check.data import imported_data, sources
+from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
-from bertwright.check.packages import packages
-from bertwright.check.sources import sources
+from bertwright.check.resources import device, disk, memory
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
 from bertwright.recipe import Recipe
@@ -26,15 +23,17 @@ def check_recipe(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int = 
 
 
 def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> Iterator[Verdict]:
+    # A run on another machine need not have what only its finished stages took.
     pending = [stage for stage in stages if not (out / stage / MANIFEST).is_file()]
     yield from run_folder(out)
     yield from packages(recipe, pending)
     size = None
+    # Every run looks at its sources, finished or not: they are a part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:
-        size, found = sources(recipe.corpus)
-        yield from found
+        size, of_sources = sources(recipe.corpus)
+        yield from of_sources
     if "examples" in stages:
-        yield from data(recipe)
+        yield from imported_data(recipe)
     yield from device(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)

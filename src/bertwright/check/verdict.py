@@ -51,6 +51,7 @@ def error(about: str, text: str, remedy: str, kind: type[BertwrightError] = Reci
 
 def raised(about: str, cause: BertwrightError) -> Verdict:
     """The verdict that an error says in its first sentence, with the remedy in those after it."""
+    # Errors say first what is wrong, then what to do.
     text, point, remedy = str(cause).partition(". ")
     return error(about, text + point.rstrip(), remedy, type(cause))
 
@@ -58,6 +59,7 @@ def raised(about: str, cause: BertwrightError) -> Verdict:
 def refuse(verdicts: Iterable[Verdict]) -> None:
     """Raise what the first error is raised as, with all of them, if there is one."""
     if errors := [verdict for verdict in verdicts if verdict.level == "error"]:
+        # All of them at once: who mends one and starts again would meet the next only then.
         raise errors[0].kind("\n".join(verdict.sentence for verdict in errors))
 
 

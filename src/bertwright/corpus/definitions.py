@@ -56,6 +56,7 @@ def gather_definitions(
     if is_done(path):
         return path, []
     cuts = [page_bounds(file) for file in files]
+    # Decoding bz2 costs more than all else in this pass, and extraction would decode it again.
     keep = _decoded_fits(files, folder) and (share.world == 1 or all(cuts))
     kept: list[tuple[File, Piece]] = []
 
@@ -71,8 +72,8 @@ def gather_definitions(
 
     bodies: dict[str, str] = {}
     size = 0
-    for found in executor.map(find_definitions, searches(), "corpus"):
-        for key, body in found.items():
+    for definitions in executor.map(find_definitions, searches(), "corpus"):
+        for key, body in definitions.items():
             size += len(f'  "{key}": "{body}",\n'.encode())
             if size <= MOST:
                 bodies.setdefault(key, body)
@@ -86,14 +87,15 @@ def find_definitions(search: Search) -> dict[str, str]:
     splitting = PageSplitter(search.file.path, first=search.piece.start == 0)
     blocks = read(search.file, search.piece)
     for data in splitting.pages(_copying(blocks, search.copy) if search.copy else blocks):
+        # Nearly all pages are no templates; a search in their bytes spares parsing them.
         if _MARK not in data:
             continue
         try:
             page = parse_page(data)
         except ValueError:
             continue  # the second pass comes to this page too, and says where it is and what is wrong with it
-        if page.namespace == TEMPLATE and (found := plain_definition(page.title, page.text, search.site)):
-            bodies.setdefault(*found)
+        if page.namespace == TEMPLATE and (definition := plain_definition(page.title, page.text, search.site)):
+            bodies.setdefault(*definition)
     return bodies
 
 

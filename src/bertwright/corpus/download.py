@@ -49,6 +49,7 @@ def download(language: str, date: str, folder: Path, base: str = BASE, log: Log 
         raise RecipeError(f"{date!r} is no date of a dump. Give YYYYMMDD, such as 20260401, or latest.")
     wiki = database(language)
     name, sha1 = _listed(wiki, date, base)
+    # "latest" moves on: under its date a transfer that broke goes on with the same dump.
     dated = name.split("-")[1]
     path = fetch(f"{base}/{wiki}/{dated}/{name}", make_folder(folder) / name, log, sha1=sha1)
     log.say(f'corpus: {path} is whole (SHA-1 {sha1}). In the recipe: source = "{path}" and language = "{language}"')
@@ -63,10 +64,10 @@ def _listed(wiki: str, date: str, base: str) -> tuple[str, str]:
             text = fetch(url, Path(folder) / "sums", SILENT).read_text("utf-8", errors="replace")
         except DataError as error:
             raise DataError(f"{error} The dumps there are stand at {base}/{wiki}/.") from error
-    found = re.search(rf"^([0-9a-f]{{40}})\s+({re.escape(wiki)}-\d{{8}}-{re.escape(_DUMP)})$", text, re.MULTILINE)
-    if found is None:
+    entry = re.search(rf"^([0-9a-f]{{40}})\s+({re.escape(wiki)}-\d{{8}}-{re.escape(_DUMP)})$", text, re.MULTILINE)
+    if entry is None:
         raise DataError(
             f"{url} does not list {_DUMP}: that dump is not finished, or failed. Choose another date from "
             f"{base}/{wiki}/."
         )
-    return found[2], found[1]
+    return entry[2], entry[1]

@@ -46,6 +46,7 @@ class DroppedWriter:
 
     def finish(self) -> Path:
         """Write the file; returns its path."""
+        # Removed with the draft, so it is packed lightly and the disk is not waited for.
         write_atomic(self._path, zstandard.ZstdCompressor(level=1).compress(b"".join(self._lines)), sync=False)
         return self._path
 
@@ -80,6 +81,8 @@ def _lines(parts: Iterable[Path], later: Callable[[Path], Iterable[tuple[int, by
         packed = read_bytes(part.with_suffix(_WAITING))
         waiting = zstandard.ZstdDecompressor().decompressobj().decompress(packed).split(b"\n")[:-1]
         early = ((int(row), line + b"\n") for row, _, line in (entry.partition(b"\t") for entry in waiting))
+        # Both rise by row: what extraction dropped after k kept documents comes before row k, so the order is the
+        # source's.
         yield from map(itemgetter(1), merge(early, later(part), key=itemgetter(0)))
 
 

@@ -32,6 +32,7 @@ def too_long(path: Path, start: int) -> SourceError:
 
 def damaged(path: Path, data: bytes, offset: int, error: Exception, after: str = "") -> SourceError:
     """The error for XML that expat refuses; names the place where `data`, which begins at `offset`, is not UTF-8."""
+    # Expat calls such bytes an invalid token, which helps nobody: the place and the encoding do.
     try:
         data.decode()
     except UnicodeDecodeError as wrong:

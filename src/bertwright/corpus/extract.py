@@ -10,9 +10,9 @@ from typing import Any
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.corpus.article import Article, Paragraph
-from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
+from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
 from bertwright.corpus.program import split_paragraphs
@@ -21,8 +21,8 @@ from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.known import documents
 from bertwright.corpus.split import splitter
 
+# Characters, about, that are split at once: a program of the user's is started for each batch.
 _BATCH = 2**20
-"""Characters, about, that are split at once."""
 
 
 def extract(job: Job) -> tuple[int, int]:
@@ -38,6 +38,7 @@ def extract(job: Job) -> tuple[int, int]:
         _extract(job, part, dropped, counts, state)
         files = [*part.finish(), dropped.finish()]
         mark_done(path.with_suffix(".json"), files, {"counts": dict(sorted(counts.items())), **state})
+    # Also where the part was there already: an attempt may have been killed after its note and before this.
     for packed in filter(None, (job.piece.spool, job.piece.copy)):
         packed.unlink(missing_ok=True)
     return job.piece.progress, counts["documents"]
@@ -63,13 +64,13 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
             dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
 
 
-def _ruled(found: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
+def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
     """The articles with the paragraphs as the rules leave them: a removed one is empty."""
     rules, references = ParagraphRules(config), config.enabled and config.references == "drop"
     if not (rules.active or references):
-        yield from found
+        yield from articles
         return
-    for article in found:
+    for article in articles:
         before, after = article.paragraphs, article.paragraphs
         if references:
             after = [_empty(p) if cited else p for p, cited in zip(before, references_in(before), strict=True)]
@@ -82,24 +83,26 @@ def _ruled(found: Iterable[Article], config: FilterConfig, counts: Counter[str])
         yield replace(article, paragraphs=after)
 
 
+# Empty, not removed: a section's heading passes to the next paragraph that is left.
 def _empty(paragraph: Paragraph) -> Paragraph:
     return replace(paragraph, text="")
 
 
 def _split(
-    found: Iterable[Article], split: Callable[[list[str]], Iterable[list[str]]]
+    articles: Iterable[Article], split: Callable[[list[str]], Iterable[list[str]]]
 ) -> Iterator[tuple[Article, Iterator[list[str]]]]:
     """The articles, each with the sentences of its paragraphs, which must be taken before the next article."""
-    for batch in _batches(found):
+    for batch in _batches(articles):
         sentences = iter(split([paragraph.text for article in batch for paragraph in article.paragraphs]))
+        # One iterator runs through the sentences of the whole batch, so each article must take its own in turn.
         for article in batch:
             yield article, sentences
 
 
-def _batches(found: Iterable[Article]) -> Iterator[list[Article]]:
+def _batches(articles: Iterable[Article]) -> Iterator[list[Article]]:
     batch: list[Article] = []
     size = 0
-    for article in found:
+    for article in articles:
         batch.append(article)
         size += sum(len(paragraph.text) for paragraph in article.paragraphs)
         if size >= _BATCH:
@@ -109,7 +112,7 @@ def _batches(found: Iterable[Article]) -> Iterator[list[Article]]:
 
 
 def _sentences(
-    found: list[Paragraph], split: Iterator[list[str]]
+    paragraphs: list[Paragraph], split: Iterator[list[str]]
 ) -> tuple[list[str], list[tuple[int, str]], list[int]]:
     """The sentences; (index, title) where one follows a heading; the indices of those that begin a paragraph.
 
@@ -119,8 +122,10 @@ def _sentences(
     headings: list[tuple[int, str]] = []
     starts: list[int] = []
     heading = None
-    for paragraph in found:
+    for paragraph in paragraphs:
         heading = paragraph.heading or heading
+        # A paragraph without sentences leaves no line: an empty one would end the document (blank lines part
+        # documents).
         if new := next(split):
             if heading:
                 headings.append((len(sentences), heading))
@@ -133,6 +138,7 @@ def _sentences(
 def _splitter(job: Job) -> Callable[[list[str]], Iterable[list[str]]]:
     """What turns paragraphs into the sentences of each."""
     if job.whole_lines:
+        # A line that a rule removed has no sentence at all; an empty one tore its document in two.
         return lambda lines: ([" ".join(line.split())] if line else [] for line in lines)
     if job.config.split.command:
         return partial(split_paragraphs, job.config.split)

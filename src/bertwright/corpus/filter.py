@@ -2,7 +2,7 @@
 
 The preset "general" is for any wiki: it drops stubs, lists, tables of numbers, shouting, the same sentences over and
 over and other languages, and nothing for its length. The preset "turkunlp" has the tests and thresholds of
-scripts/filterdocs.py; headings are not sentences here, and the language is told by CLD2 and py3langid instead of
+scripts/filterdocs.py; headings are not sentences here, and the language is identified by CLD2 and py3langid instead of
 langdetect (equal on whole documents, 50 times faster).
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bertwright.corpus.config import FilterConfig
+from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.measures import ByAlphabet, ByScript
 
@@ -72,25 +72,27 @@ class DocumentFilter:
         if not self._config.enabled:
             return None, ""
         reason = next((name for name, failed in self._tests(sentences) if failed), None)
+        # Asked last: py3langid takes milliseconds a document.
         if reason or not self._identifier:
             return reason, ""
-        found = self._identifier.language(" ".join(sentences))
-        return ("language" if found and not self._identifier.wants(found) else None), found
+        language = self._identifier.language(" ".join(sentences))
+        return ("language" if language and not self._identifier.wants(language) else None), language
 
     def _tests(self, sentences: list[str]) -> Iterator[tuple[str, bool]]:
         """Each test's name and whether the document fails it."""
-        config, found = self._config, self._measures.measure(sentences)
-        count, characters = found.sentences, found.characters
-        yield "mean_words", found.words < config.min_mean_words * count
+        config, measures = self._config, self._measures.measure(sentences)
+        count, characters = measures.sentences, measures.characters
+        # The order of the original: the reason that is counted is that of the first test that fails.
+        yield "mean_words", measures.words < config.min_mean_words * count
         yield "min_sentences", count < config.min_sentences
         yield "max_sentences", 0 < config.max_sentences < count
-        yield "min_tokens", found.tokens < config.min_tokens
-        yield "max_tokens", 0 < config.max_tokens < found.tokens
-        yield "wordless", found.wordless > config.max_wordless * count
-        yield "punctuation", found.punctuation > config.max_punctuation * characters
-        yield "upper", found.upper > config.max_upper * characters
-        yield "digits", found.digits > config.max_digits * characters
-        yield "foreign", found.foreign > config.max_foreign * characters
-        yield "min_words", found.words < config.min_words
-        yield "running", found.running < config.min_running * characters
-        yield "repeated", found.repeated > config.max_repeated * characters
+        yield "min_tokens", measures.tokens < config.min_tokens
+        yield "max_tokens", 0 < config.max_tokens < measures.tokens
+        yield "wordless", measures.wordless > config.max_wordless * count
+        yield "punctuation", measures.punctuation > config.max_punctuation * characters
+        yield "upper", measures.upper > config.max_upper * characters
+        yield "digits", measures.digits > config.max_digits * characters
+        yield "foreign", measures.foreign > config.max_foreign * characters
+        yield "min_words", measures.words < config.min_words
+        yield "running", measures.running < config.min_running * characters
+        yield "repeated", measures.repeated > config.max_repeated * characters

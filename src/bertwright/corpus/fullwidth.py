@@ -19,14 +19,15 @@ _TITLES_AND_REMARKS = {
 _CLOSING = {closing: opening for opening, closing in (_SPEECH | _TITLES_AND_REMARKS).items()}
 _BRACKET = re.compile(f"[{re.escape(''.join(_CLOSING) + ''.join(_CLOSING.values()))}]")
 _SIGN = re.compile(r"[。｡！？「『《〈﹁﹃（【〔［]|[\u3040-\u30ff\u3400-\u9fff]．")
+# "．" is also the point of full-width decimals, so it needs a letter before it.
 _STOP = re.compile(r"(?:[。｡！？]|(?<=[\u3040-\u30ff\u3400-\u9fff])．)[。｡！？!?…]*")
 _GOES_ON = ("、", "，", ",", "。", "｡", "；", "：", "・", "·", "的")
 _PARTICLES = (
     *"とのをはがにでもやかへだ",
     *("って", "など", "から", "まで", "より", "です", "なる", "なんて"),
 )
+# Characters between brackets that are taken for a pair: farther apart one of them is a slip, which would hide all ends.
 _LONGEST = 500
-"""Characters between brackets that are taken for a pair."""
 
 Pairs = list[tuple[int, int]]
 
@@ -65,6 +66,7 @@ def _is_part(text: str, pair: tuple[int, int], at: int, begin: int) -> bool:
     """Whether the sentence that began at `begin` goes on after brackets whose content ended in a stop."""
     if text[pair[0]] in _TITLES_AND_REMARKS and pair[0] != begin:
         return True
+    # 「…。」と言った: a particle makes the speech a part of its sentence.
     return text.startswith(_PARTICLES, at)
 
 
@@ -92,8 +94,8 @@ def _outermost(text: str) -> Pairs:
 
 def _around(pairs: Pairs, at: int) -> tuple[int, int] | None:
     """The pair that this place is in."""
-    found = bisect_right(pairs, at, key=lambda pair: pair[0]) - 1
-    return pairs[found] if found >= 0 and pairs[found][0] < at <= pairs[found][1] else None
+    place = bisect_right(pairs, at, key=lambda pair: pair[0]) - 1
+    return pairs[place] if place >= 0 and pairs[place][0] < at <= pairs[place][1] else None
 
 
 def _follows_stop(text: str, cut: int) -> bool:

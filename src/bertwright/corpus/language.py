@@ -31,13 +31,13 @@ _SURE = 60
 """Percent of the text from which CLD2's first language is believed."""
 _ENOUGH = 33
 """Percent of the text from which a wanted language is, where the first one is in doubt."""
+# Characters that either is given.
 _READ = 4000
-"""Characters that either is given."""
 _STRETCHES = 8
 
 
 class Identifier:
-    """Tells whether texts are in one of the wanted languages (wiki codes)."""
+    """Identifies the language of texts, given the wanted ones (wiki codes)."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         named = {code: (code, *_CODES.get(code, ()), *_NEIGHBOURS.get(code, ())) for code in wanted}
@@ -50,21 +50,22 @@ class Identifier:
 
         Nothing is known of a text where neither identifier knows every wanted language.
         """
-        found = ""
+        identified = ""
         if self._cld2:
+            # The whole text took 0.06 s more on the Ukrainian sample, for the same answers.
             shares, reliable = detect(_stretches(text))
-            found, share = shares[0]
+            identified, share = shares[0]
             sure = reliable and share >= _SURE
-            if found in self._wiki:
-                return self._wiki[found]
+            if identified in self._wiki:
+                return self._wiki[identified]
             for code, share in shares[1:]:
-                if code in self._wiki and share >= _ENOUGH and (not sure or _MISTAKEN.get(code) == found):
+                if code in self._wiki and share >= _ENOUGH and (not sure or _MISTAKEN.get(code) == identified):
                     return self._wiki[code]
             if sure:
-                return found
+                return identified
         if self._known(_langid().labels):
-            found = _langid().classify(text[:_READ])[0]
-        return self._wiki.get(found, found)
+            identified = _langid().classify(text[:_READ])[0]
+        return self._wiki.get(identified, identified)
 
     @property
     def knows(self) -> bool:
@@ -91,14 +92,15 @@ def _stretches(text: str) -> str:
 def detect(text: str) -> tuple[list[tuple[str, int]], bool]:
     """CLD2's codes of the three main languages ("un": none) with their percent of the text; whether it is sure."""
     try:
-        reliable, _, found = pycld2.detect(text)
+        reliable, _, languages = pycld2.detect(text)
     except pycld2.error:  # noncharacters and the like: valid UTF-8, which CLD2 refuses all the same
-        reliable, _, found = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
-    return [(code, share) for _, code, share, _ in found], bool(reliable)
+        reliable, _, languages = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
+    return [(code, share) for _, code, share, _ in languages], bool(reliable)
 
 
 @cache
 def _langid() -> Any:
+    # Half a second and 75 MB, for documents that CLD2 is not sure of: loaded when the first one comes.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)

@@ -51,7 +51,7 @@ class Measures:
 
 
 class ByScript:
-    """Letters, words and marks as Unicode tells them, in languages of these codes."""
+    """Letters, words and marks by their Unicode properties, in languages of these codes."""
 
     def __init__(self, languages: Iterable[str]) -> None:
         self._own = frozenset[str]().union(*map(scripts, languages))
@@ -79,12 +79,12 @@ class ByScript:
         for character, count in characters.items():
             if not character.isalpha():
                 continue
-            found = script(character)
-            if found in self._own:
+            own_script = script(character)
+            if own_script in self._own:
                 own += count
-            elif found == "LATIN":
+            elif own_script == "LATIN":
                 latin += count
-            elif found:
+            elif own_script:
                 other += count
         return other + (latin if latin > _MOST_LATIN * own else 0)
 
@@ -92,6 +92,7 @@ class ByScript:
 def _batches(sentences: list[str]) -> Iterator[list[str]]:
     """The sentences in batches, as a document may be as long as its file. One longer than a batch counts as several."""
     batch, size = list[str](), 0
+    # The arrays of a text take about 20 bytes a character, and a document may be a whole file.
     for piece in chain.from_iterable(map(pieces, sentences)) if sum(map(len, sentences)) > BATCH else sentences:
         if size > BATCH:
             yield batch
@@ -148,15 +149,14 @@ class ByAlphabet:
 
 
 def word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:
-    """The word of a lower-case alphabet; `shortest` 0: two letters in a row, and what is left of an odd number.
-
-    `\\b` will not do: combining marks, common in Indic words, are no `\\w`.
-    """
+    """The word of a lower-case alphabet; `shortest` 0: two letters in a row, and what is left of an odd number."""
     letters = set(alphabet)
+    # The capital of ß is two letters, so it has none for a pattern of one.
     capitals = {c.upper() for c in letters if len(c.upper()) == 1} - letters
     if not shortest:
         return re.compile(f"[{_ranges(letters | capitals)}]{{1,2}}")
     lower, capital = _ranges(letters), f"[{_ranges(capitals)}]?" if capitals else ""
+    # `\b` will not do: combining marks, common in Indic words, are no `\w`.
     return re.compile(rf"(?<![\w{lower}]){capital}[{lower}]{{{shortest},}}(?![\w{lower}])")
 
 
@@ -165,10 +165,11 @@ def _repeated(sentences: list[str]) -> int:
 
 
 def _occurrences(codes: NDArray[np.uint32]) -> dict[str, int]:
-    """How often each character occurs: `collections.Counter`, eight times as fast."""
+    """How often each character occurs."""
+    # `collections.Counter` takes eight times as long.
     counts = np.bincount(codes)
-    found = counts.nonzero()[0]
-    return dict(zip(map(chr, found.tolist()), counts[found].tolist(), strict=True))
+    present = counts.nonzero()[0]
+    return dict(zip(map(chr, present.tolist()), counts[present].tolist(), strict=True))
 
 
 def _ranges(characters: set[str]) -> str:

@@ -17,6 +17,7 @@ from bertwright.core.rng import bits
 from bertwright.corpus.words import pieces
 
 Hashes = NDArray[np.uint64]
+# Odd, so that it has an inverse modulo 2**64: a run is a difference of sums, with its power taken out again.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(int(_FACTOR), -1, 2**64))
 _LETTER, _DIGIT, _SPACE, _MARK = range(4)
@@ -33,8 +34,8 @@ def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]
     """[W] a hash of each word of the text (of each character where it is not `spaced`), and [W] its line, from 0."""
     hashes, lines, line = list[Hashes](), list[NDArray[np.int64]](), 0
     for piece in pieces(text):
-        found, numbers = _words(piece, spaced)
-        hashes.append(found)
+        of_piece, numbers = _words(piece, spaced)
+        hashes.append(of_piece)
         lines.append(numbers + line)
         line += piece.count("\n")
     return np.concatenate(hashes), np.concatenate(lines)
@@ -70,6 +71,7 @@ def runs(hashes: Hashes, n: int) -> Hashes:
         return _NONE
     sums = np.concatenate([_ZERO, np.cumsum(hashes * np.cumprod(np.full(len(hashes), _FACTOR)))])
     total = (sums[width:] - sums[:-width]) * np.cumprod(np.full(len(sums) - width, _INVERSE))
+    # Minima and leading bits are taken of these, and a polynomial does not spread evenly over them.
     mixed: Hashes = bits(width, total)
     return mixed
 

@@ -20,14 +20,15 @@ from bertwright.corpus.sources.file import File, Reader
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.wiki import read_header
 from bertwright.corpus.wikis import wikis
-from bertwright.corpus.wikitext.clean import paragraphs, redirect_target
+from bertwright.corpus.wikitext.clean import paragraphs
+from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 _ARTICLES = 10
+# Characters below which a text says little of its language.
 _SHORT = 200
-"""Characters below which a text says little of its language."""
+# Bytes of a dump that are looked through for articles.
 _BYTES = 8 * 2**20
-"""Bytes of a dump that are looked through for articles."""
 _KINDS = re.compile(r"wik(i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)$")
 
 
@@ -46,17 +47,20 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
     wanted = (config.language, *config.filter.languages)
     if not header.language or _names(header) & set(wanted) or Identifier(wanted).wants(header.language):
         return
-    said = f"{file.path.name} says that its language is {header.language!r}, but corpus.language is {config.language!r}"
-    found = _read_as(Identifier(wanted), file, header)
-    its_own = not found or found in wanted or Identifier([header.language]).wants(found)
-    code = _code(header) if its_own else found
+    contradiction = (
+        f"{file.path.name} says that its language is {header.language!r}, but corpus.language is {config.language!r}"
+    )
+    # Mirrors and private wikis often leave the head at English, so the text is asked before anything is refused.
+    read_as = _read_as(Identifier(wanted), file, header)
+    its_own = not read_as or read_as in wanted or Identifier([header.language]).wants(read_as)
+    code = _code(header) if its_own else read_as
     remedy = f"Write corpus.language={code}, or, if both are wanted, corpus.filter.languages="
     remedy += f'["{config.language}", "{code}"]'
-    if found in ("", *wanted):
-        seen = f"its first articles are in {found!r}" if found else "its first articles do not tell"
-        log.say(f"corpus: {said}; {seen}, so the recipe is believed. {remedy} where it is wrong.")
+    if read_as in ("", *wanted):
+        seen = f"its first articles are in {read_as!r}" if read_as else "its first articles do not tell"
+        log.say(f"corpus: {contradiction}; {seen}, so the recipe is believed. {remedy} where it is wrong.")
         return
-    raise RecipeError(f"{said}, and its first articles are in {found!r}. {remedy}.")
+    raise RecipeError(f"{contradiction}, and its first articles are in {read_as!r}. {remedy}.")
 
 
 def _names(header: Header) -> set[str]:
@@ -71,8 +75,8 @@ def _code(header: Header) -> str:
 
 def _read_as(identifier: Identifier, file: File, header: Header) -> str:
     """The language of most of the first articles; "" where nothing is known of it."""
-    found = Counter(filter(None, map(identifier.language, islice(_texts(file, header), _ARTICLES))))
-    return found.most_common(1)[0][0] if found else ""
+    languages = Counter(filter(None, map(identifier.language, islice(_texts(file, header), _ARTICLES))))
+    return languages.most_common(1)[0][0] if languages else ""
 
 
 def _texts(file: File, header: Header) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 Boilerplate is what the C4 data set drops (Raffel et al. 2020 §2.2: lines with "javascript" or a phrase of cookie and
 privacy notices, pages with "lorem ipsum" or a curly bracket); we differ in removing the paragraph in every case.
-E-mail addresses and telephone numbers are told by their form: an international prefix, a bracketed or leading zero area
-code, North American groups of 3-3-4 digits, or a word such as "Tel." before the number.
+E-mail addresses and telephone numbers are recognised by their form: an international prefix, a bracketed or leading
+zero area code, North American groups of 3-3-4 digits, or a word such as "Tel." before the number.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from collections import Counter
 from collections.abc import Callable
 
 from bertwright.core.errors import RecipeError
-from bertwright.corpus.config import FilterConfig
+from bertwright.corpus.filter_config import FilterConfig
 
+# Seconds for one pattern in one paragraph, where a millisecond is usual.
 _LONGEST_SEARCH = 20
-"""Seconds for one pattern in one paragraph, where a millisecond is usual."""
 _BOILERPLATE = (
     r"javascript|lorem ipsum|[{}]|terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
 )
 _LOCAL = r"[\w.%+-]"
+# The look-behind and the bounds keep the time linear: else each letter of a long run would begin a search of its own.
 _EMAIL = re.compile(rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}[^\W\d_]{{2,24}}(?![\w-])")
 _BETWEEN = r"(?:[ \u00a0]?[()./–-]{1,2}[ \u00a0]?|[ \u00a0])?"
+# Seven to fifteen digits in groups: a candidate for a telephone number.
 _DIGITS = re.compile(rf"(?<![\w.,+(–-])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,14}}(?![\w–-])")
-"""Seven to fifteen digits in groups: a candidate for a telephone number."""
 _CALLED = re.compile(r"(?:\b(?:tel|phone|telefon\w*|fax|mobil\w*|call|handy)|\b(?:тел|моб|факс)|τηλ)\W{0,3}\Z", re.I)
+# Dates, amounts and book numbers are digits in groups too: a zero in front or brackets tell an area code.
 _AREA = re.compile(
     r"\((?:0[\d -]{1,5}|\d{2,3})\)\s?\d{2,4}[ -]?\d{3,4}\Z|0\d{1,4}[ /-]\d{2,4}[ -]?\d{2,4}(?:[ -]?\d{2,4})?\Z"
 )
@@ -56,29 +58,27 @@ class ParagraphRules:
         `masked.phone` addresses and numbers.
         """
         boilerplate = self._boilerplate is not None and self._boilerplate.search(paragraph) is not None
-        if boilerplate or any(found(paragraph) for found in self._patterns):
+        if boilerplate or any(count(paragraph) for count in self._patterns):
             counts["removed.boilerplate"] += 1
             return ""
         for name, rule, mask in self._personal:
-            paragraph, found = mask(paragraph)
-            if found and rule == "drop":
+            paragraph, count = mask(paragraph)
+            if count and rule == "drop":
                 counts[f"removed.{name}"] += 1
                 return ""
-            if found:
-                counts[f"masked.{name}"] += found
+            if count:
+                counts[f"masked.{name}"] += count
         return paragraph
 
 
 def _searching(pattern: str) -> Callable[[str], bool]:
-    """Whether the user's pattern is found in a paragraph; a `RecipeError` where it takes far too long to know.
-
-    Python's own `re` cannot be stopped, and a pattern such as `(a+)+b` takes longer than anyone waits.
-    """
+    """Whether the user's pattern is found in a paragraph; a `RecipeError` where it takes far too long to know."""
     import regex  # only where there are patterns
 
+    # Python's own `re` cannot be stopped, and a pattern such as `(a+)+b` takes longer than anyone waits.
     compiled = regex.compile(pattern, regex.IGNORECASE)
 
-    def found(paragraph: str) -> bool:
+    def matches(paragraph: str) -> bool:
         try:
             return compiled.search(paragraph, timeout=_LONGEST_SEARCH) is not None
         except TimeoutError:
@@ -87,7 +87,7 @@ def _searching(pattern: str) -> Callable[[str], bool]:
                 f"{len(paragraph):,} characters: repeats in repeats, such as (a+)+, take for ever. Write it without."
             ) from None
 
-    return found
+    return matches
 
 
 def _mask_emails(text: str) -> tuple[str, int]:
@@ -97,10 +97,10 @@ def _mask_emails(text: str) -> tuple[str, int]:
 def _mask_phones(text: str) -> tuple[str, int]:
     """The text with telephone numbers masked, and how many there were."""
     pieces, end = list[str](), 0
-    for found in _DIGITS.finditer(text):
-        if _is_phone(found.group(), text[max(0, found.start() - 16) : found.start()]):
-            pieces += text[end : found.start()], "000 000 000"
-            end = found.end()
+    for candidate in _DIGITS.finditer(text):
+        if _is_phone(candidate.group(), text[max(0, candidate.start() - 16) : candidate.start()]):
+            pieces += text[end : candidate.start()], "000 000 000"
+            end = candidate.end()
     return "".join([*pieces, text[end:]]), len(pieces) // 2
 
 

@@ -61,6 +61,8 @@ class PartWriter:
             PARAGRAPHS: _array_bytes(np.array(self._paragraphs, PARAGRAPH)),
         }
         for suffix, data in files.items():
+            # The disk is not waited for: a part that a crash damaged differs from the hashes in its note and is made
+            # again.
             write_atomic(self._path.with_suffix(suffix), data, sync=False)
         return [self._path.with_suffix(suffix) for suffix in files]
 
@@ -96,11 +98,13 @@ def unpacked(path: Path) -> bytes:
 
 def _array_bytes(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
+    # Arrays of objects would be pickles, which run code of whoever wrote them.
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
 def _hash(data: bytes) -> tuple[int, int]:
+    # 128 bits: that any two of a thousand million texts share a hash has probability 1.5e-21.
     digest = hashlib.blake2b(data, digest_size=16).digest()
     return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 

@@ -58,8 +58,8 @@ class Extraction:
         """
         listed = self.folder / f"{self.number:04d}.parts.json"
         names: list[str] = read_done(listed) if is_done(listed) else []
-        mine = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
-        if not names or not self._all_done(mine):
+        own_parts = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
+        if not names or not self._all_done(own_parts):
             self.log.say(f"corpus: reading {self.source}")
             names = self._extracted()
             mark_done(listed, facts=names)
@@ -67,6 +67,7 @@ class Extraction:
 
     def _all_done(self, notes: list[Path]) -> bool:
         """Whether all parts are there as they were made, which takes reading them."""
+        # The cheap look first: reading all parts is wasted where one is missing.
         return all(note.is_file() for note in notes) and all(self.executor.map(is_done, notes, "corpus"))
 
     def _extracted(self) -> list[str]:
@@ -74,10 +75,10 @@ class Extraction:
         names: list[str] = []
         done = documents = 0
         definitions: Path | None = None
-        found: list[tuple[File, Piece]] = []
+        pieces: list[tuple[File, Piece]] = []
         if self.config.wikitext.expand_templates and self.source.is_wiki:
             language, files = self.config.language, self.source.files
-            definitions, found = gather_definitions(
+            definitions, pieces = gather_definitions(
                 files, language, self.number, self.folder, self.executor, self.share
             )
 
@@ -87,7 +88,7 @@ class Extraction:
             size = self.source.size / self.share.world / 1e6
             self.log.progress("corpus", done / 1e6, size, "MB", documents=documents)
 
-        self.executor.map(extract, self._jobs(found or self._pieces(), names, definitions), "corpus", progress)
+        self.executor.map(extract, self._jobs(pieces or self._pieces(), names, definitions), "corpus", progress)
         return names
 
     def _pieces(self) -> Iterator[tuple[File, Piece]]:
@@ -99,10 +100,11 @@ class Extraction:
                 yield file, piece
                 first = piece.index + 1
 
-    def _jobs(self, found: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
+    def _jobs(self, pieces: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
         """The jobs of this rank among the pieces found; the parts of all ranks are added to `names`."""
+        # All pieces of a file share its header, and reading it decodes the beginning of the file.
         header_of = functools.cache(_header)
-        for file, piece in found:
+        for file, piece in pieces:
             names.append(piece.name)
             if self.share.owns(self.number + piece.index):
                 header, config, source = header_of(file), self.config, self.source.config
@@ -120,6 +122,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
         last = state.get("last", last)
         if not state["ended"]:
             log.say(_what_was_lost(source, last, state["lost_bytes"]))
+            # Where several files break off the first place is named, and the lost bytes of all are added up.
             cut = cut or {"after": last, "lost_bytes": 0}
             cut["lost_bytes"] += state["lost_bytes"]
     if replaced := counts["replaced_characters"]:

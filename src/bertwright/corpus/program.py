@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from bertwright.core.errors import DataError
 from bertwright.corpus.config import SplitConfig
 
+# quntoken replaces every character outside its table (soft hyphens, CJK, IPA) by this one.
 _UNKNOWN = "\ufffd"
 
 
@@ -31,22 +32,24 @@ def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[lis
     if not any(paragraphs):
         return [[] for _ in paragraphs]
     answer = _answer(config, "".join(f"{paragraph}\n\n" for paragraph in paragraphs))
-    found = deque(compact for line in answer.split("\n") if (compact := "".join(line.split())))
-    sentences = [list(_cut(config.command, paragraph, found)) for paragraph in paragraphs]
-    if found:
-        raise _differs(config.command, "", found[0])
+    answered = deque(compact for line in answer.split("\n") if (compact := "".join(line.split())))
+    sentences = [list(_cut(config.command, paragraph, answered)) for paragraph in paragraphs]
+    if answered:
+        raise _differs(config.command, "", answered[0])
     return sentences
 
 
-def _cut(command: Sequence[str], paragraph: str, found: deque[str]) -> Iterator[str]:
-    """The paragraph cut where the answered sentences end, which come without spaces and are taken from `found`."""
+def _cut(command: Sequence[str], paragraph: str, answered: deque[str]) -> Iterator[str]:
+    """The paragraph cut where the answered sentences end, which come without spaces and are taken from `answered`."""
+    # Programs differ in the spaces they write, so only the other characters are counted off.
     places = [i for i, character in enumerate(paragraph) if character != " "]
     done = start = 0
     while done < len(places):
-        sentence = found.popleft() if found else ""
+        sentence = answered.popleft() if answered else ""
         wanted = "".join(paragraph[i] for i in places[done : done + len(sentence)])
+        # quntoken goes on after a quotation; here the paragraph ends the sentence.
         if rest := sentence[len(wanted) :]:
-            found.appendleft(rest)
+            answered.appendleft(rest)
             sentence = sentence[: len(wanted)]
         if not sentence or not _same(wanted, sentence):
             raise _differs(command, paragraph[places[done] :], sentence)
@@ -56,17 +59,19 @@ def _cut(command: Sequence[str], paragraph: str, found: deque[str]) -> Iterator[
         start = stop
 
 
-def _same(wanted: str, found: str) -> bool:
-    return wanted == found or (
-        len(wanted) == len(found) and all(a == b or b == _UNKNOWN for a, b in zip(wanted, found, strict=True))
+def _same(wanted: str, answered: str) -> bool:
+    return wanted == answered or (
+        len(wanted) == len(answered) and all(a == b or b == _UNKNOWN for a, b in zip(wanted, answered, strict=True))
     )
 
 
 def _answer(config: SplitConfig, question: str) -> str:
     """What the program writes; it and its children are gone when this returns or raises."""
     name = config.command[0]
+    # quntoken writes a line for every character it does not know: on disk they fill no memory.
     with tempfile.TemporaryFile() as complaints:
         try:
+            # In a session of its own: a wrapper script's children must be killed with it.
             child = subprocess.Popen(
                 config.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
             )
@@ -111,15 +116,15 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _differs(command: Sequence[str], wanted: str, found: str) -> DataError:
+def _differs(command: Sequence[str], wanted: str, answered: str) -> DataError:
     compact = "".join(wanted.split())
     place = next(
-        (i for i, (a, b) in enumerate(zip(compact, found, strict=False)) if a != b and b != _UNKNOWN),
-        min(len(compact), len(found)),
+        (i for i, (a, b) in enumerate(zip(compact, answered, strict=False)) if a != b and b != _UNKNOWN),
+        min(len(compact), len(answered)),
     )
     around = slice(max(0, place - 20), place + 20)
     return DataError(
-        f"corpus.split.command: {command[0]!r} wrote {found[around] or 'nothing'!r} "
+        f"corpus.split.command: {command[0]!r} wrote {answered[around] or 'nothing'!r} "
         f"for {compact[around] or 'nothing'!r} (spaces left out; character {place + 1} of a sentence). "
         "A splitter must not change the text: choose its output of one sentence a line, or wrap it in a script."
     )

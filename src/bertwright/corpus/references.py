@@ -1,6 +1,6 @@
 """Lists of references: paragraphs that are citations by their shape, and sections that consist of them.
 
-A citation is told by what it is made of in any language: book numbers and identifiers, addresses, a year in brackets or
+A citation is recognised in any language by its parts: book numbers and identifiers, addresses, a year in brackets or
 at the end, a place with publisher and year, pages, initials. One of these is common in prose, so they are weighed; in a
 section whose name says that it lists sources, or most of which are citations, less is enough, and lines that are no
 sentences go too. A paragraph of prose stays wherever it stands.
@@ -96,8 +96,8 @@ def _sections(paragraphs: Iterable[Paragraph]) -> Iterator[tuple[tuple[int, str]
 def _are_sources(name: str, section: list[Paragraph], weights: list[int]) -> bool:
     """Whether a section lists sources."""
     share, least = (_SOME, 1) if _NAMES.search(name.casefold()) else (_MOST, _CITATION)
-    cited = sum(len(each.text) for each, weight in zip(section, weights, strict=True) if weight >= least)
-    return cited >= share * sum(len(each.text) for each in section) and (least == 1 or len(section) > 1)
+    cited = sum(len(paragraph.text) for paragraph, weight in zip(section, weights, strict=True) if weight >= least)
+    return cited >= share * sum(len(paragraph.text) for paragraph in section) and (least == 1 or len(section) > 1)
 
 
 def _is_citation(text: str, weight: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from operator import call
 from pathlib import Path
@@ -19,12 +19,12 @@ from bertwright.core.redact import redact_credentials
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.alphabet import spaced
-from bertwright.corpus.balance import LEFT_OUT, balance
+from bertwright.corpus.balance import balance, count
 from bertwright.corpus.config import VERSION, CorpusConfig, sections
 from bertwright.corpus.contamination import check_files, text_hash
-from bertwright.corpus.decide import DecidePart, decide_part, set_aside, tally, tally_bytes
-from bertwright.corpus.dedup.drawn import DrawPart, draw_part
+from bertwright.corpus.decide import DecidePart, decide_part, set_aside
 from bertwright.corpus.dedup.find import find_repetitions
+from bertwright.corpus.dedup.outcome import DrawPart, draw_part
 from bertwright.corpus.dropped import FOLDER as DROPPED
 from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
@@ -52,18 +52,18 @@ def run(
     Task lists are done by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
     the whole and another process completes the stage.
     """
-    sources, table = _opened(config, log), _table(config)
-
+    inputs = _opened(config, log)
     drafts: list[Path] = []
 
     def make(draft: Path) -> dict[str, Any]:
         drafts.append(draft)
+        # Newer releases identify languages and split sentences otherwise: a draft begun with others is begun anew.
         used = libraries(draft, _LIBRARIES, log)
-        return {**_make(config, sources, table, draft, log, pool, share), "libraries": used}
+        return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
     try:
         with executor or Pool(config.workers) as pool:
-            return build(out, _identity(config, sources, table), log, make)
+            return build(out, _identity(inputs), log, make)
     except (RecipeError, SourceError):  # by now no task is running
         for draft in drafts if share.world == 1 else []:  # else it may be of use to other ranks
             shutil.rmtree(draft, ignore_errors=True)
@@ -75,110 +75,86 @@ def identity(config: CorpusConfig) -> Identity:
 
     Raises `DataError` where a source cannot be used, or lies on another machine and was not copied yet.
     """
-    return _identity(config, _opened(config, SILENT, copying=False), _table(config))
+    return _identity(_opened(config, SILENT, copying=False))
 
 
-def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> list[Source]:
-    sources = [open_source(source, config.cache_dir, log, copying=copying) for source in config.source]
+@dataclass(frozen=True)
+class _Inputs:
+    """What the corpus is a function of."""
+
+    config: CorpusConfig
+    sources: tuple[Source, ...]
+    table: Table | None
+    """The user's own templates."""
+
+
+def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> _Inputs:
+    sources = tuple(open_source(source, config.cache_dir, log, copying=copying) for source in config.source)
     for key in ("wikitext", "keep_disambiguation"):
         is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
         if is_set and not any(source.is_wiki for source in sources):
             raise RecipeError(f"corpus.{key} is for dumps of wikis, and no source is one. Leave it out.")
-    return sources
+    table = read_table(config.wikitext.templates) if config.wikitext.templates else None
+    return _Inputs(config, sources, table)
 
 
-def _table(config: CorpusConfig) -> Table | None:
-    return read_table(config.wikitext.templates) if config.wikitext.templates else None
+def _identity(inputs: _Inputs) -> Identity:
+    config = inputs.config
+    hashes = {f"source {i + 1}": source.sampled_hash for i, source in enumerate(inputs.sources)}
+    hashes |= {f"contamination {i + 1}": text_hash(path) for i, path in enumerate(config.contamination)}
+    if inputs.table:
+        templates_of(config.language, inputs.table)  # a table with a fault is refused before anything is made
+        hashes["templates"] = hashlib.sha256(inputs.table.text.encode()).hexdigest()
+    return Identity("corpus", VERSION, sections(config), hashes)
 
 
-def _identity(config: CorpusConfig, sources: list[Source], table: Table | None) -> Identity:
-    inputs = {f"source {i + 1}": source.sampled_hash for i, source in enumerate(sources)}
-    inputs |= {f"contamination {i + 1}": text_hash(path) for i, path in enumerate(config.contamination)}
-    if table:
-        templates_of(config.language, table)  # a table with a fault is refused before anything is made
-        inputs["templates"] = hashlib.sha256(table.text.encode()).hexdigest()
-    return Identity("corpus", VERSION, sections(config), inputs)
-
-
-def _make(
-    config: CorpusConfig,
-    sources: list[Source],
-    table: Table | None,
-    draft: Path,
-    log: Log,
-    executor: Executor,
-    share: WorkSplit,
-) -> dict[str, Any]:
+def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Extract, find what is repeated, decide what is left, write shards: task lists. Returns the counts."""
-    folder, shards = make_folder(draft / _PARTS), make_folder(draft / "shards")
-    for source in sources:
+    config, folder, shards = inputs.config, make_folder(draft / _PARTS), make_folder(draft / "shards")
+    # A dump in another language is refused before its extraction, which takes half an hour a GB of bz2 (decision
+    # 0009).
+    for source in inputs.sources:
         compare_language(config, source.files[0], log)
     _note_identification(config, log)
-    found = [
-        Extraction(config, source, number, table, folder, log, executor, share).parts()
-        for number, source in enumerate(sources)
+    paths = [
+        Extraction(config, source, number, inputs.table, folder, log, executor, share).parts()
+        for number, source in enumerate(inputs.sources)
     ]
-    share.complete("corpus", draft, [path.with_suffix(".json") for paths in found for path in paths])
+    # The lists below need the parts of all ranks: every rank but the last to finish ends here (decision 0012).
+    share.complete("corpus", draft, [part.with_suffix(".json") for parts in paths for part in parts])
+    # From here on no other rank writes, so temporary files can only be those of killed writers.
     remove_leftovers(draft)
-    made = [gather(config, source, paths, log) for source, paths in zip(sources, found, strict=True)]
-    parts = _decide(config, made, folder, executor)
-    counts = _counts(made)
+    extracted = [gather(config, source, parts, log) for source, parts in zip(inputs.sources, paths, strict=True)]
+    parts = _decide(config, extracted, folder, executor)
+    counts = count(extracted)
     if not counts["kept"]:
         raise _nothing_kept(counts, config)
-    laid = plan(parts, config.shard_bytes, config.shards, shards)
-    last = [partial(write_shard, shard) for shard in laid]
+    planned = plan(parts, config.shard_bytes, config.shards, shards)
+    tasks = [partial(write_shard, shard) for shard in planned]
     if config.filter.keep_dropped:  # one long task, so it is begun first
-        last.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
-    executor.map(call, last, "corpus")
+        tasks.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
+    executor.map(call, tasks, "corpus")
     for line in balance(counts):
         log.say(line)
-    texts = [shard.files[0] for shard in laid]
+    # In the finished shards: copies by weight, dropped documents and removed paragraphs count as they stand there.
+    texts = [shard.files[0] for shard in planned]
     leaks = check_files(config.contamination, texts, folder, executor, spaced=spaced(config.language))
-    return {**counts, "shards": len(laid), "contamination": leaks}
+    return {**counts, "shards": len(planned), "contamination": leaks}
 
 
-def _decide(config: CorpusConfig, made: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
+def _decide(config: CorpusConfig, extracted: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
     """Decide what becomes of each document; returns the parts of all sources."""
-    parts = tuple(path for each in made for path in each.paths)
-    weights = [source.weight for source, each in zip(config.source, made, strict=True) for _ in each.paths]
-    lots = (DrawPart(part, weight, config.seed) for part, weight in zip(parts, weights, strict=True))
-    executor.map(draw_part, lots, "corpus")
+    parts = tuple(path for of_source in extracted for path in of_source.paths)
+    weights = [source.weight for source, own in zip(config.source, extracted, strict=True) for _ in own.paths]
+    draws = (DrawPart(part, weight, config.seed) for part, weight in zip(parts, weights, strict=True))
+    executor.map(draw_part, draws, "corpus")
     repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=spaced(config.language))
-    fewest = config.filter.min_sentences if config.filter.enabled else 1
-    tasks = (DecidePart(part, number, repeated, fewest) for number, part in enumerate(parts))
+    # With the filter off a document of one sentence is kept, so paragraphs may be taken from it as long as one is
+    # left.
+    min_sentences = config.filter.min_sentences if config.filter.enabled else 1
+    tasks = (DecidePart(part, number, repeated, min_sentences) for number, part in enumerate(parts))
     executor.map(decide_part, tasks, "corpus")
     return parts
-
-
-def _counts(made: list[Parts]) -> dict[str, Any]:
-    """What extraction and settling counted, altogether and by source."""
-    read = sum((parts.counts for parts in made), Counter[str]())
-    tallies = [tally(parts.paths) for parts in made]
-    commonest = sorted(read.items(), key=lambda item: (-item[1], item[0]))
-    dropped, removed, masked = (
-        {key.removeprefix(prefix): n for key, n in commonest if key.startswith(prefix)}
-        for prefix in ("dropped.", "removed.", "masked.")
-    )
-    sizes = sum((tally_bytes(parts.paths) for parts in made), Counter[str]())
-    return {
-        **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
-        "dropped": dropped,
-        "reasons": {name: REASONS[name].meaning for name in dropped},
-        "removed_paragraphs": removed,
-        "masked": masked,
-        **{key: sum(each[key] for each in tallies) for key in tallies[0]},
-        "bytes": {
-            "documents": read["document_bytes"],
-            "dropped": {name: read[f"dropped_bytes.{name}"] for name in dropped},
-            "removed_paragraphs": read["removed_bytes"],
-            **{name: sizes[name] for name in ("kept", *LEFT_OUT, "duplicate_paragraphs")},
-        },
-        "source_bytes": read["source_bytes"],
-        "sources": [
-            {**parts.facts, "pages": parts.counts["pages"], "documents": parts.counts["documents"], **each}
-            for parts, each in zip(made, tallies, strict=True)
-        ],
-    }
 
 
 def _note_identification(config: CorpusConfig, log: Log) -> None:
@@ -191,6 +167,7 @@ def _note_identification(config: CorpusConfig, log: Log) -> None:
 def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
     dropped = counts["dropped"]
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
+    # `dropped` begins with the commonest reason, so this is the likeliest remedy.
     remedy = REASONS[next(iter(dropped), "empty")].remedy
     named = ", ".join(redact_credentials(source.path) for source in config.source)
     return SourceError(

@@ -24,6 +24,7 @@ from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array, unpacked
 from bertwright.corpus.text import FACTS, TEXT
 
+# Level 6 makes files 10 % smaller, and took 0.03 s more on the Ukrainian sample.
 _LEVEL = 3
 
 
@@ -48,7 +49,7 @@ class Shard:
 
     @property
     def note(self) -> Path:
-        """What tells that both are written; it is scratch, as the parts are."""
+        """The note that both files are written; it is scratch, as the parts are."""
         return self.parts[0][0].with_name(f"shard-{self.number:05d}.json")
 
 
@@ -60,16 +61,19 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
     sizes = [_totals(part) for part in parts]
     sentences, size = (sum(column) for column in zip(*sizes, strict=True))
     shards = count or -(-size // shard_bytes)
-    firsts = [0, *accumulate(mine for mine, _ in sizes)]
+    firsts = [0, *accumulate(count_of_part for count_of_part, _ in sizes)]
     members = _members(parts, firsts, shards)
     if count and len(members) < count:
+        # Fewer shards may again leave some empty: the number that is advised must be one that can be filled.
         while len(members) < shards:
             shards, members = len(members), _members(parts, firsts, len(members))
         raise DataError(
             f"corpus.shards={count} cannot be filled: the {sentences:,} sentences left are in too few documents, which "
             f"are never cut. Ask for {shards}, or leave the key out."
         )
+    # Rounded up: floor(before x shards / all) is k or more where `before` is at least k x all / shards.
     bounds = [-(-k * sentences // shards) for k in range(shards + 1)]
+    # A document larger than a shard leaves the next one without any; that one is left out.
     return [Shard(i, bounds[k], bounds[k + 1], tuple(members[k]), folder) for i, k in enumerate(sorted(members))]
 
 
@@ -116,20 +120,20 @@ def _starts(rows: NDArray[np.void], first: int) -> NDArray[np.int64]:
 
 def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
     """The text and the line of facts of each document of one part that is in the shard, all copies."""
-    rows, documents, paragraphs, left = (
+    rows, documents, paragraphs, kept_paragraphs = (
         read_array(part.with_suffix(suffix)) for suffix in (DECISIONS, DOCUMENTS, PARAGRAPHS, KEPT_PARAGRAPHS)
     )
     starts = _starts(rows, first)
-    mine = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))
+    rows_of_shard = np.flatnonzero((rows["copies"] > 0) & (starts >= shard.start) & (starts < shard.stop))
     text = unpacked(part.with_suffix(TEXT))
     lines = unpacked(part.with_suffix(FACTS)).splitlines(keepends=True)
     ends = np.cumsum(documents["paragraphs"])
     # A paragraph begins after all paragraphs before it and the blank lines of the documents before its own.
     blank_lines = np.repeat(np.arange(len(documents)), documents["paragraphs"])
     begins = np.cumsum(paragraphs["bytes"]) - paragraphs["bytes"] + blank_lines
-    for row in mine.tolist():
+    for row in rows_of_shard.tolist():
         own = slice(ends[row] - documents["paragraphs"][row], ends[row])
-        kept, line = left[own], lines[row]
+        kept, line = kept_paragraphs[own], lines[row]
         pieces = zip(begins[own][kept].tolist(), paragraphs["bytes"][own][kept].tolist(), strict=True)
         body = b"".join(text[begin : begin + size] for begin, size in pieces) + b"\n"
         if not kept.all():

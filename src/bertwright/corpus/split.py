@@ -26,16 +26,16 @@ _ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
 _ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
 _OPENED = (' "', " '", " ”", " ’", " »")
 _LETTER, _VOWEL = r"[^\W\d_]", "[aeiouyäöüáéíóúýěů]"
+# After a word of five letters or more with a vowel among the last three: abbreviations of that kind are rare.
 _BEFORE_DIGIT = re.compile(
     "|".join(f"(?<={_LETTER}{{{before}}}){_VOWEL}{_LETTER}{{{4 - before}}}\\. (?=\\d)" for before in (4, 3, 2))
 )
-"""After a word of five letters or more with a vowel among the last three: abbreviations of that kind are rare."""
 _IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
 _NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
 _OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
 """A stop after a letter that is not Latin."""
+# Characters given to sentencex at once, whose time is quadratic where quotation marks stay open.
 _WINDOW = 4096
-"""Characters given to sentencex at once, whose time is quadratic where quotation marks stay open."""
 
 
 class Joining(Section):
@@ -88,7 +88,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
         ends = list(accumulate(map(len, pieces)))
         cuts = [ends[i - 1] for i in range(1, len(pieces)) if not _joins(joining, pieces[i - 1], pieces[i])]
         if joining.digits:
-            cuts = sorted({*cuts, *(found.end() for found in _BEFORE_DIGIT.finditer(text))})
+            cuts = sorted({*cuts, *(stop.end() for stop in _BEFORE_DIGIT.finditer(text))})
         if is_full_width(text):
             cuts = set_ends(text, cuts)
         sentences = [text[start:stop].strip() for start, stop in pairwise([0, *cuts, len(text)])]
@@ -108,6 +108,7 @@ def _move_opening_quotes(pieces: list[str]) -> None:
 def _joins(joining: Joining, left: str, right: str) -> bool:
     if left.endswith(_STOPS):  # and no space: inside a token, unless the space was forgotten
         inside = right[0].islower() or right[0].isdigit()
+        # ΠΑ.ΣΟ.Κ. and 2.5 are one token each.
         if inside or (right[0].isalpha() and left.rpartition(" ")[2].isupper()):
             return True
     if joining.names and _IN_NAME.search(left) is not None:
@@ -117,6 +118,7 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
     left = left.strip()
     if not joining.stops and _OWN_STOP.search(left):
         return True
+    # Of sentencex's wrong cuts in Hungarian 89 % follow an ordinal number: "2010. | augusztus".
     return _ORDINAL.fullmatch(left) is not None or joining.joins(left, right)
 
 

@@ -34,6 +34,7 @@ def documents_in(shard: Path) -> Iterator[list[str]]:
             *documents, rest = (rest + block).split(b"\n\n")
             for document in documents:
                 yield document.decode().split("\n")
+    # The original dropped the last article where no blank line followed it (tests/regressions).
     if rest:
         yield rest.decode().removesuffix("\n").split("\n")
 

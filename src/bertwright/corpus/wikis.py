@@ -53,5 +53,6 @@ def _meant(text: str) -> str:
         for known in (wikis(), others, names, _COUNTRIES):
             if tried in known:
                 return tried if known is wikis() else str(known[tried])
+    # Names of four letters are near to many others.
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.8) if len(word) > 4 else []
     return names[near[0]] if near else ""

@@ -23,13 +23,13 @@ _IN_FOURS = (
     r"\ua9e0-\ua9ef\uaa60-\uaa7f"
 )
 _UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
+# Found six times as fast where there is none.
 _MAY_BE_UNSPACED = re.compile(r"[\u0e01-\u109d\u1780-\u17d3\u2e80-\uabff\uf900-\U000323af]")
-"""Found six times as fast where there is none."""
+# Between two letters these are part of the word.
 _JOINERS = "'’-"
-"""Between two letters these are part of the word."""
 _PIECE = 2**20
+# No letters, but written within words only.
 _INSIDE = "ʼ\u200c\u200d"
-"""No letters, but written within words only."""
 
 
 class Kind(IntEnum):
@@ -55,6 +55,7 @@ def pieces(text: str) -> Iterator[str]:
     what is counted in arrays and lists takes some twenty times the memory of its text, and a line may be a whole file.
     """
     start = 0
+    # Counting a line of 33 MB at once took 1.3 GB; in pieces it takes 0.4 GB.
     while len(text) - start > _PIECE:
         space = max(text.rfind(" ", start + 1, start + _PIECE), text.rfind("\n", start + 1, start + _PIECE))
         stop = space if space > start else start + _PIECE
@@ -83,12 +84,12 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """[C] the `Kind` of each character, given by the code points [C]."""
-    found = _kinds[codes]
-    if not found.all():
-        for code in np.unique(codes[found == Kind.UNKNOWN]).tolist():
+    kinds = _kinds[codes]
+    if not kinds.all():
+        for code in np.unique(codes[kinds == Kind.UNKNOWN]).tolist():
             _kinds[code] = _kind(chr(code))
-        found = _kinds[codes]
-    return found
+        kinds = _kinds[codes]
+    return kinds
 
 
 def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -98,6 +99,7 @@ def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArra
     letter = kinds == Kind.LETTER
     before = np.append(False, letter[:-1])
     joined = np.append(False, (kinds[:-1] == Kind.JOINER) & before[:-1])
+    # `reduceat` gives an empty line the value of the next place, so the lines must not be empty.
     words = np.add.reduceat((letter & ~before & ~joined).astype(np.int64), starts)
     for kind, letters in ((Kind.IN_TWOS, 2), (Kind.IN_FOURS, 4)):
         words += -(-np.add.reduceat((kinds == kind).astype(np.int64), starts) // letters)
@@ -107,7 +109,7 @@ def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArra
 def _kind(character: str) -> Kind:
     if character in _JOINERS:
         return Kind.JOINER
-    if found := _UNSPACED.match(character):
-        return Kind.IN_TWOS if found.group(1) else Kind.IN_FOURS
+    if unspaced := _UNSPACED.match(character):
+        return Kind.IN_TWOS if unspaced.group(1) else Kind.IN_FOURS
     category = "L" if character in _INSIDE else unicodedata.category(character)[0]
     return _OF_CATEGORY.get(category, Kind.OTHER)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from bertwright.report.words import percent
+from bertwright.report.formatting import percent
 
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 44
-MOST_POINTS = 400
+MAX_POINTS = 400
 
 Points = Sequence[tuple[float, float]]
 Format = Callable[[float], str]
@@ -57,7 +57,9 @@ def figure(chart: Chart) -> str:
 
 def histogram(title: str, counts: Sequence[int], highest: int, explanation: str) -> str:
     """A `<figure>` of how many values lie in each of equally wide ranges from 0 to `highest` (tokens)."""
+    # No sequences at all must not divide by nothing.
     total, wide = sum(counts) or 1, (WIDTH - LEFT - RIGHT) / len(counts)
+    # A histogram of nothing still has an axis.
     top, bottom = max(counts) / total or 1.0, HEIGHT - BOTTOM
 
     def x_of(x: float) -> float:
@@ -81,21 +83,23 @@ def histogram(title: str, counts: Sequence[int], highest: int, explanation: str)
     )
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers inside [low, high], at most `most`, a step of 1, 2 or 5 times a power of ten apart."""
+def ticks(low: float, high: float, max_ticks: int = 6) -> list[float]:
+    """Round numbers inside [low, high], at most `max_ticks`, a step of 1, 2 or 5 times a power of ten apart."""
     if not high > low:
         return [low]
-    rough = (high - low) / (most - 1)
+    rough = (high - low) / (max_ticks - 1)
     power = 10.0 ** math.floor(math.log10(rough))
+    # Rounding may leave 1e-9 too little for the step that was meant.
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [step * number for number in range(first, last + 1)]
 
 
-def thinned(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
-    """At most `most` points: the means of equally long runs of consecutive points."""
-    run = -(-len(points) // most) or 1
+def thinned(points: Points, max_points: int = MAX_POINTS) -> list[tuple[float, float]]:
+    """At most `max_points` points: the means of equally long runs of consecutive points."""
+    # Means, not every n-th point: single rows are noisy, and jumps must not fall between.
+    run = -(-len(points) // max_points) or 1
     groups = [points[start : start + run] for start in range(0, len(points), run)]
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 
@@ -103,6 +107,7 @@ def thinned(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]
 def _svg(chart: Chart, shown: Sequence[Series]) -> str:
     xs = [x for series in shown for x, _ in series.points]
     ys = [y for series in shown for _, y in series.points]
+    # From 0, so that one step has the same place in all charts of a run.
     x_low, x_high = 0.0, max(xs, default=1.0)
     y_low, y_high = _range(ys, chart.from_zero)
 
@@ -123,6 +128,7 @@ def _svg(chart: Chart, shown: Sequence[Series]) -> str:
 
 def _range(ys: Sequence[float], from_zero: bool) -> tuple[float, float]:
     low, high = (0.0 if from_zero else min(ys, default=0.0)), max(ys, default=1.0)
+    # A flat curve has no range of its own, so it gets room by its height.
     room = (high - low or abs(high) or 1.0) * 0.06
     return (low if from_zero else low - room), high + room
 
@@ -153,6 +159,7 @@ def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks:
 def _line(series: Series, x_of: Scale, y_of: Scale, y_format: Format) -> str:
     path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in thinned(series.points))
     line = f'<polyline class="line {series.style}" points="{path}"/>'
+    # Held-out scores are few: without a dot each, a single one could not be seen.
     if "heldout" not in series.style.split():
         return line
     dots = (

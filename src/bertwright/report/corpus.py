@@ -1,4 +1,4 @@
-"""The section of the corpus: what became of the documents, where they come from, and whether tests leaked in."""
+"""The section of the corpus: what became of the documents, their sources, and whether evaluation texts are in it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import bar, definitions, number, percent, table
+from bertwright.report.formatting import bar, definitions, number, percent, table
 
+# Said again here: the report reads what stages wrote, and imports none of them.
 _LEFT_OUT = {
     "duplicates": "same text as an earlier one",
     "near_duplicates": "nearly the text of an earlier one",
@@ -27,6 +28,7 @@ _RULES = {
 def corpus(facts: Facts) -> str:
     """The way from pages to kept documents, with the reasons for which documents were dropped; then the sources."""
     counts = facts.counts("corpus")
+    # Plain text has no pages: there the documents are the whole.
     total = max(counts["pages"], counts["documents"], 1)
     text = max(1, counts["bytes"]["documents"])
     shown = [
@@ -73,11 +75,12 @@ def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]
 
 
 def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the corpus holds, and what is missing within its documents; nothing that is nought or says no more."""
+    """What the corpus holds, and what is missing within its documents; counts of 0 and repeated ones are left out."""
     yield "sentences", number(counts["sentences"])
     yield "words", number(counts["words"])
     yield "text", f"{counts['text_bytes'] / 1e6:,.1f} MB"
     yield "read", f"{counts['source_bytes'] / 1e6:,.1f} MB"
+    # Without weights each document stands once, and the line would say the number again.
     if counts["copies"] != counts["kept"]:
         yield "documents with their copies", number(counts["copies"])
     if counts["duplicate_paragraphs"]:
@@ -91,7 +94,7 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each source; columns of numbers are documents and words as they stand in the corpus."""
+    """A row for each source; columns of numbers are documents and words of the corpus."""
     rows = [
         (
             escape(source["name"]) + (f"<br><small>{escape(source['base'])}</small>" if source["base"] else ""),
@@ -118,8 +121,8 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
     if not texts:
         return ""
     rows = [
-        (escape(name), _found(found["found"], found["sentences"]), _found(found["short_found"], found["short"]))
-        for name, found in texts.items()
+        (escape(name), _hits(counts["found"], counts["sentences"]), _hits(counts["short_found"], counts["short"]))
+        for name, counts in texts.items()
     ]
     return (
         "<p>How much of texts for evaluation stands in the corpus. A sentence counts where 13 words in a row of it "
@@ -128,5 +131,5 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _found(found: int, of: int) -> str:
-    return f"{found:,} of {of:,}" + (f" <small>{percent(found / of)}</small>" if of else "")
+def _hits(count: int, of: int) -> str:
+    return f"{count:,} of {of:,}" + (f" <small>{percent(count / of)}</small>" if of else "")

@@ -1,4 +1,4 @@
-"""Which curves are drawn from the rows of metrics, and what each one tells."""
+"""The curves that are drawn from the rows of metrics, each with its explanation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from bertwright.report.chart import Chart, Points, Series
 from bertwright.report.facts import Facts
-from bertwright.report.words import percent
+from bertwright.report.formatting import percent
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -69,12 +69,14 @@ def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
 
 
 def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> Chart:
-    last, commonest = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["commonest_accuracy"]
+    last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["commonest_accuracy"]
     series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
+    # A run without sentence pairs has no such score, and an empty curve would look like a failure.
     if any(row.get("heldout_nsp_accuracy") is not None for row in rows):
         series.append(Series("next sentence", _points(rows, "heldout_nsp_accuracy"), "heldout second"))
-    points = [(0.0, commonest), (last, commonest)]
-    baseline = [] if commonest is None else [Series("commonest token", points, "baseline")]
+    points = [(0.0, baseline_accuracy), (last, baseline_accuracy)]
+    # Known from the stage evaluate alone: of an unfinished training it is missing.
+    baseline = [] if baseline_accuracy is None else [Series("commonest token", points, "baseline")]
     return Chart(
         "Held-out accuracy",
         "accuracy",
@@ -96,4 +98,5 @@ def _not_numbers(rows: Rows) -> str:
 
 
 def _points(rows: Rows, name: str) -> Points:
+    # A NaN is null in JSON: left out, it is a gap in the curve.
     return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertwright.report.chart import histogram
 from bertwright.report.facts import Facts
-from bertwright.report.words import definitions, large, number, percent, table
+from bertwright.report.formatting import definitions, large, number, percent, table
 
 COLUMNS = ("documents", "sentences", "tokens")
 
@@ -16,6 +16,7 @@ COLUMNS = ("documents", "sentences", "tokens")
 def vocabulary(facts: Facts) -> str:
     """How well the vocabulary fits the text."""
     counts = facts.counts("vocab")
+    # Without a corpus the vocabulary had no text to be measured on when it was made; the examples have.
     if "corpus" not in facts.stages:
         return _given(counts, facts.counts("examples")["text"])
     case, accents = _letters(counts)
@@ -90,20 +91,21 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _lengths(facts: Facts) -> Iterator[str]:
     """How long the sequences of each training set are, and the labels of its pairs."""
+    # In sentence order a false pair is two neighbours in the wrong order, not a random second.
     label = "swapped" if facts.plan == "sentence-order" else "random"
-    for name, told in facts.counts("examples")["train"]["sequences"].items():
-        said = f"{told['mean_length']:,.1f} tokens in the mean, special ones counted, over all passes."
-        if told["label_share"] is not None:
-            said += f" The second segment of {percent(told['label_share'])} of the pairs is {label}."
-        yield histogram(f"Lengths of set {name}", told["lengths"], int(name.partition("-")[0]), said)
+    for name, sequences in facts.counts("examples")["train"]["sequences"].items():
+        explanation = f"{sequences['mean_length']:,.1f} tokens in the mean, special ones counted, over all passes."
+        if sequences["label_share"] is not None:
+            explanation += f" The second segment of {percent(sequences['label_share'])} of the pairs is {label}."
+        yield histogram(f"Lengths of set {name}", sequences["lengths"], int(name.partition("-")[0]), explanation)
 
 
 def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What each phase holds out, where there is no corpus to hold documents out of."""
-    for key, told in heldout.get("phases", {}).items():
-        unit = "documents" if "documents" in told else "examples"
-        where = f"a share of {told['share']:g}" if told["share"] else f"{len(told['files']):,} files for testing"
-        yield f"{key}.data, held out", f"{large(told[unit])} {unit}, {where}"
+    for key, held in heldout.get("phases", {}).items():
+        unit = "documents" if "documents" in held else "examples"
+        where = f"a share of {held['share']:g}" if held["share"] else f"{len(held['files']):,} files for testing"
+        yield f"{key}.data, held out", f"{large(held[unit])} {unit}, {where}"
 
 
 def examples(facts: Facts) -> str:
@@ -112,6 +114,7 @@ def examples(facts: Facts) -> str:
     rows = [
         (
             {"train": "training", "heldout": "held out"}[split],
+            # Examples made elsewhere say nothing of documents and sentences.
             *(number(counts[split][name]) if name in counts[split] else "–" for name in COLUMNS),
         )
         for split in ("train", "heldout")
@@ -124,6 +127,7 @@ def examples(facts: Facts) -> str:
         (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
         for key, data in counts.get("imported", {}).items()
     ]
+    # Data made elsewhere has segments that need not be sentences.
     overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
     return (
         table(("part", *COLUMNS), rows)

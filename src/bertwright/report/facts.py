@@ -51,8 +51,8 @@ class Facts:
     @property
     def unfinished(self) -> Mapping[str, Any] | None:
         """Of a training that is under way: the checkpoint that is shown, its step, and the steps of the whole."""
-        found: Mapping[str, Any] | None = self.counts("train").get("unfinished")
-        return found
+        state: Mapping[str, Any] | None = self.counts("train").get("unfinished")
+        return state
 
     @property
     def plan(self) -> str:
@@ -70,8 +70,9 @@ class Facts:
     @property
     def heldout_unit(self) -> str:
         """What is held out: documents, or examples that were made elsewhere."""
-        told = self.counts("examples")["heldout"].get("phases", {}).values()
-        return "documents" if all("documents" in each for each in told) else "examples"
+        phases = self.counts("examples")["heldout"].get("phases", {}).values()
+        # A corpus has no phases here: then documents are held out.
+        return "documents" if all("documents" in phase for phase in phases) else "examples"
 
     @property
     def scored_length(self) -> int:
@@ -84,7 +85,7 @@ class Facts:
         """The share of pairs of this length whose second segment is random (or swapped), over all passes."""
         sequences = self.counts("examples")[split]["sequences"]
         own: Mapping[str, Any] = sequences.get(f"{length}") or next(
-            (each for name, each in sequences.items() if name.startswith(f"{length}-")), {}
+            (of_length for name, of_length in sequences.items() if name.startswith(f"{length}-")), {}
         )
         return own.get("label_share")
 
@@ -108,6 +109,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
 def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:
     """The last held-out scores that training took, with what word frequencies score on the whole held-out text."""
     row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
+    # What only the stage evaluate takes is there as None, so the page need not ask which of the two it reads.
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
     scores["unigram_loss"] = stages["examples"].counts["heldout"]["unigram_loss"]
     return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
@@ -117,6 +119,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(read_bytes(path).splitlines(), 1):
         try:
             row = ROW.validate_python(parse_json(line))
+            # Both must be there: a row without them belongs nowhere in the curves.
             yield {**row, "phase": row["phase"], "step": row["step"]}
         except (ValueError, KeyError) as error:
             raise ArtifactError(f"{path}:{number} is no row of metrics. Restore the file.") from error

@@ -12,7 +12,7 @@ from bertwright.report.corpus import corpus
 from bertwright.report.curves import curves
 from bertwright.report.data import examples, vocabulary
 from bertwright.report.facts import Facts
-from bertwright.report.making import machine, model, stages
+from bertwright.report.provenance import machine, model, stages
 from bertwright.report.scores import headline, predictions, warnings
 
 
@@ -54,6 +54,7 @@ def _texts(facts: Facts) -> str:
 
 def _scrolling(text: str) -> str:
     """A box of its own height, which the keyboard reaches too."""
+    # A box that scrolls must be reached without a mouse (WCAG 2.1.1).
     return f'<pre tabindex="0" role="region" aria-label="recipe">{escape(text)}</pre>'
 
 
@@ -62,4 +63,5 @@ def _time(written: str) -> str:
 
 
 def _style() -> str:
+    # In the page itself: it must read the same when it is mailed, or opened without a network.
     return files("bertwright.report").joinpath("style.css").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -9,13 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
-from bertwright.report.config import ReportConfig
-from bertwright.report.facts import Facts, read_facts
+from bertwright.report.config import VERSION, ReportConfig, sections
+from bertwright.report.facts import SCORES, Facts, read_facts
 from bertwright.report.page import page
-from bertwright.report.summary import summary
 
 
 def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], log: Log = SILENT) -> Path:
@@ -38,10 +38,12 @@ def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], l
 def write_page(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact]) -> None:
     """Write `report.html` alone: the page of a training that is under way."""
     facts = read_facts(folder, artifacts, config.title)
+    # Without summary.json: a program that finds one may rely on it (decision 0008).
     _write_page(folder / "report.html", facts, summary(facts, config))
 
 
 def _write_page(path: Path, facts: Facts, numbers: Mapping[str, Any]) -> bool:
+    # The time of writing alone is no reason to touch the file: a second report must change nothing.
     before = re.search(rb'<time datetime="([^"]*)"', path.read_bytes()) if path.is_file() else None
     if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode():
         return False
@@ -54,3 +56,35 @@ def _write(path: Path, text: str) -> bool:
         return False
     write_atomic(path, data)
     return True
+
+
+def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
+    """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
+
+    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained. The report is listed among the stages
+    without seconds of its own: it would never be the same twice. `unfinished` is there where training has not ended.
+    """
+    train = facts.counts("train")
+    stages = {
+        name: {
+            "version": artifact.manifest["version"],
+            "fingerprint": artifact.fingerprint,
+            "seconds": artifact.manifest["seconds"],
+        }
+        for name, artifact in facts.stages.items()
+    }
+    inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
+    # The page is no artifact, so what it is a function of stands here.
+    report = Identity("report", VERSION, sections(config), inputs)
+    return {
+        "title": facts.title,
+        **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
+        **{name: facts.scores[name] for name in SCORES},
+        "parameters": train["parameters"],
+        "steps": train["steps"],
+        "tokens_seen": train["tokens_seen"],
+        "tokens_per_second": train["tokens_per_second"],
+        "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
+        "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
+        "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
+    }

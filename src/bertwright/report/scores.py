@@ -7,28 +7,29 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import NAN, bar, duration, large, percent, table
+from bertwright.report.formatting import NAN, bar, duration, large, percent, table
 
 MASK = "[MASK]"
 
 
 def warnings(facts: Facts) -> str:
     """What must be known before any number is read: that the run is unfinished, that the model learnt nothing."""
-    said = []
+    warned = []
+    # Before any number: who reads one must know what it is of.
     if (state := facts.unfinished) is not None:
-        said.append(
+        warned.append(
             f"<b>Unfinished.</b> This is of the checkpoint <code>{escape(state['checkpoint'])}</code>: step "
             f"{state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it writes the "
             "page of the run again at every checkpoint."
         )
     if facts.scores.get("untrained"):
         loss, unigram = facts.scores["mlm_loss"], facts.scores["unigram_loss"]
-        said.append(
+        warned.append(
             f"<b>The model has not learnt to use the context.</b> Its held-out loss, {_nats(loss)}, is not "
             f"clearly below the {unigram:.2f} that word frequencies alone score: its guesses are those of an untrained "
             "model."
         )
-    return "".join(f'<p class="warning" role="note">{text}</p>' for text in said)
+    return "".join(f'<p class="warning" role="note">{text}</p>' for text in warned)
 
 
 def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
@@ -56,17 +57,17 @@ def _scored(facts: Facts) -> str:
     """What the scores are of, and where the exported model lies."""
     scores = facts.scores
     if "evaluate" in facts.stages:
-        said = (
+        sentence = (
             f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from held-out "
             f"{facts.heldout_unit}, which training never saw."
         )
     elif scores["step"] is None:
-        said = "The model has not been scored yet."
+        sentence = "The model has not been scored yet."
     else:
-        said = f"Scores are those that training took on held-out {facts.heldout_unit} at step {scores['step']:,}."
+        sentence = f"Scores are those that training took on held-out {facts.heldout_unit} at step {scores['step']:,}."
     if "export" in facts.stages:
-        said += ' The model for <code>transformers</code> lies in <a href="export/hf/">export/hf</a>.'
-    return said
+        sentence += ' The model for <code>transformers</code> lies in <a href="export/hf/">export/hf</a>.'
+    return sentence
 
 
 def _nats(loss: float | None) -> str:
@@ -82,6 +83,7 @@ def _gap(loss: float | None, unigram: float) -> str:
 
 def _commonest(facts: Facts) -> str:
     scores = facts.scores
+    # Training does not take this score.
     if scores["commonest_accuracy"] is None:
         return "of the best guess"
     return f"always guessing “{scores['commonest_token']}”: {percent(scores['commonest_accuracy'])}"
@@ -96,14 +98,16 @@ def _labels(facts: Facts) -> str:
     label = "swapped" if facts.plan == "sentence-order" else "random"
     length = facts.scored_length
     held, trained = facts.scores.get("nsp_label_share"), facts.label_share("train", length)
+    # Scores that training took carry no share; the held-out examples do.
     held = held if held is not None else facts.label_share("heldout", length)
-    said = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
-    said += [] if trained is None else [f"{percent(trained)} of training's"]
+    notes = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
+    notes += [] if trained is None else [f"{percent(trained)} of training's"]
     accuracy, majority = facts.scores["nsp_accuracy"], facts.scores["nsp_majority"]
     if majority is not None:
+        # An accuracy looks like success until the share of the commoner label is known.
         than = ", so no better than that" if accuracy <= majority else ""
-        said.append(f"always guessing the commoner label: {percent(majority)}{than}")
-    return "; ".join(said)
+        notes.append(f"always guessing the commoner label: {percent(majority)}{than}")
+    return "; ".join(notes)
 
 
 def predictions(facts: Facts) -> str:
@@ -126,6 +130,7 @@ def predictions(facts: Facts) -> str:
 
 
 def _masked(text: str) -> str:
+    # Escaped around the mark: texts are of strangers, and the mark is our own.
     before, _, after = text.partition(MASK)
     return f"{escape(before)}<mark>{MASK}</mark>{escape(after)}"
 

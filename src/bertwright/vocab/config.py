@@ -12,8 +12,8 @@ VERSION = 4
 """Raised when the code of the stage changes its result."""
 
 DEFAULT_SIZE = 30_000
+# Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK].
 _SPECIAL = 5
-"""Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK]."""
 _OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")
 """The settings that say how a vocabulary is trained."""
 
@@ -92,12 +92,14 @@ class VocabConfig(Section):
             return values
         if values.get("size") is not None:
             raise ValueError("vocab.size and vocab.file exclude each other: a given file has its size; leave size out")
+        # Else the default size would stand beside the file.
         return {**values, "size": None}
 
     @model_validator(mode="after")
     def _is_trained_or_given(self) -> VocabConfig:
         if self.file is not None:
             fields = type(self).model_fields
+            # A setting that nothing reads would look as if it had shaped the entries.
             if set_too := [f"vocab.{name}" for name in _OF_TRAINING if getattr(self, name) != fields[name].default]:
                 raise ValueError(
                     f"vocab.file is finished, nothing is trained: leave out {', '.join(set_too)} (or vocab.file)"

@@ -45,9 +45,10 @@ def download(name: str, folder: Path, log: Log = SILENT, hub: str = HUB) -> Path
     """
     if name not in PUBLISHED:
         raise RecipeError(f"there is no vocabulary {name!r} to download; there are {', '.join(PUBLISHED)}.")
-    found = PUBLISHED[name]
-    url = f"{hub}/{found.repository}/resolve/main/vocab.txt"
-    path = fetch(url, folder / f"{name}-vocab.txt", log, sha256=found.sha256)
-    setting = str(found.lower_case).lower()
+    published = PUBLISHED[name]
+    # The hash is that of NVIDIA's downloader, so a file that was exchanged at the hub is refused.
+    url = f"{hub}/{published.repository}/resolve/main/vocab.txt"
+    path = fetch(url, folder / f"{name}-vocab.txt", log, sha256=published.sha256)
+    setting = str(published.lower_case).lower()
     log.say(f"vocab: {path}; use it with vocab.file={path} vocab.lower_case={setting} vocab.strip_accents={setting}")
     return path

@@ -32,7 +32,9 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
         raise DataError("there is no text to train a vocabulary on. Raise vocab.sample_bytes, or give more text.")
     covered = np.cumsum(counts)
     enough = 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1]))
+    # Coverage alone would cost small alphabets their rare letters where the size has room for all of them.
     alphabet = characters[: max(enough, (config.size or 0) // ENTRIES_A_CHARACTER)]
+    # A ## form of what BERT always sets apart could never match: Chinese alone would waste thousands of entries.
     inside = [not _stands_alone(character) for character in alphabet]
     special, entries = special_entries(config.unused), np.cumsum(inside) + np.arange(1, len(inside) + 1)
     fitting = int(np.searchsorted(entries, (config.size or 0) - len(special), "right"))
@@ -49,6 +51,7 @@ def count_characters(words: Mapping[str, int]) -> tuple[list[str], NDArray[np.in
     occurrences, lengths = (np.fromiter(of_each, np.int64, len(words)) for of_each in (words.values(), map(len, words)))
     counts = np.bincount(characters, np.repeat(occurrences, lengths)).astype(np.int64)
     present = np.flatnonzero(counts)
+    # Stable, so that ties are in order of code points in every process.
     order = present[np.argsort(-counts[present], kind="stable")]
     return [chr(character) for character in order], counts[order]
 

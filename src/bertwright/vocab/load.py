@@ -17,6 +17,7 @@ MOST_UNKNOWN = 0.05
 def read_vocabulary(path: Path) -> list[str]:
     """The entries of a vocab.txt: UTF-8, one a line, none empty or double, the five special ones present."""
     try:
+        # A byte-order mark would become a part of [PAD].
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
@@ -68,6 +69,7 @@ def _settings(config: VocabConfig) -> str:
 def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> list[str]:
     """The entries that normalised text cannot contain, because normalising changes them."""
     normal = normalizer(lower_case, strip_accents)
+    # Special and unused entries are not met in text, whatever normalising makes of them.
     plain = [entry for entry in entries if not (entry.startswith("[") and entry.endswith("]"))]
     pieces = [entry.removeprefix(CONTINUATION) for entry in plain]
     return [piece for piece in pieces if normal.normalize_str(piece).strip() != piece]
@@ -77,6 +79,7 @@ def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str
     pairs = [(False, False), (False, True), (True, False), (True, True)]
     rates = {pair: _unknown_rate(entries, *pair, sentences) for pair in pairs}
     best = min(rates, key=rates.__getitem__)
+    # Settings that do not halve the unknown words are no remedy: the vocabulary is of another language.
     if rates[best] > rate / 2:
         return "Use a vocabulary made for this language, or leave vocab.file out to train one."
     lower_case, strip_accents = map(_toml, best)

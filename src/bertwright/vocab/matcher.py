@@ -1,20 +1,24 @@
-"""WordPiece's greedy longest match (Devlin et al. 2019; Google's tokenization.py), many words at once."""
+"""WordPiece's greedy longest match (Devlin et al. 2019; Google's tokenization.py), many words at once.
+
+The vocabulary is a trie in numpy arrays, through which many walks take a step at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.vocab.normalization import CONTINUATION, UNK
-from bertwright.vocab.trie import Trie
 from bertwright.vocab.word_table import runs
 
 LONGEST_WORD = 100
 _IN_NO_WORD = {"\0", "\n", " "}  # these end words, and the walks through the trie
 _WORD, _REST = 0, 1
-_NONE = -1
+_FREE = _NONE = -1
+_PLACES_PER_NODE = 4  # so sparse that most rows fit at the first place drawn
 
 
 class Matcher:
@@ -27,6 +31,7 @@ class Matcher:
         words, rests = dict[str, int](), dict[str, int]()
         for entry, i in ids.items():
             piece = entry.removeprefix(CONTINUATION)
+            # An entry with a space would match across two words.
             if len(piece) <= LONGEST_WORD and _IN_NO_WORD.isdisjoint(piece):
                 (rests if entry.startswith(CONTINUATION) else words)[piece] = i
         self._trie, self._unknown = Trie([words, rests]), ids[UNK]
@@ -36,21 +41,23 @@ class Matcher:
     def __call__(self, lines: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """The ids of all lines one after another, and where each line ends; words lie between spaces.
 
-        A "\\n" stands behind each line.
+        Each line ends with "\\n".
         """
         text = np.frombuffer(f"\n{lines}".encode("utf-32-le"), "<u4")
         line_ends = text == ord("\n")
         outside = line_ends | (text == ord(" "))
         edges = np.diff(outside.view(np.int8))
         starts, ends = np.flatnonzero(edges == -1) + 1, np.flatnonzero(edges == 1) + 1
+        # The rule of Google's tokenizer: a longer word is [UNK] without a look at its pieces.
         short = ends - starts <= LONGEST_WORD
         pieces, stuck = self._walk(self._trie.classes(text), outside, starts[short])
         unknown = ~short
         unknown[np.searchsorted(starts, stuck, "right") - 1] = True
+        # A word that cannot be finished is one [UNK]: the pieces already matched in it go.
         pieces[runs(starts[unknown], (ends - starts)[unknown])] = _NONE
         pieces[starts[unknown]] = self._unknown
-        there = pieces != _NONE
-        return pieces[there].astype(np.uint32), np.cumsum(there)[np.flatnonzero(line_ends)[1:]]
+        begins_piece = pieces != _NONE
+        return pieces[begins_piece].astype(np.uint32), np.cumsum(begins_piece)[np.flatnonzero(line_ends)[1:]]
 
     def _walk(
         self, classes: NDArray[np.int32], outside: NDArray[np.bool_], begins: NDArray[np.int64]
@@ -72,3 +79,79 @@ class Matcher:
                 begins, at, further = begins[walking], at[walking], further[walking]
             nodes = further
         return pieces, np.concatenate(stuck)
+
+
+class Trie:
+    """All beginnings of some strings; each root, node 0, 1, ..., has strings and a numbering of its own.
+
+    The rows of children lie interleaved in one array (row displacement: Tarjan and Yao 1979, "Storing a sparse table").
+    """
+
+    longest: NDArray[np.int32]
+    """[nodes] the id of the longest string on the way to the node, or -1."""
+    length: NDArray[np.int64]
+    """[nodes] how many characters that string has, or 0."""
+
+    def __init__(self, roots: Sequence[Mapping[str, int]]) -> None:
+        """Strings to their ids for each root; no string has the character 0."""
+        ids = {chr(1 + root): _NONE for root in range(len(roots))}
+        for root, strings in enumerate(roots):
+            ids |= {chr(1 + root) + string: i for string, i in strings.items()}
+        # Sorted, so that strings with the same beginning are neighbours and share its nodes.
+        marked = sorted(ids)
+        letters = np.array(marked).view(np.uint32).reshape(len(marked), -1).T
+        differs = np.append(np.ones((len(letters), 1), bool), letters[:, 1:] != letters[:, :-1], axis=1)
+        new = (letters > 0) & np.logical_or.accumulate(differs)
+        nodes = np.cumsum(new).reshape(new.shape) - 1  # by depth, so the roots come first
+        parents, characters = nodes[:-1][new[1:]], letters[1:][new[1:]]
+        depths = np.fromiter(map(len, marked), np.int64, len(marked)) - 1
+        self.longest, self.length = np.full(new.sum(), _NONE, np.int32), np.zeros(new.sum(), np.int64)
+        ends = nodes[depths, np.arange(len(marked))]
+        self.longest[ends], self.length[ends] = [ids[string] for string in marked], depths
+        self._inherit(parents, new.sum(1))
+        used = np.unique(characters)
+        self._classes = np.zeros(0x110000, np.int32)
+        self._classes[used] = np.arange(1, len(used) + 1)
+        self._place(parents, self.classes(characters), len(roots) + np.arange(len(parents)))
+
+    def classes(self, characters: NDArray[np.integer]) -> NDArray[np.int32]:
+        """What `step` reads for characters given by their code points, of any shape."""
+        classes: NDArray[np.int32] = self._classes[characters]
+        return classes
+
+    def step(self, nodes: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """[N] the node behind each of the nodes [N] by the character of its class [N], or -1."""
+        places = self._rows[nodes] + classes
+        return np.where(self._parents[places] == nodes, self._children[places], _NONE)
+
+    def _inherit(self, parents: NDArray[np.int64], nodes_at_depth: NDArray[np.int64]) -> None:
+        """Nodes where no string ends take the longest one from their parents."""
+        for begin, end in pairwise(np.cumsum(nodes_at_depth)):
+            bare = begin + np.flatnonzero(self.longest[begin:end] == _NONE)
+            above = parents[bare - nodes_at_depth[0]]
+            self.longest[bare], self.length[bare] = self.longest[above], self.length[above]
+
+    def _place(self, parents: NDArray[np.int64], classes: NDArray[np.int32], children: NDArray[np.int64]) -> None:
+        """Find places for the rows, those with most children first; which place a row gets changes no answer."""
+        width = int(classes.max(initial=0)) + 1
+        draw, size = np.random.default_rng(0), _PLACES_PER_NODE * len(self.longest)
+        self._parents = np.full(size + width, _FREE, np.int32)
+        self._children = np.full(size + width, _FREE, np.int32)
+        self._rows = np.zeros(len(self.longest), np.int32)
+        fans = np.bincount(parents, minlength=len(self.longest))
+        # The widest rows while there is most room: a narrow one fits nearly anywhere.
+        order = np.lexsort((parents, -fans[parents]))
+        for fan in np.unique(fans[parents])[::-1]:
+            edges = order[fans[parents[order]] == fan].reshape(-1, fan)
+            while len(edges):
+                owners, rows = parents[edges], draw.integers(size, size=(len(edges), 1))
+                places = rows + classes[edges]
+                free = (self._parents[places] == _FREE).all(1)
+                self._parents[places[free]] = owners[free]
+                taken = self._parents[places] == owners
+                placed = taken.all(1)
+                # Rows that collide leave their places again and are drawn anew in the next round.
+                self._parents[places[~placed][taken[~placed]]] = _FREE
+                self._rows[owners[placed, 0]] = rows[placed, 0]
+                self._children[places[placed]] = children[edges[placed]]
+                edges = edges[~placed]

@@ -19,9 +19,11 @@ CONTINUATION = "##"
 
 def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:
     """NFC, then BERT's normalisation with the two settings passed explicitly: neither implies the other."""
+    # Both are said: left out, `strip_accents` follows `lowercase`, as the one switch of the originals did.
     bert = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, lowercase=lower_case, strip_accents=strip_accents
     )
+    # First NFC, the form of the corpus: texts from elsewhere write one letter in two ways.
     return normalizers.Sequence([normalizers.NFC(), bert])
 
 

@@ -52,17 +52,18 @@ def shortcomings(report: Mapping[str, Any]) -> str:
     if report["unknown_rate"] <= MOST_UNKNOWN:
         return ""
     alphabet, unknown = report["alphabet"], report["sample_words"] * report["unknown_rate"]
-    said = (
+    warning = (
         f"warning: {report['unknown_rate']:.2%} of the words, with {report['unknown_character_rate']:.2%} of the "
         f"characters, are unknown ([UNK])"
     )
     if report["too_long"]:
         share = min(1.0, report["too_long"] / unknown)
-        said += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
+        warning += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
+    # Coverage cannot help where every character has its entry.
     if not alphabet["missing"]:
-        return f"{said}."
+        return f"{warning}."
     return (
-        f"{said}; {1 - alphabet['coverage']:.3%} of the characters are no entries, such as "
+        f"{warning}; {1 - alphabet['coverage']:.3%} of the characters are no entries, such as "
         f"{' '.join(alphabet['missing'])}. Raise vocab.alphabet_coverage."
     )
 
@@ -89,6 +90,7 @@ def usage(entries: list[str], words: Mapping[str, int]) -> Counter[str]:
 
 def script(word: str) -> str:
     """The script of the first letter by its Unicode name, as "Latin"; without letters "digits" or "other marks"."""
+    # Nearly all words begin with a letter, and the search for one takes longer.
     letter = word[0] if word[:1].isalpha() else next(filter(str.isalpha, word), "")
     if letter:
         return _script_of_letter(letter)
@@ -123,16 +125,17 @@ def _by_script(
     entries: list[str], words: list[str], columns: NDArray[np.int64], used: NDArray[np.int64]
 ) -> dict[str, dict[str, float]]:
     of_words, of_entries = (np.array([script(text) for text in texts]) for texts in (words, entries))
+    # [unused0] and its like would count as Latin entries that are never used.
     bracketed = np.array([entry.startswith("[") and len(entry) > 1 for entry in entries])
     sums = {str(name): columns[:, of_words == name].sum(1) for name in np.unique(of_words)}
-    found: dict[str, dict[str, float]] = {}
+    by_script: dict[str, dict[str, float]] = {}
     for name, row in sorted(sums.items(), key=lambda item: (-item[1][0], item[0])):
         if row[0] < SHOWN_SHARE * columns[0].sum():
             break
-        mine = used[(of_entries == name) & ~bracketed]
-        rates = _rates(row, mine)
-        found[name] = {"words": int(row[0]), **rates, "entries": len(mine), "unused": int((mine == 0).sum())}
-    return found
+        uses = used[(of_entries == name) & ~bracketed]
+        rates = _rates(row, uses)
+        by_script[name] = {"words": int(row[0]), **rates, "entries": len(uses), "unused": int((uses == 0).sum())}
+    return by_script
 
 
 def _rates(row: NDArray[np.int64], used: NDArray[np.int64]) -> dict[str, float]:

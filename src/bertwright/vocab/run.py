@@ -20,8 +20,8 @@ from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentenc
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
-_TOLD_EVERY = 5000
-"""Sentences between two words on how far reading is."""
+# Sentences between two reports of progress.
+_REPORTED_EVERY = 5000
 
 
 def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILENT) -> Artifact:
@@ -30,8 +30,8 @@ def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILE
     Without a corpus the file must be given, and is checked against the settings alone.
     Its count `vocabulary` is the hash that token stores carry: SHA-256 over vocab.txt and both text settings.
     """
-    found = identity(config, {"corpus": corpus.fingerprint} if corpus else {})
-    return build(out, found, log, lambda draft: _make(config, corpus, draft, log))
+    inputs = {"corpus": corpus.fingerprint} if corpus else {}
+    return build(out, identity(config, inputs), log, lambda draft: _make(config, corpus, draft, log))
 
 
 def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
@@ -57,6 +57,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
     if config.file is not None:
         entries, measured = read_vocabulary(config.file), first_sentences(corpus)
         check_fit(entries, config, measured)
+        # A given file is measured on a bounded sample; a trained one on the words it was trained on, counted already.
         words = count_words(measured, bert_splitter(config.lower_case, config.strip_accents))
     else:
         sample = Sample(corpus, config.sample_bytes, config.seed, _most_sentences(config.trainer))
@@ -93,6 +94,7 @@ def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], d
     tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
     write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
     write_json(draft / "report.json", report)
+    # The text settings belong to it: the same entries under other settings give other ids.
     vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
     return {"vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
 
@@ -103,10 +105,11 @@ def _most_sentences(trainer: TrainerConfig) -> int:
 
 
 def _read(sample: Sample, config: VocabConfig, log: Log) -> Iterator[str]:
-    """The sentences of the sample, telling how far reading is; then the trainer works, which tells nothing."""
+    """The sentences of the sample, with progress of the reading; the training after it reports none."""
     total = sample.share * sample.corpus.counts["text_bytes"] / 1e6
+    # The trainers report no progress of their own, so it is that of the reading.
     for number, sentence in enumerate(sample.sentences()):
-        if number % _TOLD_EVERY == 0:
+        if number % _REPORTED_EVERY == 0:
             log.progress("vocab", min(sample.bytes / 1e6, total), total, "MB")
         yield sentence
     log.progress("vocab", total, total, "MB")

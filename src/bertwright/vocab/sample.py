@@ -41,6 +41,7 @@ class Sample:
         stream = rng.key(self.seed, "vocab sample")
         for number, name in enumerate(shard_names(self.corpus)):
             documents = list(read_documents(self.corpus, name))
+            # By place, not by a generator: no document's draw depends on how many were drawn before.
             draws = rng.uniform(rng.fold(stream, number), np.arange(len(documents)))
             for place in np.flatnonzero(draws < self.share).tolist():
                 self.documents += 1

@@ -21,9 +21,10 @@ from bertwright.vocab.layout import first_entries, special_entries
 from bertwright.vocab.normalization import CONTINUATION
 
 BOUNDARY = "▁"
+# Always the same: the unigram trainer's sums depend on their number, not on that of the processors.
 _THREADS = 16
-"""Always the same: the unigram trainer's sums depend on their number, not on that of the processors."""
 _ERRORS_ONLY = 2
+# SentencePiece leaves out longer sentences without a word; its default is 4,192 bytes.
 _ANY_LENGTH = 2**30
 
 
@@ -44,6 +45,7 @@ def train_sentencepiece(config: VocabConfig, trainer: SentencePieceConfig, texts
         texts = islice(texts, trainer.input_sentence_size or None)
     try:
         sentencepiece.SentencePieceTrainer.train(
+            # A small text has fewer pieces than asked for, which is no error; the text is BERT's words already.
             sentence_iterator=iter(texts), model_writer=model, model_type=trainer.model, vocab_size=pieces,
             hard_vocab_limit=False, character_coverage=trainer.character_coverage, max_sentence_length=_ANY_LENGTH,
             normalization_rule_name="identity", num_threads=_THREADS, minloglevel=_ERRORS_ONLY,
@@ -61,6 +63,7 @@ def to_wordpiece(model: bytes) -> list[str]:
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+    # <unk>, <s> and </s>: BERT has special entries of its own.
     kept = (i for i in range(len(pieces)) if not (pieces.is_unknown(i) or pieces.is_control(i)))
     texts = (pieces.id_to_piece(i) for i in kept)
     return list(dict.fromkeys(_entry(text) for text in texts if text != BOUNDARY))
@@ -71,6 +74,7 @@ def lay_out(config: VocabConfig, add_characters: bool, learnt: list[str], words:
     if not add_characters:
         return list(dict.fromkeys([*special_entries(config.unused), *learnt]))
     first, _ = first_entries(config, words)
+    # Single characters come from the count of the text, which leaves none out that coverage keeps.
     longer = (entry for entry in learnt if len(entry.removeprefix(CONTINUATION)) > 1)
     return list(dict.fromkeys([*first, *longer]))[: config.size]
 

@@ -1,7 +1,7 @@
 """Text to BERT's words: normalised, and cut at spaces, punctuation and CJK characters.
 
 The rules are those of the library objects in `normal`; here they are asked once per character where that is enough.
-Behind NFC they look at one character at a time: it is dropped, replaced or set apart whatever stands beside it. NFC
+Behind NFC they look at one character at a time: it is dropped, replaced or set apart whatever its neighbours are. NFC
 looks at neighbours, so a word that is not in NFC goes to the library whole. So does a word with a character that
 Unicode 3.2 (2002) did not have, or that is no letter, mark, number, punctuation mark or symbol: on the others all
 versions of Unicode agree.
@@ -17,8 +17,7 @@ from unicodedata import is_normalized, ucd_3_2_0
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
-from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
-from bertwright.vocab.word_table import WordTable
+from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, text_of
 
 _ASK = "\0"
 _SENTENCES_AT_ONCE = 1000
@@ -44,6 +43,7 @@ class WordSplitter:
                 if len(character := self._characters[code]) == 1:
                     self._replaced[code] = ord(character)
             replaced = self._replaced[codes]
+        # Where one character becomes one, as nearly all do, the whole text is one look-up.
         lines = str(replaced.astype("<u4"), "utf-32-le")
         if replaced.all() and is_normalized("NFC", text):
             return lines
@@ -80,7 +80,7 @@ def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str
 
 
 class _Characters(dict[int, str]):
-    """What stands in a line for a character, by code point: itself or another, alone or between spaces, or nothing."""
+    """What replaces a character in a line, by code point: itself or another, alone or between spaces, or nothing."""
 
     def __init__(self, by_library: Callable[[str], list[str]]) -> None:
         super().__init__({ord("\n"): "\n"})
@@ -88,6 +88,7 @@ class _Characters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
+        # On newer characters the library's Unicode and Python's may differ, so the library is asked each time.
         known = ucd_3_2_0.category(character)[0] in "LMNPS"
         # Between zeros, because nothing combines with them: beside a letter an accent would become part of it.
         self[code] = " ".join(self._by_library(f"0{character}0"))[1:-1] if known else _ASK

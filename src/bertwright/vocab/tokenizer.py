@@ -19,9 +19,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.vocab.matcher import Matcher
 from bertwright.vocab.normalization import CONTINUATION, SPECIALS
-from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
 from bertwright.vocab.split import WordSplitter
-from bertwright.vocab.word_table import WordTable, runs
+from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, text_of
 
 CACHED_WORDS = 1 << 20
 _BYTES_PER_WORD = 32  # at most, on average; the words of Hungarian novels take 15
@@ -58,6 +57,7 @@ class Tokenizer:
         if len(new):
             self._learn(lines_of(text, starts[new], ends[new]))
         begins, counts = (np.frombuffer(column, np.int64)[numbers] for column in (self._begins, self._counts))
+        # Line feeds are no words: the words before one are those of its sentence and of all before it.
         sentence_ends = np.searchsorted(starts, np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")))
         lengths = np.diff(np.append(0, np.cumsum(counts))[sentence_ends], prepend=0)
         return np.frombuffer(self._pieces, np.uint32)[runs(begins, counts)], lengths
@@ -89,6 +89,7 @@ class Tokenizer:
         self._pieces.frombytes(pieces.tobytes())
 
     def _forget(self) -> None:
+        # All at once: a cache that forgets word by word would have to note every use.
         self._words = WordTable()
         self._begins, self._counts, self._pieces = array("q"), array("q"), array("I")
 

@@ -1,4 +1,7 @@
-"""Numbers for words, by a hash table of numpy arrays: all words of a text are looked up at once.
+"""Sentences as one text of bytes, where its words lie, and a number for each distinct one, all looked up at once.
+
+Words lie between spaces, with common punctuation marks apart. BERT sets these marks apart anyway, and NFC makes no
+character of one of them and what stands beside it; without them there are far fewer distinct words.
 
 A Python dictionary costs a string, its hash and several waits for memory for each word; here a word is one or a few
 machine words of eight bytes, and the processor waits for many of them at the same time. The hash only says where to
@@ -8,11 +11,16 @@ look: whether two words are the same is decided by all their bytes.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+ASCII_APART = "!\"#$%&'()*+,-./:;?@[\\]^_`{|}~"
+APART = "”»…„«“’"
+_KINDS = bytes(0 if chr(byte) in " \n" else 2 if chr(byte) in ASCII_APART else 1 for byte in range(256))
+# Words are read eight bytes at a time, so the last one reads on behind its end.
 PADDING = 8
 _FREE = -1
 _NOWHERE = np.zeros(0, np.int64)
@@ -21,6 +29,31 @@ _SLOTS_PER_WORD = 4  # at least: then nearly all words are found at the first or
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio (Knuth, The Art of Computer Programming 3, §6.4)
 _HALF = np.uint64(32)
 _FIRST_BYTES = np.array([(1 << 8 * kept) - 1 for kept in range(9)], np.uint64)
+
+
+def text_of(sentences: Sequence[str]) -> bytes:
+    """The sentences as one text, one a line, with space around for `pretokenize` and `WordTable`."""
+    text = "\n".join([*sentences, ""])
+    # A line feed within a sentence would count as its end.
+    if text.count("\n") > len(sentences):
+        return text_of([sentence.replace("\n", " ") for sentence in sentences])
+    for mark in APART:
+        text = text.replace(mark, f" {mark} ")
+    return f" {text}{' ' * PADDING}".encode()
+
+
+def pretokenize(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the W words of a `text_of` start [W] and end [W], in bytes."""
+    kinds = np.frombuffer(text.translate(_KINDS), np.int8)
+    edges, alone = np.diff(kinds & 1), kinds == 2
+    return np.flatnonzero((edges == 1) | alone[1:]) + 1, np.flatnonzero((edges == -1) | alone[:-1]) + 1
+
+
+def lines_of(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> str:
+    """The words `text[start:end]` of `starts` and `ends` [W], a "\\n" behind each."""
+    letters = np.frombuffer(text, np.uint8)[runs(starts, ends - starts + 1)]
+    letters[np.cumsum(ends - starts + 1) - 1] = ord("\n")
+    return letters.tobytes().decode()
 
 
 class WordTable:
@@ -59,19 +92,20 @@ class WordTable:
         numbers = np.empty(len(tokens), np.int64)
         pending, slots = np.arange(len(tokens)), self._first_slots(words.hashes[tokens])
         while len(pending):
-            numbers[pending] = found = self._slots[slots]
-            other = np.flatnonzero(found != _FREE)
-            other = other[~self._same(words, tokens[pending[other]], found[other])]
+            numbers[pending] = candidates = self._slots[slots]
+            other = np.flatnonzero(candidates != _FREE)
+            other = other[~self._same(words, tokens[pending[other]], candidates[other])]
             pending, slots = pending[other], self._next(slots[other])
         return numbers
 
     def _same(self, words: _Words, tokens: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of the words `tokens` of the text is the word of that number."""
+        # The length first: zeros that fill up the last eight bytes would make "a" and "a\0" one word.
         same: NDArray[np.bool_] = np.frombuffer(self._lengths, np.int64)[numbers] == words.lengths[tokens]
         tokens, numbers = tokens[same], numbers[same]
         sizes = words.sizes[tokens]
-        mine = np.frombuffer(self._chunks, np.uint64)[runs(np.frombuffer(self._begins, np.int64)[numbers], sizes)]
-        equal = mine == words.chunks[runs(words.begins[tokens], sizes)]
+        stored = np.frombuffer(self._chunks, np.uint64)[runs(np.frombuffer(self._begins, np.int64)[numbers], sizes)]
+        equal = stored == words.chunks[runs(words.begins[tokens], sizes)]
         same[same] = np.logical_and.reduceat(equal, np.cumsum(sizes) - sizes)
         return same
 
@@ -85,6 +119,7 @@ class WordTable:
         self._lengths.frombytes(words.lengths[tokens].tobytes())
         self._hashes.frombytes(words.hashes[tokens].tobytes())
         if _SLOTS_PER_WORD * len(self) > len(self._slots):
+            # Twice the room: numbering all words anew is then paid for by those that came since.
             self._slots = np.full(1 << (2 * _SLOTS_PER_WORD * len(self)).bit_length(), _FREE, np.int32)
             numbers = np.arange(len(self), dtype=np.int32)
         self._place(numbers)
@@ -94,8 +129,8 @@ class WordTable:
         while len(numbers):
             free = self._slots[slots] == _FREE
             self._slots[slots[free]] = numbers[free]
-            left = self._slots[slots] != numbers
-            numbers, slots = numbers[left], self._next(slots[left])
+            unplaced = self._slots[slots] != numbers
+            numbers, slots = numbers[unplaced], self._next(slots[unplaced])
 
     def _first_slots(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         return (hashes >> np.uint64(65 - len(self._slots).bit_length())).astype(np.int64)
@@ -120,6 +155,7 @@ def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
     begins = ends - sizes
     chunk_at = np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
     chunks = chunk_at[8 * np.arange(sizes.sum()) + np.repeat(starts - 8 * begins, sizes)].astype(np.uint64, copy=False)
+    # What follows the word in its last eight bytes is not its own.
     chunks[ends - 1] &= _FIRST_BYTES[lengths - 8 * (sizes - 1)]
     mixed = chunks * _GOLDEN
     hashes = np.add.reduceat(mixed ^ mixed >> _HALF, begins) * _GOLDEN

@@ -5,8 +5,6 @@ equally frequent pairs by those numbers, so two runs differ. Here all characters
 makes the result a function of the text.
 
 It gets counted words, each as often as it occurs, because it knows no counts: that is much less work for it than text.
-Words of one character, a third of all, are left out: they hold no pair. And it works without its threads: it merges
-tens of thousands of times, and sharing one merge between processors takes longer than making it.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from bertwright.vocab.layout import first_entries
 from bertwright.vocab.normalization import CONTINUATION, UNK
 
 _WORDS_AT_ONCE = 10_000
+# The environment variable that the library looks at before each of its parallel loops.
 _THREADS = "TOKENIZERS_PARALLELISM"
-"""The environment variable that the library looks at before each of its parallel loops."""
 
 
 def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counter[str]) -> list[str]:
@@ -37,6 +35,8 @@ def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counte
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     library = trainers.WordPieceTrainer(
+        # The whole alphabet in a fixed order: the library breaks ties by numbers that a random hash gives (decision
+        # 0007).
         vocab_size=config.size or 0, min_frequency=trainer.min_frequency, show_progress=False, special_tokens=first,
         initial_alphabet=alphabet, limit_alphabet=len(alphabet), continuing_subword_prefix=CONTINUATION,
     )  # fmt: skip
@@ -47,6 +47,7 @@ def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counte
 
 
 def _texts(words: Counter[str]) -> Iterator[str]:
+    # Words of one character, a third of all, hold no pair.
     elements = chain.from_iterable(repeat(word, times) for word, times in words.items() if len(word) > 1)
     while text := " ".join(islice(elements, _WORDS_AT_ONCE)):
         yield text
@@ -55,6 +56,7 @@ def _texts(words: Counter[str]) -> Iterator[str]:
 @contextmanager
 def _without_threads() -> Iterator[None]:
     before = os.environ.get(_THREADS)
+    # It merges tens of thousands of times, and sharing one merge between processors takes longer than making it.
     os.environ[_THREADS] = "false"
     try:
         yield

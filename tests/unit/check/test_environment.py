@@ -1,14 +1,15 @@
 """What is said of a machine."""
 
-from importlib import import_module
+from collections.abc import Callable
 
 import pytest
 
-from bertwright.check.environment import check_machine
+from bertwright import Recipe
+from bertwright.check import environment
+from bertwright.check.environment import check_machine, packages
 from bertwright.check.machine import TorchBuild, gpu_memory, memory_size
 from bertwright.check.verdict import Verdict
-
-environment = import_module("bertwright.check.environment")
+from bertwright.core.errors import MissingExtraError
 
 
 def verdict(about: str) -> Verdict:
@@ -52,3 +53,70 @@ def test_waiting_threads(policy: str, load: float, level: str, says: str, monkey
     found = verdict("waiting threads")
     assert found.level == level and found.text.startswith(says)
     assert ("train.threads=1" in found.remedy) == (level == "warning")
+
+
+def test_one_processor_and_a_full_disk_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "default_workers", lambda: 1)
+    monkeypatch.setattr(environment, "disk_free", lambda folder: int(1.9e9))
+    assert verdict("processors").level == "warning" and "no second worker" in verdict("processors").text
+    assert verdict("disk").level == "warning" and verdict("disk").text == "1.9 GB are free."
+    monkeypatch.setattr("platform.system", lambda: "Windows")
+    assert verdict("python").level == "warning" and "WSL" in verdict("python").remedy
+
+
+@pytest.mark.parametrize(
+    ("accelerated", "gpus", "device_file", "level", "says"),
+    [
+        (True, ("H100, 80 GB",), True, "ok", "H100, 80 GB"),
+        (True, (), True, "warning", "torch sees none."),
+        (False, (), True, "warning", "there is one, but this torch is a build for the CPU."),
+        (False, (), False, "ok", "none: training runs on the processors"),
+    ],
+)
+def test_a_gpu_is_told_from_what_torch_can_use(
+    accelerated: bool,
+    gpus: tuple[str, ...],
+    device_file: bool,
+    level: str,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "torch_build", lambda: TorchBuild("2.13.0", accelerated))
+    monkeypatch.setattr("bertwright.model.device.visible_gpus", lambda: list(gpus))
+    monkeypatch.setattr("os.path.exists", lambda path: device_file and path == "/dev/nvidia0")
+    assert (verdict("gpu").level, verdict("gpu").text) == (level, says)
+
+
+def test_a_torch_that_cannot_be_loaded_is_an_error_and_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> list[str]:
+        raise OSError("libcudart.so.12: cannot open shared object file")
+
+    monkeypatch.setattr("bertwright.model.device.visible_gpus", broken)
+    assert verdict("torch").level == "error" and "libcudart.so.12" in verdict("torch").text
+    assert verdict("torch").kind is MissingExtraError
+    assert "gpu" not in [verdict.about for verdict in check_machine()], "nothing can be said of it"
+
+
+@pytest.mark.parametrize(("version", "level"), [("2.10.1", "error"), ("2.11.0a0+git1", "ok"), ("3.0", "ok")])
+def test_versions_are_compared_as_numbers(version: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "torch_build", lambda: TorchBuild(version, False))
+    assert verdict("torch").level == level
+
+
+def test_each_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == "pyarrow" else object())
+    assert verdict("pyarrow").level == "warning" and "pip install 'bertwright[formats]'" in verdict("pyarrow").remedy
+    assert verdict("transformers").level == verdict("s3fs").level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("path", "package"),
+    [("s3a://box/a.txt", "s3fs"), ("AZ://box/a.txt", "adlfs"), ("abfs://box/a.txt", "adlfs"), ("https://a.b/c", None)],
+)
+def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
+    path: str, package: str | None, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    missing = list(packages(load(f"corpus.source={path}"), ["corpus"]))
+    assert [verdict.text.split(" needs ")[1].split(",")[0] for verdict in missing] == ([package] if package else [])
+    assert not list(packages(load(f"corpus.source={path}"), ["train"])), "nobody reads it"

@@ -1,12 +1,12 @@
 """What is told of a recipe before it runs: sources, codes, devices, packages, files that it names."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from bertwright import Recipe, run
+from bertwright.check import environment, resources
 from bertwright.check.machine import TorchBuild, torch_build
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
@@ -65,14 +65,13 @@ def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> No
 def test_a_gpu_that_is_asked_for_must_be_there(
     build: TorchBuild, gpus: tuple[int, ...], says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = import_module("bertwright.check.device")
-    monkeypatch.setattr(device, "torch_build", lambda: build)
-    monkeypatch.setattr(device, "gpu_memory", lambda: gpus)
+    monkeypatch.setattr(resources, "torch_build", lambda: build)
+    monkeypatch.setattr(resources, "gpu_memory", lambda: gpus)
     (verdict,) = found(load("train.device=cuda"), tmp_path / "run", "train.device")
     assert verdict.level == "error" and verdict.text == f"train.device = cuda, but {says}"
     assert not found(load("train.device=cuda"), tmp_path / "run", "train.device", ("corpus",))
-    monkeypatch.setattr(device, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
-    monkeypatch.setattr(device, "gpu_memory", lambda: (80 * 10**9,))
+    monkeypatch.setattr(resources, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
+    monkeypatch.setattr(resources, "gpu_memory", lambda: (80 * 10**9,))
     (verdict,) = found(load("train.device=cuda"), tmp_path / "run", "train.device")
     assert (verdict.level, verdict.text) == ("ok", "a GPU (80 GB)")
 
@@ -96,10 +95,8 @@ def test_torch_says_its_version_without_being_imported() -> None:
 def test_a_package_is_asked_for_before_any_work(
     override: str, module: str, says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertwright.check import packages
-
-    there = packages.find_spec
-    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == module else there(name))
+    there = environment.find_spec
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == module else there(name))
     with pytest.raises(MissingExtraError, match=says):
         run(load(override), tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -136,3 +133,36 @@ def test_verdicts_as_lines_as_errors_and_as_exit_codes() -> None:
     assert exit_code(verdicts) == 3 and exit_code(verdicts[:1]) == 0
     with pytest.raises(DataError, match=r"^a is empty\. Download it again\.$"):
         refuse(verdicts)
+
+
+def test_what_a_finished_stage_took_is_not_asked_for_again(
+    load: Load, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "memory_size", lambda: 1)
+    monkeypatch.setattr(resources, "disk_free", lambda out: 1)
+    recipe = load("train.device=cuda")
+    about = {verdict.about for verdict in check_recipe(recipe, trained, ("corpus", "vocab", "examples", "train"))}
+    assert "corpus.source" in about and not {"train.device", "train memory", "disk"} & about
+    (trained / "train" / "manifest.json").unlink()
+    about = {verdict.about for verdict in check_recipe(recipe, trained, ("corpus", "vocab", "examples", "train"))}
+    assert {"train.device", "train memory", "disk"} <= about
+
+
+def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "torch_build", lambda: TorchBuild("2.13.0", True))
+    monkeypatch.setattr(resources, "gpu_memory", lambda: (0,))
+    monkeypatch.setattr(resources, "memory_size", lambda: 1)
+    (on_gpu,) = found(load("train.device=auto"), tmp_path / "run", "train memory", ("train",))
+    assert on_gpu.level == "ok" and on_gpu.text.endswith("GB of memory")
+    (on_cpu,) = found(load("train.device=cpu"), tmp_path / "run", "train memory", ("train",))
+    assert on_cpu.level == "error" and on_cpu.kind is DataError
+
+
+def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
+    bare = raised("x", DataError("it is broken"))
+    assert (bare.text, bare.remedy, bare.sentence) == ("it is broken", "", "it is broken")
+    assert bare.as_dict() == {"level": "error", "about": "x", "text": "it is broken", "remedy": ""}
+    assert list(verdict_lines([])) == [] and exit_code([]) == 0
+    refuse([Verdict("warning", "x", "y.", "Do z.")])

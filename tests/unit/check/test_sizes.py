@@ -1,7 +1,6 @@
 """The rules for memory and disk are as right as they say."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ from tests.unit.model.conftest import make_batch
 from torch.nn.functional import cross_entropy
 
 from bertwright import Recipe, RunFolder
-from bertwright.check.disk import disk, run_bytes
-from bertwright.check.memory import memory, training_bytes
-from bertwright.check.sources import sources
+from bertwright.check import resources
+from bertwright.check.data import sources
+from bertwright.check.resources import disk, memory, run_bytes, training_bytes
 from bertwright.model.config import BertConfig, Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.config import PhaseConfig
@@ -59,18 +58,16 @@ def test_training_keeps_what_the_rule_says(
 def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    sizes = import_module("bertwright.check.memory")
     recipe = load()
     needed = training_bytes(recipe.network(), recipe.train.phases[0])
     for there, level in ((2 * needed, "ok"), (0.7 * needed, "warning"), (0.3 * needed, "error")):
-        monkeypatch.setattr(sizes, "memory_size", lambda there=there: int(there))
+        monkeypatch.setattr(resources, "memory_size", lambda there=there: int(there))
         (verdict,) = memory(recipe, ["train"])
         assert verdict.level == level and f"about {needed / 1e9:.1f} GB" in verdict.text
         assert not verdict.remedy or verdict.remedy.startswith("Lower train.phases.0.micro_batch")
-    place = import_module("bertwright.check.disk")
     written = sum(run_bytes(recipe, 1e6).values())
     for free, level in ((2 * written, "ok"), (0.7 * written, "warning"), (0.3 * written, "error")):
-        monkeypatch.setattr(place, "disk_free", lambda out, free=free: int(free))
+        monkeypatch.setattr(resources, "disk_free", lambda out, free=free: int(free))
         (verdict,) = disk(recipe, tmp_path, ["corpus", "examples", "train", "export"], 1e6)
         assert verdict.level == level and " are free" in verdict.text
 

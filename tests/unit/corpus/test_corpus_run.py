@@ -16,8 +16,9 @@ import zstandard
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig
 from bertwright.corpus.dropped import read_dropped
+from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.sources.detect import examine

@@ -9,9 +9,8 @@ import pytest
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import DeduplicateConfig
 from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS, DecidePart, decide_part, set_aside, tally, tally_bytes
-from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.find import find_repetitions
-from bertwright.corpus.dedup.outcome import Outcome
+from bertwright.corpus.dedup.outcome import Outcome, copies
 
 WritePart = Callable[..., Path]
 Documents = list[list[list[str]]]
@@ -54,7 +53,7 @@ def test_every_document_has_one_outcome(tmp_path: Path, write_part: WritePart) -
         Outcome.KEPT,
         Outcome.NEAR_DUPLICATE,
     ]
-    assert [Outcome(outcome) for outcome in rows["fate"]] == expected
+    assert [Outcome(outcome) for outcome in rows["outcome"]] == expected
     assert rows["copies"].tolist() == [1, 0, 1, 1, 0, 1, 1, 0]
     assert rows["sentences"][[0, 2, 3, 5]].tolist() == [4, 2, 2, 1]
     assert rows["words"][[0, 2, 5]].tolist() == [48, 24, 2]
@@ -72,7 +71,7 @@ def test_every_document_has_one_outcome(tmp_path: Path, write_part: WritePart) -
     assert dict(tally([part])) == {
         "kept": 5, "duplicates": 1, "near_duplicates": 1, "emptied": 1, "not_drawn": 0, "duplicate_paragraphs": 2,
         "copies": 5, "sentences": 13, "words": 48 + 24 + 24 + 2 + 49,
-        "text_bytes": rows["bytes"][rows["fate"] == 0].sum(),
+        "text_bytes": rows["bytes"][rows["outcome"] == 0].sum(),
     }  # fmt: skip
 
 
@@ -83,7 +82,7 @@ def test_repetitions_are_found_across_parts_and_steps_can_be_left_out(tmp_path: 
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         parts = (write_part(folder / "0", [[a, b]]), write_part(folder / "1", [[a, b], [c, a]]))
-        return [rows["sentences"].tolist() + rows["fate"].tolist() for rows in decisions(parts, folder, **config)]
+        return [rows["sentences"].tolist() + rows["outcome"].tolist() for rows in decisions(parts, folder, **config)]
 
     assert outcomes() == [[4, 0], [0, 2, Outcome.DUPLICATE, Outcome.KEPT]]
     assert outcomes(documents=False) == [[4, 0], [0, 2, Outcome.NEAR_DUPLICATE, Outcome.KEPT]]
@@ -120,7 +119,7 @@ def test_a_weight_is_the_mean_number_of_copies(tmp_path: Path, write_part: Write
     assert set(rows["copies"]) <= {int(weight), int(weight) + 1}
     rest = weight % 1
     assert abs(rows["copies"].mean() - weight) <= 4 * (rest * (1 - rest) / 2000) ** 0.5
-    assert ((rows["fate"] == Outcome.NOT_DRAWN) == (rows["copies"] == 0)).all()
+    assert ((rows["outcome"] == Outcome.NOT_DRAWN) == (rows["copies"] == 0)).all()
     assert tally([part])["copies"] == rows["copies"].sum()
 
 
@@ -138,15 +137,15 @@ def test_what_is_not_drawn_takes_no_other_documents_place(tmp_path: Path, write_
     documents = [[paragraph(f"{chr(97 + i % 26)}{chr(97 + i // 26)}{side}") for side in "xy"] for i in range(100)]
     seldom, always = write_part(tmp_path / "0", documents, 0.1), write_part(tmp_path / "1", documents)
     first, second = decisions((seldom, always), tmp_path)
-    drawn = first["fate"] == Outcome.KEPT
-    assert 0 < drawn.sum() < 30 and (first["fate"][~drawn] == Outcome.NOT_DRAWN).all()
-    assert ((second["fate"] == Outcome.KEPT) == ~drawn).all() and (second["sentences"][~drawn] == 4).all()
+    drawn = first["outcome"] == Outcome.KEPT
+    assert 0 < drawn.sum() < 30 and (first["outcome"][~drawn] == Outcome.NOT_DRAWN).all()
+    assert ((second["outcome"] == Outcome.KEPT) == ~drawn).all() and (second["sentences"][~drawn] == 4).all()
 
 
 def test_texts_without_words_are_not_like_each_other(tmp_path: Path, write_part: WritePart) -> None:
     part = write_part(tmp_path / "0", [[["." * i, "?", "…"]] for i in range(1, 8)])
     (rows,) = decisions((part,), tmp_path)
-    assert (rows["fate"] == Outcome.KEPT).all()
+    assert (rows["outcome"] == Outcome.KEPT).all()
 
 
 def test_what_is_not_kept_can_be_set_aside(tmp_path: Path, write_part: WritePart) -> None:

@@ -8,9 +8,9 @@ import zstandard
 
 from bertwright.core.errors import DataError
 from bertwright.corpus.decide import DecidePart, decide_part
-from bertwright.corpus.dedup.columns import write_columns
 from bertwright.corpus.dedup.ids import Dropped, ids_of
 from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome
+from bertwright.corpus.dedup.runs import write_columns
 from bertwright.corpus.shards import Shard, plan, write_shard
 from bertwright.corpus.text import documents_in
 

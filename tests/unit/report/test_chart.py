@@ -3,7 +3,7 @@ import re
 import pytest
 
 from bertwright.report.chart import Chart, Series, figure, thinned, ticks
-from bertwright.report.words import duration, large, number, percent
+from bertwright.report.formatting import duration, large, number, percent
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from tests.unit.examples import made
 from tokenizers import Tokenizer
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.log import Silent
 from bertwright.vocab import run as stage
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normalization import bert_splitter
+from bertwright.vocab.normalization import SPECIALS, bert_splitter
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
 from bertwright.vocab.tokenizer import load_tokenizer
@@ -125,3 +125,29 @@ def test_reading_and_learning_move_a_bar(corpus: Artifact, tmp_path: Path, monke
     (read, *of_total), *later = told
     assert read < total / 10 and of_total == [total, "MB"]
     assert later == [(total, total, "MB"), (0, 0, "learning 200 entries"), (1, 1, "vocabulary")]
+
+
+def test_a_tokenizer_that_cannot_be_read_is_named(corpus: Artifact, tmp_path: Path) -> None:
+    artifact = stage.run(VocabConfig(size=300), corpus, tmp_path / "vocab")
+    path = artifact.path / "tokenizer.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + b"x" * 9)
+    with pytest.raises(ArtifactError, match=r"tokenizer\.json"):
+        load_tokenizer(tmp_path / "vocab")  # another content than the manifest's
+    path.write_bytes(whole[:-9])
+    with pytest.raises(ArtifactError, match=r"tokenizer\.json has .* bytes instead of"):
+        load_tokenizer(tmp_path / "vocab")
+    with pytest.raises(ArtifactError, match="corpus"):
+        load_tokenizer(corpus.path)
+
+
+def test_a_given_file_without_a_corpus_is_checked_and_measured_on_nothing(tmp_path: Path) -> None:
+    letters = [prefix + chr(code) for code in range(ord("a"), ord("z") + 1) for prefix in ("", "##")]
+    file = tmp_path / "v.txt"
+    file.write_text("\n".join([*SPECIALS, *letters, *map(str.upper, letters)]) + "\n")
+    artifact = stage.run(VocabConfig(size=None, file=file), None, tmp_path / "vocab")
+    assert artifact.counts["entries"] == 109 and "fertility" not in artifact.counts
+    with pytest.raises(RecipeError, match=r"could never occur \(such as 'A'"):
+        stage.run(VocabConfig(size=None, file=file, lower_case=True), None, tmp_path / "other")
+    with pytest.raises(RecipeError, match=r"vocab\.file is missing: without a corpus"):
+        stage.run(VocabConfig(size=300), None, tmp_path / "none")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from bertwright.vocab import word_table
-from bertwright.vocab.pretokenize import lines_of, pretokenize, text_of
-from bertwright.vocab.word_table import WordTable, runs
+from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, text_of
 
 
 def numbered(table: WordTable, listed: list[str]) -> tuple[list[int], list[str]]:
@@ -66,3 +65,16 @@ def test_cut_by_hand() -> None:
 
 def test_runs_by_hand() -> None:
     assert runs(np.array([5, 9, 1]), np.array([2, 0, 3])).tolist() == [5, 6, 1, 2, 3]
+
+
+def test_marks_are_apart_also_where_nothing_parts_them() -> None:
+    text = text_of(["„A”–b…«c»’d", "...", "\u2009x"])
+    starts, ends = pretokenize(text)
+    words = lines_of(text, starts, ends).split("\n")[:-1]
+    assert words == ["„", "A", "”", "–b", "…", "«", "c", "»", "’", "d", ".", ".", ".", "\u2009x"]
+
+
+def test_a_line_feed_within_a_sentence_does_not_end_it() -> None:
+    """The number of line feeds is the number of sentences: the ids of each are told apart by them."""
+    assert text_of(["a\nb", "c"]).count(b"\n") == 2 and text_of(["\n", "\n\n"]).count(b"\n") == 2
+    assert text_of([]).strip() == b""

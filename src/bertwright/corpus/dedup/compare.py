@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.dedup.columns import Columns, write_columns
 from bertwright.corpus.dedup.ids import Ids, of_parts, parts_and_rows
 from bertwright.corpus.dedup.minhash import BANDS, WIDTH, read_signatures
+from bertwright.corpus.dedup.runs import Columns, write_columns
 from bertwright.corpus.part import is_written
 
+# Pairs compared at a time: 1 KiB of memory each.
 _AT_ONCE = 2**14
-"""Pairs compared at a time: 1 KiB of memory each."""
+# Pairs that are gathered before doubles are taken out: 16 bytes of memory each, and as much again while sorting.
 _GATHERED = 2**20
-"""Pairs that are gathered before doubles are taken out: 16 bytes of memory each, and as much again while sorting."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ def compare(task: Compare) -> None:
     starts = np.flatnonzero(np.concatenate([[True], later[1:] != later[:-1]])[: len(later)])
     counts = np.diff(starts, append=len(later))
     dropped = np.zeros(len(starts), bool)
+    # All first partners at once, then all second ones: a pair at a time would be a call of Python for each.
     for nth in range(counts.max(initial=0)):  # what is like its first partner is compared with no further one
-        mine = np.flatnonzero(~dropped & (counts > nth))
-        at = starts[mine] + nth
-        dropped[mine] = _alike(task, later[at], earlier[at])
+        undecided = np.flatnonzero(~dropped & (counts > nth))
+        at = starts[undecided] + nth
+        dropped[undecided] = _alike(task, later[at], earlier[at])
     write_columns(task.out, later[starts[dropped]])
 
 
@@ -58,31 +59,32 @@ def unique_pairs(pairs: Columns) -> Columns:
 
 def _gathered(task: Compare) -> Columns:
     """The pairs of the group, whichever band they are from."""
-    found, size = [np.empty((2, 0), np.uint64)], 0
+    pairs, size = [np.empty((2, 0), np.uint64)], 0
     for path in task.pairs:
-        found.append(of_parts(path, task.group, columns=2))
-        size += found[-1].shape[1]
+        pairs.append(of_parts(path, task.group, columns=2))
+        size += pairs[-1].shape[1]
         if size > _GATHERED:
-            found, size = [unique_pairs(np.concatenate(found, axis=1))], 0
-    return unique_pairs(np.concatenate(found, axis=1))
+            pairs, size = [unique_pairs(np.concatenate(pairs, axis=1))], 0
+    return unique_pairs(np.concatenate(pairs, axis=1))
 
 
 def _alike(task: Compare, later: Ids, earlier: Ids) -> NDArray[np.bool_]:
     """Which of these pairs have signatures that are alike."""
-    found = np.empty(len(later), bool)
+    alike = np.empty(len(later), bool)
     for at in range(0, len(later), _AT_ONCE):
-        mine, theirs = (_signatures(task.parts, ids[at : at + _AT_ONCE]) for ids in (later, earlier))
-        found[at : at + _AT_ONCE] = (mine == theirs).mean(axis=1) >= task.similarity
-    return found
+        of_later, of_earlier = (_signatures(task.parts, ids[at : at + _AT_ONCE]) for ids in (later, earlier))
+        alike[at : at + _AT_ONCE] = (of_later == of_earlier).mean(axis=1) >= task.similarity
+    return alike
 
 
 def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:
     """The whole signatures of some documents: [documents, bands x width]."""
+    # The first of a group is the partner of all others in it, and is read once.
     distinct, which = np.unique(ids, return_inverse=True)
     numbers, rows = parts_and_rows(distinct)
-    found = np.empty((len(distinct), BANDS * WIDTH), "<u4")
+    signatures = np.empty((len(distinct), BANDS * WIDTH), "<u4")
     bounds = [0, *(1 + np.flatnonzero(np.diff(numbers))).tolist(), len(distinct)]
     for start, stop in pairwise(bounds):
         if start < stop:
-            read_signatures(parts[numbers[start]], rows[start:stop].tolist(), found[start:stop])
-    return found[which]
+            read_signatures(parts[numbers[start]], rows[start:stop].tolist(), signatures[start:stop])
+    return signatures[which]

@@ -12,11 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.core.tasks import Executor
-from bertwright.corpus.dedup.columns import SUFFIX, write_columns
-from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import Dropped, Gather, gather, ids_of
-from bertwright.corpus.dedup.outcome import of_kept_documents
-from bertwright.corpus.dedup.runs import bucket, groups, prefix_bits
+from bertwright.corpus.dedup.outcome import copies, of_kept_documents
+from bertwright.corpus.dedup.runs import SUFFIX, bucket, groups, prefix_bits, write_columns
 from bertwright.corpus.part import PARAGRAPHS, is_written, map_array, read_array
 
 _RUN = (1, 3)
@@ -66,8 +64,8 @@ def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, execu
     runs = tuple(task.out for task in sorts)
     buckets = [Bucket(runs, n, bits, folder / f"copies-{name}-{bits}-{n:04x}{SUFFIX}") for n in range(2**bits)]
     executor.map(find_in_bucket, buckets, "corpus")
-    found = tuple(task.out for task in buckets)
-    gathers = [Gather(found, g, folder / f"drop-{name}-{g.start:06d}{SUFFIX}") for g in cut]
+    copies_found = tuple(task.out for task in buckets)
+    gathers = [Gather(copies_found, g, folder / f"drop-{name}-{g.start:06d}{SUFFIX}") for g in cut]
     executor.map(gather, gathers, "corpus")
     return Dropped.of((task.out, task.parts) for task in gathers)
 
@@ -82,9 +80,10 @@ def sort_rows(task: SortRows) -> None:
         if task.compared.table == PARAGRAPHS:
             compared = of_kept_documents(path) & (rows[task.compared.measure] >= task.compared.least)
         else:
+            # What is not drawn is compared with none, else it would take another one's place and leave neither.
             compared = copies(path) > 0
-        mine = np.flatnonzero(compared)
-        columns.append(np.stack([rows["high"][mine], rows["low"][mine], ids_of(part, mine)]))
+        chosen = np.flatnonzero(compared)
+        columns.append(np.stack([rows["high"][chosen], rows["low"][chosen], ids_of(part, chosen)]))
     run = np.concatenate(columns, axis=1)
     write_columns(task.out, run[:, np.argsort(run[0])])
 
@@ -93,6 +92,7 @@ def find_in_bucket(task: Bucket) -> None:
     """Write the sorted ids of what is to be dropped, unless it was done before."""
     if not is_written(task.out):
         high, low, ids = bucket(task.runs, _RUN, task.prefix, task.bits)
+        # By id last: of equal hashes the first in the sources leads, and stays.
         order = np.lexsort((ids, low, high))
         high, low, ids = high[order], low[order], ids[order]
         same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])

@@ -13,14 +13,14 @@ from bertwright.corpus.dedup.near import find_near
 from bertwright.corpus.dedup.outcome import MarkPart, mark_part
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS
 
+# Bytes that count for a word where none are told apart by spaces: two characters of these scripts.
 _BYTES = 6
-"""Bytes that count for a word where none are told apart by spaces: two characters of these scripts."""
 
 
 def find_repetitions(
     config: DeduplicateConfig, parts: tuple[Path, ...], folder: Path, executor: Executor, *, spaced: bool
 ) -> Dropped:
-    """Compare all documents of all parts; a task has a bucket of them in memory, nobody has all.
+    """Compare all documents of all parts; a task has a bucket of them in memory, no process has all.
 
     Leaves the outcomes of the documents beside each part, and returns the paragraphs to drop. With `spaced` the
     language puts spaces between words. What is compared is the text as it was extracted, so no step depends on
@@ -32,6 +32,7 @@ def find_repetitions(
     if config.near_documents:
         executor.map(sign_part, (SignPart(part, spaced) for part in parts), "corpus")
         near = find_near(parts, config.similarity, folder, executor)
+    # Before the paragraphs: those of a dropped document take no other paragraph's place.
     executor.map(mark_part, (MarkPart(part, n, copies, near) for n, part in enumerate(parts)), "corpus")
     if config.paragraphs:
         measure, least = ("words", config.min_words) if spaced else ("bytes", _BYTES * config.min_words)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.dedup.columns import Columns, read_columns, write_columns
+from bertwright.corpus.dedup.runs import Columns, read_columns, write_columns
 from bertwright.corpus.part import is_written
 
 _ROW_BITS = 32
@@ -37,6 +37,7 @@ def of_parts(path: Path, parts: range, columns: int = 1) -> Columns:
     stored = read_columns(path, columns)
     bounds = np.array([parts.start << _ROW_BITS, parts.stop << _ROW_BITS], np.uint64)
     first, last = np.searchsorted(stored[0], bounds)
+    # A copy: a view would keep the whole file mapped.
     return stored[:, first:last].copy()
 
 
@@ -52,8 +53,8 @@ class Gather:
 def gather(task: Gather) -> None:
     """Write the sorted ids of these parts, each once, unless they are there."""
     if not is_written(task.out):
-        found = [np.empty(0, np.uint64), *(of_parts(path, task.parts)[0] for path in task.files)]
-        write_columns(task.out, np.unique(np.concatenate(found)))
+        ids = [np.empty(0, np.uint64), *(of_parts(path, task.parts)[0] for path in task.files)]
+        write_columns(task.out, np.unique(np.concatenate(ids)))
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class Dropped:
     @classmethod
     def of(cls, tasks: Iterable[tuple[Path, range]]) -> Dropped:
         """What these files hold of these parts, in source order."""
-        found = list(tasks)
-        return cls(tuple(path for path, _ in found), tuple(parts.start for _, parts in found))
+        listed = list(tasks)
+        return cls(tuple(path for path, _ in listed), tuple(parts.start for _, parts in listed))
 
     def rows(self, part: int) -> Rows:
         """[N] the rows of this part, sorted."""

@@ -23,8 +23,10 @@ from bertwright.corpus.text import TEXT, documents_in
 BANDS, WIDTH = 32, 4
 """A signature is 32 bands of 4 numbers: two texts alike by 0.6 share a band with probability 0.988, by 0.7 0.9999."""
 SIGNATURES = ".minhash.u32"
+# Five words, as the published pipelines take them: one changed word spoils five runs on either side.
 _RUN = 5
 _AT_ONCE = 2**20
+# Never another one: parts of one draft may be signed by different processes, days apart.
 _SEED = 42
 _BYTES = BANDS * WIDTH * 4
 
@@ -41,8 +43,8 @@ class SignPart:
 def sign_part(task: SignPart) -> None:
     """Write the signatures of a part, unless they are there."""
     if not is_written(task.part.with_suffix(SIGNATURES)):
-        made = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
-        write_signatures(task.part, np.concatenate(made))
+        signed = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
+        write_signatures(task.part, np.concatenate(signed))
 
 
 def write_signatures(part: Path, rows: NDArray[np.uint32]) -> None:
@@ -60,6 +62,7 @@ def signatures_of(part: Path) -> NDArray[np.uint32]:
 def read_signatures(part: Path, rows: Sequence[int], into: NDArray[np.uint32]) -> None:
     """Read the signatures of these rows of a part into `into` [rows, bands x width]."""
     path = part.with_suffix(SIGNATURES)
+    # Rows lie far apart: a buffer would read 8 KiB for each 512 bytes.
     with naming(path), open(path, "rb", buffering=0) as handle:
         for row, place in zip(rows, into, strict=True):
             handle.seek(row * _BYTES)

@@ -16,18 +16,17 @@ import numpy as np
 
 from bertwright.core.rng import bits as mixed
 from bertwright.core.tasks import Executor
-from bertwright.corpus.dedup.columns import SUFFIX, Columns, write_columns
 from bertwright.corpus.dedup.compare import Compare, compare, unique_pairs
-from bertwright.corpus.dedup.drawn import copies
 from bertwright.corpus.dedup.ids import Dropped, ids_of
 from bertwright.corpus.dedup.minhash import BANDS, signatures_of
-from bertwright.corpus.dedup.runs import BUCKET, bucket, groups, prefix_bits
+from bertwright.corpus.dedup.outcome import copies
+from bertwright.corpus.dedup.runs import BUCKET, SUFFIX, Columns, bucket, groups, prefix_bits, write_columns
 from bertwright.corpus.part import DOCUMENTS, is_written, map_array
 
 _RUN = (BANDS, 2)
 """A run is a table of (hash, id) for each band."""
+# The numbers of a signature of a text without runs of words.
 _NOTHING = np.uint32(0xFFFF_FFFF)
-"""What stands in the signature of a text without runs of words."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,10 @@ def sort_bands(task: SortBands) -> None:
     for part, path in zip(task.parts, task.paths, strict=True):
         signatures = signatures_of(path)
         # A text without a single word has no runs, and all such have one signature.
-        mine = np.flatnonzero((copies(path) > 0) & (signatures[:, 0] != _NOTHING).any(axis=1))
-        halves = signatures[mine].view("<u8")
+        compared = np.flatnonzero((copies(path) > 0) & (signatures[:, 0] != _NOTHING).any(axis=1))
+        halves = signatures[compared].view("<u8")
         hashes.append(mixed(halves[..., 0], halves[..., 1]).T)
-        ids.append(ids_of(part, mine))
+        ids.append(ids_of(part, compared))
     members = np.concatenate(ids)
     run = np.empty((BANDS, 2, len(members)), np.uint64)
     np.concatenate(hashes, axis=1, out=run[:, 0])
@@ -92,6 +91,7 @@ def sort_bands(task: SortBands) -> None:
 def bands(runs: tuple[Path, ...], documents: int, folder: Path) -> list[Bands]:
     """The task list: several bands of few documents at once, a part of one band of many."""
     bits = prefix_bits(documents)
+    # A band of few documents fills no bucket, and each task opens every run.
     at_once = min(BANDS, max(1, BUCKET // max(1, documents)))
     return [
         Bands(runs, numbers, n, bits, folder / f"pairs-{at_once}-{numbers.start:02d}-{bits}-{n:04x}{SUFFIX}")
@@ -103,8 +103,8 @@ def bands(runs: tuple[Path, ...], documents: int, folder: Path) -> list[Bands]:
 def pair_in_bands(task: Bands) -> None:
     """Write the pairs to be compared as [later and earlier id, pairs], unless they are there."""
     if not is_written(task.out):
-        found = [_pairs(bucket(task.runs, _RUN, task.prefix, task.bits, band)) for band in task.numbers]
-        write_columns(task.out, unique_pairs(np.concatenate(found, axis=1)))
+        pairs = [_pairs(bucket(task.runs, _RUN, task.prefix, task.bits, band)) for band in task.numbers]
+        write_columns(task.out, unique_pairs(np.concatenate(pairs, axis=1)))
 
 
 def _pairs(members: Columns) -> Columns:
@@ -114,6 +114,8 @@ def _pairs(members: Columns) -> Columns:
     begins = np.concatenate([[True], keys[1:] != keys[:-1]])[: len(ids)]
     first = np.maximum.accumulate(np.where(begins, place, 0))
     second, third = np.flatnonzero(place - first > 0), np.flatnonzero(place - first > 1)  # and all after it
+    # The first and the one before, not all of the group: thousands of stubs of one template would be millions of
+    # pairs.
     later, earlier = np.concatenate([second, third]), np.concatenate([first[second], third - 1])
     return np.stack([ids[later], ids[earlier]])
 
@@ -125,5 +127,5 @@ def _in_groups(members: Columns) -> Columns:
     same, grouped = keys[1:] == keys[:-1], np.zeros(len(keys), bool)
     grouped[1:] |= same
     grouped[:-1] |= same
-    found = members[:, order[grouped]]
-    return found[:, np.lexsort(found[::-1])]
+    members_in_groups = members[:, order[grouped]]
+    return members_in_groups[:, np.lexsort(members_in_groups[::-1])]

@@ -1,4 +1,8 @@
-"""What becomes of each document: it is kept, or there is one reason why not."""
+"""What becomes of each document: how often it is drawn, and whether it is kept or the one reason why not.
+
+Documents are drawn by the weight of their source before anything is compared: one that is not drawn is compared with
+none, so it takes no other one's place.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,38 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.dedup.drawn import copies
+from bertwright.core.rng import key, uniform
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.part import DOCUMENTS, is_written, map_array, read_array, write_array
 
-OUTCOMES = ".fates.npy"
+COPIES, OUTCOMES = ".copies.npy", ".outcomes.npy"
+
+
+@dataclass(frozen=True)
+class DrawPart:
+    """A part of a source of some weight."""
+
+    part: Path
+    weight: float
+    seed: int
+
+
+def draw_part(task: DrawPart) -> None:
+    """Write how many copies of each document the corpus has, unless it is there: the whole part of the weight, and one
+    more with the probability of the rest, by the hash of the text."""
+    out = task.part.with_suffix(COPIES)
+    if not is_written(out):
+        # By the text: neither the cut into parts nor another source changes who is drawn.
+        hashes = read_array(task.part.with_suffix(DOCUMENTS))["high"]
+        whole, rest = divmod(task.weight, 1)
+        once_more = uniform(key("weight of the source", task.seed), hashes) < rest
+        write_array(out, int(whole) + once_more.astype(np.uint8))
+
+
+def copies(part: Path) -> NDArray[np.uint8]:
+    """[documents] how many copies of each the corpus has, if nothing else drops it."""
+    drawn: NDArray[np.uint8] = read_array(part.with_suffix(COPIES)).astype(np.uint8)
+    return drawn
 
 
 class Outcome(IntEnum):
@@ -27,7 +58,7 @@ class Outcome(IntEnum):
     EMPTIED = 3
     """Too few sentences are left of it without its repeated paragraphs."""
     NOT_DRAWN = 4
-    """Its source has a weight below 1, and the lot fell on others."""
+    """Its source has a weight below 1, and it was not drawn."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +77,7 @@ def mark_part(task: MarkPart) -> None:
     if not is_written(out):
         outcomes = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Outcome.KEPT, np.uint8)
         outcomes[task.near.rows(task.number)] = Outcome.NEAR_DUPLICATE
+        # After the near-copies: an exact copy is near to its original as well, and is counted as exact.
         outcomes[task.copies.rows(task.number)] = Outcome.DUPLICATE
         outcomes[copies(task.part) == 0] = Outcome.NOT_DRAWN
         write_array(out, outcomes)

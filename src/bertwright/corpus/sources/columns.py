@@ -20,6 +20,7 @@ PIECE_BYTES = 8 * 2**20
 def arrow(path: Path) -> Any:
     """The pyarrow module; `MissingExtraError` says how to install it."""
     try:
+        # In here, because it is an extra: text and dumps must be read without it.
         import pyarrow
     except ImportError as error:
         raise MissingExtraError(
@@ -63,10 +64,8 @@ def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], stat
 
 
 def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
-    """A column of a record batch that begins with row `first`.
-
-    It is validated first: unasked, pyarrow follows the offsets of a damaged file wherever they lead.
-    """
+    """A column of a record batch that begins with row `first`; a `SourceError` where a text is not UTF-8."""
+    # Unasked, pyarrow follows the offsets of a damaged file wherever they lead.
     column = table.column(name)
     try:
         column.validate(full=True)
@@ -99,6 +98,7 @@ def groups(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
     start = stop = total = 0
     for size in sizes:
         stop, total = stop + 1, total + size
+        # Row groups and batches may be small: a piece for each would cost more than its text.
         if total >= PIECE_BYTES:
             yield start, stop, total
             start, total = stop, 0

@@ -18,14 +18,16 @@ MAGIC: dict[Compression, bytes] = {
     "bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90|$)",
     "gz": rb"\x1f\x8b\x08",
     "xz": rb"\xfd7zXZ\x00",
+    # The second form is a frame to skip (RFC 8878 §3.1.2), which some programs write first.
     "zst": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
 }
 """How the first 16 bytes of a file look, as regular expressions."""
+# A few bytes at the head of a hostile xz or zst file ask for gigabytes.
 _MEMORY = 512 * 2**20
 _WINDOW = 128 * 2**20
+# Compressed bytes given to a decoder at once: of gz and zst, which cannot be told how much to put out, at most 128
+# MiB comes of them, and what follows the end of one of many small streams is not copied again and again.
 _SIP = 4096
-"""Compressed bytes given to a decoder at once: of gz and zst, which cannot be told how much to put out, at most 128 MiB
-comes of them, and what follows the end of one of many small streams is not copied again and again."""
 
 
 class Decoder:
@@ -43,6 +45,7 @@ class Decoder:
             done += len(block)
             for sip in (block[start : start + _SIP] for start in range(0, len(block), _SIP)):
                 rest = sip
+                # Zeros between and after streams are padding, which gzip ignores as well.
                 while rest := rest.lstrip(b"\0") if decoder.eof else rest:
                     if decoder.eof:
                         decoder = self._new()
@@ -69,6 +72,7 @@ class Decoder:
             case "bz2":
                 return bz2.BZ2Decompressor()
             case "gz":
+                # 16 + 15: a gzip head is wanted, and any window is accepted.
                 return zlib.decompressobj(wbits=31)
             case "xz":
                 return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)

@@ -37,9 +37,10 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
         return [fetch(url, copy, log)]
     if not note.is_file():
         make_folder(downloads)
+        # Asked once: a folder that gets another file must not change a corpus that is half made.
         write_json(note, _listed(url))
-    for each in read_json(note):
-        fetch(each, _place(each, downloads), log)
+    for address in read_json(note):
+        fetch(address, _place(address, downloads), log)
     return copies_made(url, downloads)
 
 
@@ -49,7 +50,7 @@ def copies_made(url: str, downloads: Path) -> list[Path]:
     if copy.is_file():
         return [copy]
     urls = read_json(note) if note.is_file() and not is_web(url) else []
-    copies = [_place(each, downloads) for each in urls]
+    copies = [_place(address, downloads) for address in urls]
     if not copies or not all(path.is_file() for path in copies):
         raise SourceError(
             f"{shown(url)} has no whole copy in {downloads}. Make it first: bertwright corpus RECIPE --out DIR."
@@ -69,29 +70,30 @@ def _listed(url: str) -> list[str]:
     """The addresses of the files that `url` names, sorted."""
     system, path = file_system(url)
     try:
-        found = _found(system, path, pattern=glob.has_magic(path))
+        names = _files(system, path, pattern=glob.has_magic(path))
     except Exception as error:  # each storage has exceptions of its own
         raise SourceError(
             f"cannot list {shown(url)}: {shown(str(error))}. Check the address, and that the credentials in the "
             "environment may list it."
         ) from None
-    if not found:
+    if not names:
         raise SourceError(f"there is no file at {shown(url)}. Correct the address in corpus.source.")
-    if found == [path]:
+    if names == [path]:
         return [url]
     place = "/".join(url.split("/")[:3])
-    return [f"{place}/{each.lstrip('/').partition('/')[2]}" for each in found]
+    return [f"{place}/{name.lstrip('/').partition('/')[2]}" for name in names]
 
 
-def _found(system: Any, path: str, *, pattern: bool) -> list[str]:
+def _files(system: Any, path: str, *, pattern: bool) -> list[str]:
     if pattern:
-        return sorted(each for each, about in system.glob(path, detail=True).items() if about["type"] == "file")
+        return sorted(name for name, about in system.glob(path, detail=True).items() if about["type"] == "file")
     return [path] if system.isfile(path) else sorted(system.find(path))
 
 
 def _place(url: str, downloads: Path) -> Path:
-    """Where the copy lies; what a query asks for stands before its name."""
+    """The path of the copy; a query is put before the name of the file."""
     scheme, _, path = redact_credentials(url).partition("://")
     path, _, query = path.partition("?") if is_web(url) else (path, "", "")
+    # No ".." of an address may lead out of the folder of copies.
     names = [name for name in path.split("/") if name not in ("", ".", "..")]
     return downloads.joinpath(scheme, *names[:-1], f"{query}-{names[-1]}" if query else names[-1])

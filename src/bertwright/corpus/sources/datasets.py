@@ -43,6 +43,7 @@ def _data_files(folder: Path) -> list[Path]:
                     f"{folder} holds the splits {', '.join(splits)}. Give one of them, e.g. {folder / splits[0]}."
                 )
             return _data_files(folder / splits[0])
+        # The name alone: state.json may come from a stranger and must not lead out of the folder.
         return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
     except (ArtifactError, KeyError, TypeError, IndexError) as error:
         raise SourceError(
@@ -55,14 +56,14 @@ def splits(
 ) -> Iterator[Piece]:
     """Runs of record batches."""
     with _batches(file.path) as (_, stream):
-        found = list(groups(batch.nbytes for batch in stream))
-    total = sum(size for _, _, size in found) or 1
-    for i, (start, stop, size) in enumerate(found):
-        yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(found) - 1)
+        runs = list(groups(batch.nbytes for batch in stream))
+    total = sum(size for _, _, size in runs) or 1
+    for i, (start, stop, size) in enumerate(runs):
+        yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(runs) - 1)
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents of the record batches of the piece; those before it are passed over without being read."""
+    """The documents of the record batches of the piece; those before it are skipped without being read."""
     with _batches(job.file.path) as (schema, stream):
         wanted(job, schema)
         before = sum(batch.num_rows for batch in islice(stream, job.piece.start))
@@ -80,6 +81,7 @@ def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema of an Arrow stream, and its record batches as parts of the file in memory."""
     pyarrow = arrow(path)
     try:
+        # Mapped, so that batches before a piece are skipped without being read.
         with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
             yield stream.schema, iter(stream)
     except (pyarrow.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a file is, told by its content, not its name."""
+"""Detection of a file's format and compression from its content, not its name."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
     if not magic:
         raise SourceError(f"{path} is empty (0 bytes). Download it again.")
     named = None if format == "auto" else format_of(format)
-    for each in FORMATS:
-        if not each.is_text and each.matches(magic) and named in (None, each):
-            return File(path, each.kind)
+    for known in FORMATS:
+        if not known.is_text and known.matches(magic) and named in (None, known):
+            return File(path, known.kind)
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
-    found = named.kind if named and not named.certain else _kind(path, head)
-    if named and found not in (named.kind, *named.also):
+    # Nothing in plain text or JSON lines tells them for certain, so a recipe that names them is believed.
+    detected = named.kind if named and not named.certain else _kind(path, head)
+    if named and detected not in (named.kind, *named.also):
         raise SourceError(
-            f"{path} is no {named.kind} file: it looks like {found}. Leave corpus.source.format out to have it told."
+            f"{path} is no {named.kind} file: it looks like {detected}. Leave corpus.source.format out to have it told."
         )
     if (offset := head.find(b"\0")) >= 0:
         raise SourceError(
             f"{path} is no text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet, as it was made."
         )
-    return replace(file, format=found)
+    return replace(file, format=detected)
 
 
 def _text_file(path: Path, magic: bytes) -> File:
@@ -71,6 +72,7 @@ def _compression(path: Path, magic: bytes) -> Compression:
     for compression, pattern in MAGIC.items():
         if re.match(pattern, magic):
             return compression
+    # A server that answers with an error page gives it the name that was asked for.
     if path.suffix[1:] in MAGIC:
         looks = "an HTML page" if _HTML.search(magic) else f"something that begins with {magic[:12]!r}"
         raise SourceError(f"{path} is no {path.suffix[1:]} file but {looks}: the download failed. Download it again.")
@@ -88,11 +90,11 @@ def _head(file: File) -> bytes:
 
 def _kind(path: Path, head: bytes) -> SourceKind:
     """The format of a text that begins so."""
-    texts = [each for each in FORMATS if each.is_text]
-    if certain := next((each.kind for each in texts if each.certain and each.matches(head)), None):
+    texts = [known for known in FORMATS if known.is_text]
+    if certain := next((known.kind for known in texts if known.certain and known.matches(head)), None):
         return certain
     _refuse(path, head)
-    return next(each.kind for each in texts if each.matches(head))
+    return next(known.kind for known in texts if known.matches(head))
 
 
 def _refuse(path: Path, head: bytes) -> None:
@@ -117,7 +119,7 @@ def _refuse(path: Path, head: bytes) -> None:
 
 
 def _columns(path: Path, head: bytes) -> list[str]:
-    """The columns of a table of separated values, told by its name, or by a row of names that all rows fit."""
+    """The columns of a table of separated values, detected from its name, or from a row of names that all rows fit."""
     lines = head[:_HEAD].decode(errors="replace").splitlines()
     named = any(suffix.lower() in (".csv", ".tsv") for suffix in path.suffixes[-2:])
     for separator in "\t,;|":
@@ -126,6 +128,7 @@ def _columns(path: Path, head: bytes) -> list[str]:
         names = set(map(str.lower, columns)) & _COLUMNS
         if named and len(columns) > 1 and all(columns):
             return columns
+        # But for the last row, which the end of the head may have cut.
         fits = len(rows) > 2 and all(len(row) == len(columns) for row in rows[:-1])
         if len(columns) > 1 and names and fits and all(map(_COLUMN.fullmatch, columns)):
             return columns

@@ -85,6 +85,7 @@ class PageSplitter:
                 yield self._whole(bytes(buffer[start:end]), self.bytes - len(buffer) + start)
                 start = searched = end
             del buffer[:start]
+            # The tag may be cut between two blocks; what lies before it is not searched again.
             searched = max(0, len(buffer) - len(PAGE_END))
             if len(buffer) > MAX_DOCUMENT:
                 raise too_long(self._path, self.bytes - len(buffer))
@@ -144,6 +145,7 @@ def parse_page(data: bytes) -> Page:
     """The page in `<page>…</page>` (UTF-8); of several revisions the last. `ValueError` says what is wrong with it."""
     handler = _PageHandler()
     parser = expat.ParserCreate("utf-8")
+    # Without the buffer expat calls Python for every line and every entity.
     parser.buffer_text, parser.buffer_size = True, max(1024, len(data))
     parser.StartElementHandler, parser.EndElementHandler = handler.start, handler.end
     parser.CharacterDataHandler = handler.data

@@ -1,4 +1,4 @@
-"""What a format of sources is: how a file of it is told, cut into pieces and read, and what the format takes."""
+"""What a format of sources is: how a file of it is detected, cut into pieces and read, and which keys it takes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SourceFormat:
     splits: Splits
     documents: Documents
     is_text: bool = True
-    """Whether its files are text, which may be compressed and UTF-16; others are read as they lie on disk."""
+    """Whether its files are text, which may be compressed and UTF-16; others are read as they are on disk."""
     certain: bool = True
     """Whether its first bytes tell it for certain. If not, pieces and neighbours of dumps are refused before it is
     tried, and a recipe that names it is believed."""

@@ -1,4 +1,4 @@
-"""What lies near a MediaWiki export but is none, told by its first bytes, and what to do about it."""
+"""Files that are nearly a MediaWiki export, detected from their first bytes, and what to do about each."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def no_pages(path: Path, *, whole: bool) -> SourceError:
     return SourceError(f"{path} has not one whole page. Download it again.")
 
 
-def _piece(path: Path, found: str) -> SourceError:
+def _piece(path: Path, reason: str) -> SourceError:
     return SourceError(
-        f"{path} is not a MediaWiki export but may be a piece of one: {found}, not <mediawiki>. Put the head of the "
+        f"{path} is not a MediaWiki export but may be a piece of one: {reason}, not <mediawiki>. Put the head of the "
         "dump (from <mediawiki> to </siteinfo>) before its first whole <page> and </mediawiki> after its last; "
         '<mediawiki xml:lang="…"> alone does where the head is lost.'
     )

@@ -39,27 +39,29 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
     torn, whole = 0, dict[str, Any]()
     for offset, line in records(job, BOUNDARY, counts, state):
         try:
-            found = json.loads(line)
+            record = json.loads(line)
+        # `[[[[…` is valid JSON, too deep for the parser.
         except (ValueError, RecursionError) as error:
             if line.endswith("\n"):
                 raise _wrong(job, offset, f"is no JSON ({error})") from error
             torn, whole = len(line.encode()), state.copy()
             continue
-        yield document(job, _text(job, offset, found), found, offset)
+        yield document(job, _text(job, offset, record), record, offset)
     if torn:
         del state["last"]  # the torn one
         state.update(whole, ended=False, lost_bytes=torn)
 
 
-def _text(job: Job, offset: int, found: Any) -> str:
+def _text(job: Job, offset: int, record: Any) -> str:
     key = job.source.text
-    if not isinstance(found, dict):
-        raise _wrong(job, offset, f"is no JSON object but {str(found)[:40]!r}")
-    if key not in found:
-        raise _wrong(job, offset, f"has no key {key!r}; its keys are {', '.join(map(repr, found))}", job.source.text)
-    if not isinstance(found[key], str | None):
-        raise _wrong(job, offset, f"has no text under {key!r} but {str(found[key])[:40]!r}", job.source.text)
-    return found[key] or ""
+    if not isinstance(record, dict):
+        raise _wrong(job, offset, f"is no JSON object but {str(record)[:40]!r}")
+    if key not in record:
+        raise _wrong(job, offset, f"has no key {key!r}; its keys are {', '.join(map(repr, record))}", job.source.text)
+    if not isinstance(record[key], str | None):
+        raise _wrong(job, offset, f"has no text under {key!r} but {str(record[key])[:40]!r}", job.source.text)
+    # A null is a document without text, which the filter counts as empty.
+    return record[key] or ""
 
 
 def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:

@@ -22,7 +22,7 @@ FORMATS: tuple[SourceFormat, ...] = (
 )
 """In the order in which a file is tried; the last takes any text."""
 
-_FORMATS = {each.kind: each for each in FORMATS}
+_FORMATS = {known.kind: known for known in FORMATS}
 
 
 def format_of(kind: SourceKind) -> SourceFormat:
@@ -33,5 +33,6 @@ def format_of(kind: SourceKind) -> SourceFormat:
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """The documents of the piece as its format reads them; that a file broke off is said of its last piece alone."""
     yield from format_of(job.file.format).documents(job, counts, state)
+    # Pieces before the last end where the next begins, which is no end of the file.
     if not job.piece.last:
         state["ended"], state["lost_bytes"] = True, 0

@@ -17,10 +17,10 @@ from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.job import Job, Piece
 
+# Rows held at a time.
 _ROWS = 256
-"""Rows held at a time."""
+# Pieces of a row group, at most: a row is skipped by decoding it, so each is decoded 32 times on average.
 _MOST_CUTS = 64
-"""Pieces of a row group, at most: a row is passed over by decoding it, so each is decoded 32 times on average."""
 
 
 def matches(head: bytes) -> bool:
@@ -35,10 +35,10 @@ def splits(
     with _opened(file.path) as table:
         slices = list(_slices(table.metadata))
     rows = [0, *itertools.accumulate(length for length, _ in slices)]
-    found = list(groups(size for _, size in slices))
-    total = sum(size for _, _, size in found) or 1
-    for i, (start, stop, size) in enumerate(found):
-        progress, last = file.size * size // total, i == len(found) - 1
+    runs = list(groups(size for _, size in slices))
+    total = sum(size for _, _, size in runs) or 1
+    for i, (start, stop, size) in enumerate(runs):
+        progress, last = file.size * size // total, i == len(runs) - 1
         yield Piece(number, first + i, rows[start], rows[stop], progress, last=last)
 
 
@@ -63,9 +63,10 @@ def _between(table: Any, start: int, stop: int, columns: list[str]) -> Iterator[
     about = table.metadata
     sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
     begins = [0, *itertools.accumulate(sizes)]
-    mine = [i for i, (first, end) in enumerate(itertools.pairwise(begins)) if first < stop and end > start]
-    at = begins[mine[0]] if mine else stop
-    for batch in table.iter_batches(_ROWS, row_groups=mine, columns=columns, use_threads=False):
+    groups_read = [i for i, (first, end) in enumerate(itertools.pairwise(begins)) if first < stop and end > start]
+    at = begins[groups_read[0]] if groups_read else stop
+    # Without pyarrow's threads: each processor has a worker already.
+    for batch in table.iter_batches(_ROWS, row_groups=groups_read, columns=columns, use_threads=False):
         if at >= stop:
             return
         low, high = max(start - at, 0), min(stop - at, len(batch))

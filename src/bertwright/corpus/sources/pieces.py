@@ -55,6 +55,7 @@ def spooled(
     """
     for piece, data in _decoded(file, boundary, source, first):
         path = folder / f"{piece.name}.piece.zst"
+        # Decoding cannot be shared out: every rank decodes the whole and writes down what is its own.
         if share.owns(source + piece.index) and not is_done(folder / f"{piece.name}.json"):
             write_atomic(path, zstandard.ZstdCompressor(level=1).compress(data), sync=False)
         yield replace(piece, spool=path)
@@ -90,6 +91,7 @@ def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -
             if match is None:
                 if len(buffer) > 2 * MAX_DOCUMENT:
                     raise too_long(file.path, start)
+                # Else every block would search all that has no boundary again.
                 due = len(buffer) + PLAIN_BYTES
                 break
             cut = match.end()
@@ -130,6 +132,7 @@ def _stream_cuts(file: File, streams: tuple[bytes, ...]) -> list[int]:
     step = max(BZ2_BYTES, file.size // _MOST_PIECES)
     cuts: list[int] = []
     for start in starts[1:]:
+        # Streams of a dump hold a hundred pages, too few for a task.
         if start - (cuts[-1] if cuts else 0) >= step and file.size - start >= step // 2:
             cuts.append(start)
     tried = {cuts[0], cuts[-1]} if cuts else set()  # both, because decoding takes a moment

@@ -16,8 +16,9 @@ from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.pieces import read
 
 LINE = re.compile(rb"\n")
+# A boundary is white space, after a mark of at most so many bytes.
 _MARK = 16
-"""A boundary is white space, after a mark of at most so many bytes."""
+# Addresses of this form are WikiExtractor's, also in JSON lines and tables made of its output.
 _WIKIEXTRACTOR = re.compile(r"[?&]curid=\d+$")
 _ESCAPED = re.compile(r"(?:[^&<>]++|&(?:amp|lt|gt|quot);)*+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -53,6 +54,7 @@ class RecordSplitter:
             solid -= done
             if len(buffer) > MAX_DOCUMENT:
                 raise too_long(self._path, self._start + self.bytes - len(buffer))
+        # The last record may be half a line, which no later check could tell from a whole one.
         if self._cut:
             self.rest = bytes(buffer)
         else:
@@ -91,7 +93,7 @@ def plain_lines(text: str) -> list[str]:
 def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped: bool = False) -> Article:
     """The article of a record that has facts of its own; what is not `given` as text or number is left out.
 
-    A first line that only repeats the title is no sentence and is left out. WikiExtractor's documents, told by their
+    A first line that only repeats the title is no sentence and is left out. WikiExtractor's documents, known by their
     address or by `escaped`, have their marks as characters again, in whatever format they came.
     """
     if escaped or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
@@ -108,6 +110,7 @@ def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped:
         "url": str(known.get("url", "")),
     }
     lines = plain_lines(text)
+    # WikiExtractor and its like repeat the title as the first line.
     if lines and lines[0].strip() == facts["title"]:
         lines = lines[1:]
     return Article(facts | job.origin, [Paragraph(line) for line in lines])

@@ -19,8 +19,8 @@ from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File, sampled_hash
 from bertwright.corpus.sources.known import FORMATS, format_of
 
+# How names begin that other programs, too, take for marks and not for data.
 _HIDDEN = (".", "_")
-"""How names begin that other programs, too, take for marks and not for data."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Bytes of its files as they lie on disk."""
+        """Bytes of its files on disk, compressed or not."""
         return sum(file.size for file in self.files)
 
     @property
@@ -68,20 +68,23 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
     Raises `SourceError` where there are none, one cannot be read, they differ in format, or, without `copying`, have no
     copy yet; `RecipeError` where a key is set that has no meaning for the format.
     """
-    path, told = config.path, redact_credentials(config.path)
+    path, shown = config.path, redact_credentials(config.path)
     if path in ("sample", "sample-small"):
         from bertwright.sample import SAMPLE, SMALL
 
         paths = [SAMPLE if path == "sample" else SMALL]
     else:
-        paths = [found for each in _local(path, downloads, log, copying) for found in _files(each)]
+        paths = [file for place in _local(path, downloads, log, copying) for file in _files(place)]
     if not paths:
-        raise SourceError(f"there is no file in {told}. Give corpus.source the path of a file, or of a folder of them.")
-    files = tuple(examine(found.absolute(), config.format) for found in paths)
+        raise SourceError(
+            f"there is no file in {shown}. Give corpus.source the path of a file, or of a folder of them."
+        )
+    # Workers of other executors may run in other folders.
+    files = tuple(examine(file.absolute(), config.format) for file in paths)
     if odd := next((file for file in files if file.format != files[0].format), None):
         raise SourceError(
-            f"{told} holds files of several formats: {files[0].path.name} is {files[0].format}, {odd.path.name} is "
-            f"{odd.format}. Name those of one format with a pattern such as {Path(told).name}/*{odd.path.suffix}."
+            f"{shown} holds files of several formats: {files[0].path.name} is {files[0].format}, {odd.path.name} is "
+            f"{odd.format}. Name those of one format with a pattern such as {Path(shown).name}/*{odd.path.suffix}."
         )
     _check_keys(config, files[0])
     return Source(config, _name(path), files)
@@ -93,16 +96,16 @@ def _local(path: str, downloads: Path, log: Log, copying: bool) -> list[Path]:
         return copied(path, downloads, log) if copying else copies_made(path, downloads)
     if Path(path).exists() or not glob.has_magic(path):
         return [Path(path)]
-    if not (found := sorted(map(Path, glob.glob(path, recursive=True)))):
+    if not (matches := sorted(map(Path, glob.glob(path, recursive=True)))):
         raise SourceError(f"no file matches {path}. Correct the pattern in corpus.source.")
-    return found
+    return matches
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    for each in FORMATS:
-        if (saved := each.data_files(path)) is not None:
+    for known in FORMATS:
+        if (saved := known.data_files(path)) is not None:
             return saved
     return sorted(_below(path, ()))
 
@@ -111,6 +114,7 @@ def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
     """The files in a folder and its folders; `above` are those it lies in."""
     try:
         status = folder.stat()
+        # A link upwards would be followed for ever.
         if (status.st_dev, status.st_ino) in above:
             raise SourceError(f"{folder} is a link to a folder it lies in. Remove the link, or name the files.")
         names = sorted(os.listdir(folder))

@@ -17,8 +17,8 @@ from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, plain_lines, records
 
+# With what follows as far as it is white space: repeated groups would take memory for every line of a long gap.
 _BLANK_LINES = r"\n[ \t\r]*+\n[ \t\r\n]*+"
-"""With what follows as far as it is white space: repeated groups would take memory for every line of a long gap."""
 BLANK_LINES = re.compile(_BLANK_LINES.encode())
 NEVER = re.compile(rb"(?!)")
 BOUNDARIES = {"paragraphs": BLANK_LINES, "sentences": BLANK_LINES, "articles": LINE, "wrapped": NEVER}
@@ -45,8 +45,8 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
             paragraphs = [" ".join(plain_lines(lines)) for lines in re.split(_BLANK_LINES, text)]
         else:
             paragraphs = plain_lines(text)
-        if found := [Paragraph(line) for line in paragraphs if line]:
-            yield Article({"id": offset, **facts}, found)
+        if kept := [Paragraph(line) for line in paragraphs if line]:
+            yield Article({"id": offset, **facts}, kept)
 
 
 FORMAT = SourceFormat("text", matches, splits, documents, certain=False, keys=frozenset({"lines"}))

@@ -18,14 +18,15 @@ from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.fragments import no_pages, root_element
 from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.pieces import between, bounds, read, spooled
-from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, redirect_target
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.definitions import read_definitions
+from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 BOUNDARY = re.compile(b"(?=%b)" % PAGE)
 _HEAD = 2**16
+# What XML 1.0 §2.2 allows nowhere.
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""What XML 1.0 §2.2 allows nowhere."""
 
 
 def matches(head: bytes) -> bool:
@@ -35,6 +36,7 @@ def matches(head: bytes) -> bool:
 
 def page_bounds(file: File) -> list[int]:
     """`bounds` of a dump: before pages, and between the streams of a multistream dump."""
+    # The last stream of a multistream dump holds the closing tag alone.
     return bounds(file, BOUNDARY, streams=(PAGE, END))
 
 
@@ -82,6 +84,7 @@ def _kind(page: Page, site: Site, job: Job) -> str:
         namespace = (site.namespace(prefix) or 0) if colon else 0
     if namespace != 0 or page.model != "wikitext":
         return "other_namespaces"
+    # Old exports have no <redirect/>, so the text is looked at as well.
     if page.redirect or redirect_target(page.text, site) is not None:
         return "redirects"
     if not job.config.keep_disambiguation and is_disambiguation(page.text, site, job.table):
@@ -119,6 +122,7 @@ def _readable(data: bytes, counts: Counter[str]) -> Page:
     except ValueError:
         decoded = data.decode(errors="replace")
         text, forbidden = _NO_CHARACTER.subn("\ufffd", decoded)
+        # U+FFFD that the page holds itself was not put there by us.
         undecodable = decoded.count("\ufffd") - data.count("\ufffd".encode())
         if not forbidden + undecodable:
             raise

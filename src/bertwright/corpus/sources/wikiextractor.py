@@ -44,18 +44,19 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
     """A document per `<doc>`; one without its end was cut off and is left out."""
     torn, whole = 0, dict[str, Any]()
     for offset, record in records(job, BOUNDARY, counts, state):
-        found = _DOCUMENT.match(record)
-        if found is None:
+        match = _DOCUMENT.match(record)
+        if match is None:
             line = line_number(job.file, offset)
             raise SourceError(
                 f'{job.file.path}: line {line:,} should begin a document with <doc id="…" url="…" title="…">, but is '
                 f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or name another corpus.source.format."
             )
-        if found["end"] is None:
+        # A document without its end is the last one of a file that was cut off.
+        if match["end"] is None:
             torn, whole = len(record.encode()), state.copy()
             continue
-        facts = {key: value for key, value in found.groupdict().items() if key not in ("end", "text") and value}
-        yield document(job, found["text"], facts, offset, escaped=True)
+        facts = {key: value for key, value in match.groupdict().items() if key not in ("end", "text") and value}
+        yield document(job, match["text"], facts, offset, escaped=True)
     if torn:
         del state["last"]  # the torn one
         state.update(whole, ended=False, lost_bytes=torn)

@@ -1,7 +1,7 @@
 """One article's wikitext to plain paragraphs, in time linear in its length.
 
 Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates, tables and variants
-resolved (`scan`), inline marks and lines read here, characters and punctuation finished (`polish`).
+resolved (`scan`, `links`), inline marks and lines read here, characters and punctuation finished (`polish`).
 What a template prints is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`).
 """
 
@@ -11,7 +11,6 @@ from bertwright.corpus.article import Paragraph
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.polish import polish
-from bertwright.corpus.wikitext.redirect import redirect_target as redirect_target
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
@@ -21,6 +20,7 @@ _DEFAULT = WikitextConfig()
 
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
+# Possessive repeats here and below: markup that is never closed must not cost more than its length.
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
 _BREAKING = re.compile("br|p|div|li|[uod]l|d[td]|blockquote|center|hr|poem|table|tr", re.I)
 _UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
@@ -56,6 +56,7 @@ def paragraphs(
         line = line.strip()
         if opens:
             heading = line
+        # What dropped markup leaves of a line is often its punctuation alone.
         elif any(map(str.isalnum, line)):
             result.append(Paragraph(line, heading))
             heading = None
@@ -76,10 +77,12 @@ def _without_inline_marks(text: str) -> str:
     text = _TAG.sub(lambda tag: "\n\n" if _BREAKING.fullmatch(tag[1]) else "", text)
     if "''" in text:
         text = "\n".join(map(_elision, text.split("\n")))
+        # Five quotes are bold and italic; read as two and three they would leave one behind.
         for marks in ("'''''", "'''", "''"):
             text = text.replace(marks, "")
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
     if "__" in text:
+        # `__NOTOC__` and its like are written in capitals; `__init__` is a word of an article on programming.
         text = _BEHAVIOUR.sub(lambda word: "" if word[0] == word[0].upper() else word[0], text)
     return text
 
@@ -123,5 +126,6 @@ def _blocks(text: str) -> tuple[list[str], list[bool]]:
 
 def _is_debris(line: str) -> bool:
     """Whether a line is a rule or the heading row of a table whose beginning or end is missing."""
+    # A line that begins with three exclamation marks is text; a table's heading row begins with one.
     heading = line[0] == "!" and not line.startswith("!!!") and ("!!" in line or "|" in line)
     return heading or line.startswith("----")

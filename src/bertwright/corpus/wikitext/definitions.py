@@ -12,13 +12,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from bertwright.core.done import read_done
-from bertwright.corpus.wikitext.links import link_text
-from bertwright.corpus.wikitext.redirect import redirect_target
+from bertwright.corpus.wikitext.links import link_text, redirect_target
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, TEMPLATE, Site
 from bertwright.corpus.wikitext.templates import arguments, template_key
 
 LONGEST = 2048
 """The longest body kept, in characters."""
+# Ten calls in each body, eight levels deep, would be a hundred million bodies.
 _MOST = 2**16
 _DEEPEST = 8
 
@@ -101,6 +101,7 @@ class Expander:
             if body is None or body.startswith("#") or self.depth == _DEEPEST:
                 raise NotPlainError
             body = _filled(body, arguments(values))
+            # One more, so that endless empty bodies come to an end as well.
             self._left -= len(body) + 1
             if self._left < 0:
                 raise NotPlainError
@@ -126,6 +127,7 @@ def _body(wikitext: str) -> str:
 def _is_plain(body: str, site: Site) -> bool:
     if len(body) > LONGEST or _NOT_PLAIN.search(body):
         return False
+    # What is left open would take in the text after the call.
     if any(body.count(opening) != body.count(closing) for opening, closing in (("{", "}"), ("[[", "]]"))):
         return False
     if not all(_INLINE.fullmatch(tag) for tag in _TAG.findall(body)):
@@ -139,11 +141,12 @@ def _is_plain(body: str, site: Site) -> bool:
 
 def _filled(body: str, given: Mapping[str, str]) -> str:
     """The body with its parameters replaced, innermost first; one that is missing is its default, else nothing."""
-    longest = max(map(len, given.values()), default=0)
+    longest_value = max(map(len, given.values()), default=0)
     for _ in range(_DEEPEST):
-        if len(body) + longest * body.count("{{{") > _MOST:
+        # Before it is written: a long argument in many places would fill the memory first.
+        if len(body) + longest_value * body.count("{{{") > _MOST:
             raise NotPlainError
-        filled = _PARAMETER.sub(lambda found: given.get(found[1].strip(), found[2] or ""), body)
+        filled = _PARAMETER.sub(lambda parameter: given.get(parameter[1].strip(), parameter[2] or ""), body)
         if filled == body:
             break
         body = filled

@@ -8,6 +8,7 @@ from bertwright.core.errors import DataError
 
 Arguments = Mapping[str, str]
 
+# No loops, and no conditions beyond groups and choices: a call costs its own length (decision 0014).
 _ITEM = re.compile(r"\{([^{}]+)\}|([\[\]])|([^{}\[\]]+)")
 _UNNAMED = re.compile(r"([0-9]*)\*(.*)", re.DOTALL)
 

@@ -3,7 +3,7 @@
 import re
 
 from bertwright.corpus.characters import composed
-from bertwright.corpus.wikitext.literal import decoded, shown
+from bertwright.corpus.wikitext.regions import decoded, shown
 
 # Control characters and every kind of space but the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
@@ -32,6 +32,7 @@ def polish(text: str) -> str:
     text = _SPACE.sub(" ", text)
     if not text.isascii():
         text = composed(_INVISIBLE.sub("", text))
+    # Literal text last: nothing of it may be taken for a gap.
     return shown(close_gaps(text))
 
 

@@ -9,11 +9,10 @@ import re
 from dataclasses import dataclass
 
 from bertwright.corpus.wikitext.definitions import Expander
-from bertwright.corpus.wikitext.links import is_hidden, link_text
+from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown import LONGEST, decided, marked, may_print
-from bertwright.corpus.wikitext.variants import variant_text
 
 # Most links show their target or their label; they need no look at what they lead to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#])([^\[\]{}|:\n]++)(?<!\s)\]\]")
@@ -54,6 +53,7 @@ def resolve(wikitext: str, page: Page) -> str:
     end of its line; an end without its beginning is dropped.
     """
     text = f"\n{wikitext}\n"
+    # With a call of Python for each link, wikitext took 0.56 s on the Ukrainian sample instead of 0.43 s.
     for shown in (_PLAIN_LINK, _LABELLED_LINK):  # `split` keeps what a group matched, and calls nothing for it
         text = "".join(shown.split(text))
     return decided(_Scan(page).run(text)).strip("\n")
@@ -100,6 +100,7 @@ class _Scan:
             self.pieces.append(kind)
 
     def end(self, kind: str, at_line_end: bool) -> None:
+        # A variant that was never closed is text, and must not keep a link or a table open.
         while kind != "-{" and self.count[kind] and self.open[-1][0] == "-{":
             self.pop()
         # A link never ends across the border of a template or table; these end across anything.
@@ -143,6 +144,7 @@ class _Scan:
             known = self.page.templates.know(name)
         within = expander is not None and expander.depth > 0  # the body of another template
         defined = expander is not None and (within or expander.defines(name))
+        # What stands alone on its line is a box or a banner, never words of a sentence.
         if not known and ((alone and not within) or not (defined or may_print(call))):
             return ""
         if "[[" in values:  # no braces in there, so one scan more and no deeper

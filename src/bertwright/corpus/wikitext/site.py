@@ -36,4 +36,5 @@ class Site:
             for name in names
             if name
         }
+        # The wiki's own names win where both have one.
         return _CANONICAL | localised

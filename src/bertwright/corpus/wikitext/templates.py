@@ -36,24 +36,25 @@ class Templates:
 
     def know(self, name: str) -> bool:
         """Whether a table names the template."""
-        return self._found(name) is not None
+        return self._patterns_of(name) is not None
 
     def text(self, call: str, title: str = "") -> str:
         """The text of a call on the page `title`, given what stands between its braces; "" where no pattern fits."""
         name, *values = call.split("|")
-        patterns = self._found(name)
+        patterns = self._patterns_of(name)
         if patterns is None:
             return ""
         given = arguments([name.partition(":")[2], *values] if ":" in name else values)
         given["PAGENAME"] = title
         return next((text for way in patterns if (text := way(given)) is not None), "")
 
-    def _found(self, name: str) -> tuple[Pattern, ...] | None:
+    def _patterns_of(self, name: str) -> tuple[Pattern, ...] | None:
         key = template_key(name)
         if ":" in key:
             return self.patterns.get(key.partition(":")[0] + ":*")
         if key in self.patterns or "-" not in key:
             return self.patterns.get(key)
+        # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all their kin.
         return self.patterns.get(key.partition("-")[0] + "-*")
 
 
@@ -73,11 +74,12 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
     """
     patterns: dict[str, tuple[Pattern, ...]] = {}
     disambiguation: set[str] = set()
+    # The user's own lines come last, so they win.
     built_in = read_table(Path(__file__).with_suffix(".toml"))
     for table in (built_in, extra) if extra else (built_in,):
         for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):
-            for name, found in lines.items():
-                ways = [found] if isinstance(found, str) else found
+            for name, value in lines.items():
+                ways = [value] if isinstance(value, str) else value
                 if name == _DISAMBIGUATION:
                     disambiguation.update(map(template_key, ways))
                 elif name == _SILENT:
@@ -117,10 +119,10 @@ def _parsed(path: Path, name: str, ways: list[str]) -> tuple[Pattern, ...]:
 @cache
 def _lines(table: Table) -> dict[str, dict[str, Any]]:
     try:
-        found = tomllib.loads(table.text)
+        table_lines = tomllib.loads(table.text)
     except ValueError as error:
         raise _unreadable(table.path, error) from error
-    for language, lines in found.items():
+    for language, lines in table_lines.items():
         if not isinstance(lines, dict):
             raise DataError(f"{table.path}: {language!r} stands outside a table. Write it below [any] or [language].")
         for name, ways in lines.items():
@@ -128,7 +130,7 @@ def _lines(table: Table) -> dict[str, dict[str, Any]]:
                 raise DataError(
                     f'{table.path}: [{language}] {name!r} is {ways!r}; "pattern" or ["pattern", ...] is expected.'
                 )
-    return found
+    return table_lines
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:

@@ -9,16 +9,15 @@ directly after a word or a stop, or where a line begins.
 import re
 from collections.abc import Sequence
 
-from bertwright.corpus.wikitext.languages import is_language
-
 LONGEST = 200
 """The longest call that is looked at, in characters."""
 
-# What a call may print stands between marks until its line is whole: private characters, as in `literal`.
+# What a call may print stands between marks until its line is whole: private characters, as in `regions`.
 _SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
 _MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
 _MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
 
+# Citations and boxes are the calls with many named arguments.
 _MOST_NAMED = 3
 _LANGUAGE = re.compile(
     r"\s*(?:lang|language|langue|lingua|idioma|sprache|язык|мова)\s*=\s*[a-z]{2,3}(?:-[a-zA-Z]+)*\s*"
@@ -34,11 +33,33 @@ _AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
 _NO_TEXT = re.compile(
     r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4})"
 )
+# Two or three letters name a language, a country or a currency, unless they are a Roman numeral.
 _CODE = re.compile(r"[a-z]{2,3}|\d{1,3}|(?![IVXLCDM]+$)[A-Z]{2,3}")
 _WORD = re.compile(r"\w")
 _SHORT = 80
 _REMARK = re.compile(r"[.!?।。։](?:\s|$)")
 _HAS_DIGIT = re.compile(r"\d")
+# Codes of languages, as templates name them: ISO 639-1, and those of ISO 639-2 and -3 that wikis write often.
+_TWO_LETTERS = """
+aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo
+es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg
+ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn
+no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq sr ss st su sv sw
+ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
+"""
+_THREE_LETTERS = """
+afr akk alb als ang ara arb arc arm arz asm ast aze bak baq bar bel ben bod bos bre bul cat ceb ces che chi chu chv
+ckb cmn cop cor cos cym cze dan deu dlm dsb dum egy ell eng enm epo est eus fao fas fij fin fil fra fre frk frm fro
+frr fry fur gem geo ger gla gle glg glv gml gmh goh got grc gre grn gsw guj hak hat hau haw hbo heb hin hit hrv hsb
+hun hye ibo ice ido ile ina ind isl ita jav jpn kal kan kat kaz khm kin kir kor kur lad lao lat lav lij lim lin lit
+lmo ltg ltz lzh mac mal mao mar may mis mkd mlg mlt mon mri msa mul mya nah nan nap nav nds nep new nld nno nob non
+nor nrf oci odt ofs ori osp oss osx ota pal pam pan peo per pli pol por pro prs pus que rom ron rum rus ryu sah san
+scn sco sga sin sla slk slo slv sme smo sna snd som spa sqi srd srp sun swa swe syr szl tah tam tat tel tgk tgl tha
+tib tir tlh ton tuk tur tvl uga uig ukr und urd uzb vec vep vie vls vol wel wln wol wuu xcl xho xno yid yor yue zha
+zho zul zza
+"""
+_CODES = frozenset(_TWO_LETTERS.split()) | frozenset(_THREE_LETTERS.split())
+_VARIANT = re.compile(r"[A-Za-z0-9]{2,8}(?:-[A-Za-z0-9]{2,8})*+")
 
 
 def may_print(call: str) -> bool:
@@ -51,6 +72,7 @@ def marked(name: str, values: Sequence[str]) -> str:
     key = " ".join(name.split())
     if not key or key[0] in "#{" or ":" in key or not values:
         return ""
+    # A page may hold the marks itself; they would never be closed.
     given = [_MARKS.sub("", value).strip() for value in values if not _NAMED.match(value)]
     if len(values) - len(given) > _MOST_NAMED:
         return ""
@@ -129,11 +151,12 @@ def _line(line: str) -> str:
     besides = len(_WORD.findall(_MARKED.sub("", line)))
     kept: list[str] = []
     position = 0
-    for found in _MARKED.finditer(line):
-        kept.append(line[position : found.start()])
-        position = found.end()
+    for call in _MARKED.finditer(line):
+        kept.append(line[position : call.start()])
+        position = call.end()
         if besides >= _ITEM if listed else besides:
-            mark, words = found.groups()
+            mark, words = call.groups()
+            # Only the end of what stands before is looked at: whole lines would cost the square of their calls.
             if mark == _SURE or (not listed and _in_sentence("".join(kept[-2:])[-_REACH:])):
                 kept.append(words)
     kept.append(line[position:])
@@ -144,3 +167,9 @@ def _in_sentence(before: str) -> bool:
     """Whether the words after `before` belong to its sentence, and are no footnote of it."""
     plain = before.replace("'''", "").replace("''", "")
     return bool(plain.strip()) and bool(_PLACE.search(plain)) and not _SENTENCE_ENDED.search(plain)
+
+
+def is_language(code: str) -> bool:
+    """Whether `code` names a language, or one in a script or country ("sr", "deu", "zh-Hant", "gem-pro")."""
+    base, hyphen, variant = code.partition("-")
+    return base in _CODES and (not hyphen or _VARIANT.fullmatch(variant) is not None)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from bertwright.core.tasks import Pool
-from bertwright.corpus.dedup.drawn import COPIES
 from bertwright.corpus.dedup.exact import Compared, find_copies
 from bertwright.corpus.dedup.ids import Dropped
-from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome
+from bertwright.corpus.dedup.outcome import COPIES, OUTCOMES, Outcome
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, PARAGRAPH, PARAGRAPHS
 
 Hash = tuple[int, int]

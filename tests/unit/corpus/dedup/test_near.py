@@ -10,11 +10,11 @@ from tests.reference import near_copies
 from tests.reference.near_copies import resemblance
 
 from bertwright.core.tasks import Pool
-from bertwright.corpus.dedup import columns, compare, near
-from bertwright.corpus.dedup.drawn import COPIES
+from bertwright.corpus.dedup import compare, near, runs
 from bertwright.corpus.dedup.ids import Dropped
 from bertwright.corpus.dedup.minhash import SignPart, read_signatures, sign_part, signatures_of, write_signatures
 from bertwright.corpus.dedup.near import find_near
+from bertwright.corpus.dedup.outcome import COPIES
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, write_array
 
 WritePart = Callable[..., Path]
@@ -166,18 +166,18 @@ def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict
         rows[other] = draw.integers(2**32 - 1, size=int(other.sum()))
         _write_signed(part, rows)
     with monkeypatch.context() as patched:
-        write, of_parts, bucket = columns.write_columns, compare.of_parts, near.bucket
+        write, of_parts, bucket = runs.write_columns, compare.of_parts, near.bucket
 
-        def written(path: Path, array: columns.Columns) -> None:
+        def written(path: Path, array: runs.Columns) -> None:
             work["bytes written"] += array.nbytes
             write(path, array)
 
-        def pairs(*task: object, **options: int) -> columns.Columns:
+        def pairs(*task: object, **options: int) -> runs.Columns:
             found = of_parts(*task, **options)  # type: ignore[arg-type]
             work["rows copied"] += found.shape[1]
             return found
 
-        def members(*task: object) -> columns.Columns:
+        def members(*task: object) -> runs.Columns:
             found = bucket(*task)  # type: ignore[arg-type]
             work["rows copied"] += found.shape[1]
             return found

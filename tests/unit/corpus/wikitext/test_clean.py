@@ -7,7 +7,7 @@ import pytest
 from bertwright.corpus.article import Paragraph
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
-from bertwright.corpus.wikitext.redirect import redirect_target
+from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"

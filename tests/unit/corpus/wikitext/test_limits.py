@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.definitions import Definitions
-from bertwright.corpus.wikitext.redirect import redirect_target
+from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from bertwright.corpus.wikitext.clean import paragraphs
-from bertwright.corpus.wikitext.languages import is_language
 from bertwright.corpus.wikitext.site import Site
+from bertwright.corpus.wikitext.unknown import is_language
 
 SITE = Site("ltg", {6: ("Fails",), 10: ("Taiss",)})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.corpus.wikitext.variants import variant_text
+from bertwright.corpus.wikitext.links import variant_text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sections of making: network, phases, stages with their fingerprints, machine."""
+"""The sections on how the run was made: network, phases, stages with their fingerprints, machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.words import bar, definitions, duration, number, table
+from bertwright.report.formatting import bar, definitions, duration, number, table
 
 
 def model(facts: Facts) -> str:
@@ -26,6 +26,7 @@ def model(facts: Facts) -> str:
         ("next-sentence head", "yes" if network["next_sentence"] else "no"),
         ("optimizer", settings["optim"]["kind"]),
         ("weight decay", number(settings["optim"]["weight_decay"])),
+        # A folder may be moved; the fingerprint says which training it was.
         ("started from", _init(counts["init"])),
     ]
     rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
@@ -46,6 +47,7 @@ def _grown(extensions: Sequence[Mapping[str, int]]) -> str:
 
 
 def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...]:
+    # From the rows: a training that is under way, or was ended early, has fewer than planned.
     steps = max((row["step"] for row in facts.metrics if row["phase"] == index), default=0)
     planned = facts.counts("train")["phase_steps"][index]
     return (
@@ -70,6 +72,7 @@ def stages(facts: Facts, seconds: float) -> str:
     rows = []
     for name, artifact in facts.stages.items():
         took, version = artifact.manifest["seconds"], artifact.manifest["version"]
+        # A run of stages that took no time at all has no share to show.
         time = f"{bar(took / (seconds or 1))}<small>{duration(took)}</small>"
         rows.append((f"<b>{name}</b>", escape(str(version)), time, f"<code>{escape(artifact.fingerprint)}</code>"))
     return (
@@ -89,6 +92,7 @@ def machine(facts: Facts) -> str:
         ("torch", train["torch"]),
         ("time in training steps", duration(train["train_seconds"])),
     ]
+    # Of a training under way it is not known.
     if train["peak_memory_bytes"] is not None:
         rows.append(("peak memory of training", f"{train['peak_memory_bytes'] / 1e6:,.0f} MB"))
     if "export" in facts.stages:

@@ -19,6 +19,7 @@ def percent(share: float | None) -> str:
 
 def number(value: float) -> str:
     """Thousands separated; whole numbers without a fraction, others with three significant digits at least."""
+    # JSON has 1.0 where a setting was written as 1.
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -36,6 +37,7 @@ def duration(seconds: float) -> str:
     """Seconds as 8.2 s, 3 min 20 s, or 5 h 12 min."""
     if seconds < 60:
         return f"{seconds:.1f} s"
+    # Rounded first, else 119.7 s would be 1 min 60 s.
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
@@ -52,6 +54,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -
     """A table that becomes a stack of cards on a phone; cells are HTML, heads are text."""
     titles = [escape(title) for title in head]
     body = "".join(
+        # On a phone each cell shows its head before it, which the style sheet takes from here.
         "<tr>" + "".join(f'<td data-head="{t}">{cell}</td>' for t, cell in zip(titles, row, strict=True)) + "</tr>"
         for row in rows
     )

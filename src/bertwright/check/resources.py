@@ -1,0 +1,145 @@
+"""Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; checked without torch.
+
+Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer); for each token of
+a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
+dropout, 4 more with the padded kernel, one more and three numbers a head and token of the sequence with attention
+dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages: 0.25 GB a worker, and 0.7 GB.
+
+Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
+examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
+has 12 bytes a parameter; `train.keep_checkpoints`, the best one, one a phase and one being written are there at a time.
+The model and its export have 4 bytes a parameter each. Both rules are right within a factor of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertwright.check.machine import disk_free, gpu_memory, memory_size, torch_build
+from bertwright.check.verdict import Verdict, error, ok, warning
+from bertwright.core.errors import DataError
+from bertwright.core.tasks import default_workers
+from bertwright.model.config import NetworkConfig
+from bertwright.recipe import Recipe
+from bertwright.train.config import PhaseConfig
+
+DOUBT = 2
+"""By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
+_TORCH_BYTES, _WORKER_BYTES, _STAGE_BYTES = 0.4e9, 0.25e9, 0.7e9
+_FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
+
+
+def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """A verdict on each of `stages` that runs the network."""
+    wanted = {"train": recipe.train.device, "evaluate": recipe.evaluate.device}
+    for stage in (stage for stage in wanted if stage in stages):
+        key, build = f"{stage}.device", torch_build()
+        gpus = gpu_memory() if build.accelerated else ()
+        if wanted[stage] == "cuda" and not gpus:
+            missing = "no GPU is seen here" if build.accelerated else f"torch {build.version} is a build for the CPU"
+            remedy = f"Install a CUDA build of torch on a machine with a GPU, or set {key} to cpu or auto."
+            yield error(key, f"{key} = cuda, but {missing}.", remedy)
+        elif wanted[stage] == "cpu" or not gpus:
+            yield ok(key, "the CPU")
+        else:
+            yield ok(key, f"a GPU ({gpus[0] / 1e9:.0f} GB)")
+
+
+def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Verdict]:
+    """Whether the stages fit in memory."""
+    available = memory_size()
+    for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
+        if stage in stages and section is not None:
+            workers = section.workers or default_workers()
+            remedy = f"Use fewer workers ({stage}.workers=1)."
+            yield _memory_verdict(
+                f"{stage}.workers", f"{workers} workers", _STAGE_BYTES + workers * _WORKER_BYTES, available, remedy
+            )
+    if "train" not in stages:
+        return
+    gpus = gpu_memory() if torch_build().accelerated and recipe.train.device != "cpu" else ()
+    # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
+    place = (gpus[0] or None) if gpus else available
+    bert = recipe.network()
+    padded = recipe.train.attention == "padded" or bool(gpus)
+    needs = [training_bytes(bert, phase, ranks, padded) for phase in recipe.train.phases]
+    # Phases run one after another, so the largest of them decides.
+    largest = max(needs)
+    number = needs.index(largest)
+    what = f"training {bert.parameters:,} parameters, in phase {number},"
+    remedy = f"Lower train.phases.{number}.micro_batch, or choose a smaller model.size."
+    yield _memory_verdict("train memory", what, largest, place, remedy)
+
+
+def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1, padded: bool = False) -> float:
+    """Bytes that training a phase takes on each rank, about; `padded` says whether attention is of a rectangle."""
+    # Without a micro-batch a rank takes its whole part of the batch at once.
+    share = max(1, phase.batch // ranks)
+    sequences = min(phase.micro_batch or share, share)
+    tokens = phase.micro_tokens or sequences * phase.length
+    numbers = tokens * bert.num_hidden_layers * _kept(bert, phase.length, padded) + 3 * tokens * bert.hidden_size
+    predictions = phase.masking.most(phase.length) * tokens / phase.length
+    # A coin for each token: the mean is the rate, not the bound of a fixed count.
+    if phase.masking.count == "bernoulli":
+        predictions = phase.masking.rate_at(0) * tokens
+    return _TORCH_BYTES + 20 * bert.parameters + 4 * (numbers + 3 * predictions * bert.vocab_size)
+
+
+def _kept(bert: NetworkConfig, length: int, padded: bool) -> float:
+    """Numbers that a layer keeps of each token for backward."""
+    kept = 2 * bert.intermediate_size + 8.0 * bert.hidden_size
+    if bert.hidden_dropout_prob:
+        kept += 2.5 * bert.hidden_size
+    if padded:
+        kept += 4 * bert.hidden_size
+    if bert.attention_probs_dropout_prob:
+        kept += bert.hidden_size + 3 * bert.num_attention_heads * length
+    return kept
+
+
+def _memory_verdict(about: str, what: str, needed: float, available: int | None, remedy: str) -> Verdict:
+    text = f"{what} take about {needed / 1e9:.1f} GB of memory"
+    if available is None:
+        return ok(about, text)
+    text += f", {available / 1e9:.1f} GB are there"
+    if needed > DOUBT * available:
+        return error(about, f"{text}.", remedy, DataError)
+    return warning(about, f"{text}.", remedy) if needed > available else ok(about, text)
+
+
+def disk(recipe: Recipe, out: Path, stages: Sequence[str], text: float | None) -> Iterator[Verdict]:
+    """Whether what the stages write has room; `text` is the bytes of text of the sources, None where not known."""
+    parts = run_bytes(recipe, text)
+    needed = {stage: size for stage, size in parts.items() if stage in stages}
+    if not needed:
+        return
+    total, free = sum(needed.values()), disk_free(out)
+    unknown = (
+        "" if text is not None or not {"corpus", "examples"} & set(stages) else ", beside what is made of the sources"
+    )
+    shares = ", ".join(f"{stage} {_shown(size)}" for stage, size in needed.items())
+    described = f"about {_shown(total)} are written ({shares}){unknown}; {_shown(free)} are free"
+    if total > DOUBT * free:
+        yield error("disk", f"{described}.", _FREE_SPACE, DataError)
+    elif total > free:
+        yield warning("disk", f"{described}.", _FREE_SPACE)
+    else:
+        yield ok("disk", described)
+
+
+def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
+    """Bytes that each stage writes, about; those of the sources are left out where their text is not known."""
+    parameters, train = recipe.network().parameters, recipe.train
+    sizes: dict[str, float] = {}
+    if text is not None:
+        tokens = text / 5
+        plans = sum(tokens / plan.length for plan in recipe.plan_sets()) * recipe.examples.passes
+        sizes = {"corpus": 1.15 * text, "examples": 2 * (2.1 * tokens + 16 * plans)}
+    # The best one and the one that is being written stand beside those that are kept.
+    checkpoints = train.keep_checkpoints + 2 + len(train.phases)
+    return {**sizes, "train": (12.0 * checkpoints + 4) * parameters, "export": 4.0 * parameters}
+
+
+def _shown(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

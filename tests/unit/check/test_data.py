@@ -1,0 +1,88 @@
+"""What is told of the data that a recipe names: sizes, faults, and what cannot be known yet."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.check.data import imported_data, sources
+from bertwright.check.recipe import check_recipe
+from bertwright.check.verdict import Verdict
+from bertwright.core.errors import DataError
+from bertwright.core.redact import redact_credentials
+from bertwright.corpus.config import CorpusConfig
+
+Load = Callable[..., Recipe]
+TEXT = ("A híd a folyó fölött áll. " * 40 + "\n\n").encode()
+
+
+def looked_at(language: str = "hu", **keys: object) -> tuple[float | None, list[Verdict]]:
+    return sources(CorpusConfig(language=language, **keys))  # type: ignore[arg-type]
+
+
+def test_the_text_of_sources_is_reckoned_by_packing_and_weight(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "a.txt", tmp_path / "b.txt.gz"
+    plain.write_bytes(TEXT)
+    packed.write_bytes(gzip.compress(TEXT))
+    assert looked_at(source=str(plain))[0] == len(TEXT)
+    assert looked_at(source={"path": str(plain), "weight": 2.5})[0] == 2.5 * len(TEXT)
+    assert looked_at(source=str(packed))[0] == 3 * packed.stat().st_size
+    both, _ = looked_at(source=[str(plain), str(packed)])
+    assert both == len(TEXT) + 3 * packed.stat().st_size
+
+
+def test_with_a_source_that_is_not_here_the_whole_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT)
+    url = "https://name:secret@host/b.txt?token=secret"
+    for order in ([str(tmp_path / "a.txt"), url], [url, str(tmp_path / "a.txt")]):
+        size, verdicts = looked_at(source=order, cache_dir=tmp_path)
+        assert size is None
+        far = next(verdict for verdict in verdicts if "another machine" in verdict.text)
+        assert far.level == "ok" and redact_credentials(url) in far.text and "secret" not in far.text
+
+
+def test_a_fault_of_one_source_is_told_with_its_number_and_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "page.html").write_text("<!DOCTYPE html><html></html>")
+    size, verdicts = looked_at(source=[str(tmp_path / "empty.txt"), "sample", str(tmp_path / "page.html")])
+    assert size is None
+    assert [(verdict.about, verdict.level) for verdict in verdicts[:3]] == [
+        ("corpus.source.0", "error"),
+        ("corpus.source.1", "ok"),
+        ("corpus.source.2", "error"),
+    ]
+    assert "is empty (0 bytes)." in verdicts[0].text and verdicts[0].remedy == "Download it again."
+    assert "is an HTML page" in verdicts[2].text and all(issubclass(verdicts[i].kind, DataError) for i in (0, 2))
+
+
+def test_every_language_is_looked_at_once() -> None:
+    _, verdicts = looked_at("hu", source="sample", filter={"languages": ["hu", "uk", "qqx"]})
+    of_languages = [(verdict.level, verdict.text.split(" ")[0]) for verdict in verdicts if "language" in verdict.about]
+    assert of_languages == [("ok", "hu"), ("ok", "uk"), ("warning", "qqx")]
+
+
+def test_a_program_on_the_path_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT)
+    program = tmp_path / "cut"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    keys = {"source": str(tmp_path / "a.txt"), "split": {"command": ["cut", "-x"]}}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not [verdict for verdict in looked_at(**keys)[1] if verdict.level != "ok"]
+    program.chmod(0o644)
+    (fault,) = [verdict for verdict in looked_at(**keys)[1] if verdict.level != "ok"]
+    assert fault.about == "corpus.split.command" and fault.text == "there is no program 'cut'."
+
+
+def test_a_folder_without_data_is_an_error_of_its_key(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "README").write_text("years of work\n")
+    recipe = load(f"train.phases.0.data={tmp_path / 'data'}")
+    (verdict,) = imported_data(recipe)
+    assert (verdict.level, verdict.about) == ("error", "train.phases.0.data")
+    assert str(tmp_path / "data") in verdict.text and verdict.remedy
+    assert not list(imported_data(load())), "without such data nothing is said of it"
+    stages = ("corpus", "vocab")
+    assert verdict not in check_recipe(recipe, tmp_path / "run", stages), "not asked for before the examples"

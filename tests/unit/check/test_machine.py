@@ -1,0 +1,130 @@
+"""What a machine has, told without torch: limits of containers, drivers that fail, folders that are not there yet."""
+
+import ctypes
+import os
+import resource
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bertwright.check import machine
+from bertwright.check.machine import TorchBuild, disk_free, gpu_memory, memory_size, torch_build
+
+
+@pytest.fixture
+def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`limits("1000", address_space=500)`: what the files of a container and the limits of a process say."""
+
+    def say(*texts: str, address_space: int = resource.RLIM_INFINITY) -> None:
+        for number, text in enumerate(texts):
+            (tmp_path / str(number)).write_text(text)
+        monkeypatch.setattr(machine, "_LIMITS", tuple(str(tmp_path / str(number)) for number in range(3)))
+        monkeypatch.setattr(resource, "getrlimit", lambda which: (address_space, address_space))
+
+    return say
+
+
+def test_the_smallest_limit_on_memory_counts(limits: Callable[..., None]) -> None:
+    limits()
+    whole = memory_size()
+    assert whole == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits("max\n", "9223372036854771712\n")
+    assert memory_size() == whole, "a container without a limit writes a word, or a number beyond any machine"
+    limits("2000000\n", "1000000\n")
+    assert memory_size() == 1_000_000
+    limits("2000000\n", "1000000\n", address_space=500_000)
+    assert memory_size() == 500_000
+
+
+def test_the_disk_of_a_folder_that_is_not_there_is_that_of_the_nearest_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    asked: list[Path] = []
+
+    def usage(path: Path) -> Usage:
+        asked.append(path)
+        return Usage(7)
+
+    monkeypatch.setattr("shutil.disk_usage", usage)
+    assert disk_free(tmp_path / "a" / "b") == disk_free(tmp_path) == 7
+    monkeypatch.chdir(tmp_path)
+    disk_free(Path("runs/hu"))
+    assert [path.resolve() for path in asked] == [tmp_path.resolve()] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n", ("2.13.0+cpu", False)),
+        (
+            "__version__ = '2.13.0+cu128'\ncuda: Optional[str] = '12.8'\nhip: Optional[str] = None\n",
+            ("2.13.0+cu128", True),
+        ),
+        ('__version__ = "2.13.0"\ncuda = None\nhip = "6.2"\n', ("2.13.0", True)),
+        ("debug = False\n", ("", False)),
+    ],
+    ids=["cpu", "cuda", "rocm", "nothing is said"],
+)
+def test_a_build_of_torch_is_known_by_its_file_of_versions(
+    text: str, expected: tuple[str, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "version.py").write_text(text)
+    spec = ModuleSpec("torch", None)
+    spec.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(machine, "find_spec", lambda name: spec)
+    assert torch_build.__wrapped__() == TorchBuild(*expected)
+    (tmp_path / "version.py").unlink()
+    assert torch_build.__wrapped__() == TorchBuild("", False), "a torn installation"
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
+    assert torch_build.__wrapped__() == TorchBuild("", False)
+
+
+class Driver:
+    """NVIDIA's driver with GPUs of these sizes; one of no size does not answer."""
+
+    def __init__(self, *sizes: int, starts: bool = True) -> None:
+        self.sizes, self.starts = sizes, starts
+
+    def cuInit(self, flags: int) -> int:
+        return 0 if self.starts else 999
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = len(self.sizes)
+        return 0
+
+    def cuDeviceGet(self, device: Any, number: int) -> int:
+        device._obj.value = number
+        return 0 if self.sizes[number] else 101
+
+    def cuDeviceTotalMem_v2(self, size: Any, device: Any) -> int:
+        size._obj.value = self.sizes[device.value]
+        return 0
+
+
+def test_gpus_are_counted_by_their_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    for driver, expected in (
+        (Driver(80 << 30, 24 << 30), (80 << 30, 24 << 30)),
+        (Driver(80 << 30, 0), (80 << 30,)),  # one that does not answer is no GPU to train on
+        (Driver(80 << 30, starts=False), ()),  # a driver that does not fit the kernel
+        (Driver(), ()),
+    ):
+        monkeypatch.setattr(ctypes, "CDLL", lambda name, driver=driver: driver)
+        assert gpu_memory.__wrapped__() == expected
+
+
+@pytest.mark.parametrize(("amd", "expected"), [(True, (0,)), (False, ())])
+def test_without_a_driver_there_may_still_be_a_gpu_of_amd(
+    amd: bool, expected: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    monkeypatch.setattr("os.path.exists", lambda path: amd and path == "/dev/kfd")
+    assert gpu_memory.__wrapped__() == expected

@@ -1,0 +1,83 @@
+"""Sorted runs on disk, their buckets, and ids: every row is read once, whatever the cut."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertwright.corpus.dedup import runs
+from bertwright.corpus.dedup.ids import Dropped, Gather, gather, ids_of, of_parts, parts_and_rows
+from bertwright.corpus.dedup.runs import bucket, groups, prefix_bits, read_columns, write_columns
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [0, 0, 0], [5, 5, 5, 5], [100], [3, 100, 3, 3], [9, 1, 1, 9, 0, 10, 11, 1]])
+def test_groups_are_neighbours_of_bounded_size_and_leave_none_out(
+    sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "RUN", 10)
+    cut = groups(sizes)
+    assert [part for group in cut for part in group] == list(range(len(sizes)))
+    assert all(len(group) == 1 or sum(sizes[part] for part in group) <= 10 for group in cut)
+    assert all(sum(sizes[part] for part in one) + sizes[other.start] > 10 for one, other in pairwise(cut))
+
+
+@pytest.mark.parametrize(("rows", "bits"), [(0, 0), (1, 0), (8, 0), (9, 1), (16, 1), (17, 2), (33, 3), (1000, 7)])
+def test_buckets_are_as_many_as_keep_them_small(rows: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "BUCKET", 8)
+    assert prefix_bits(rows) == bits and rows <= 8 * 2**bits
+
+
+@pytest.mark.parametrize("bits", [0, 1, 3])
+def test_every_row_is_in_the_bucket_of_its_prefix_alone(bits: int, tmp_path: Path) -> None:
+    draw = np.random.default_rng(bits)
+    edges = [0, 1, 2**63 - 1, 2**63, 2**64 - 1]  # the first and last hash of buckets, and of all
+    files, rows = [], []
+    for number, size in enumerate([0, 1, 40]):
+        hashes = np.concatenate([draw.integers(0, 2**64, size, np.uint64), np.array(edges if size else [], np.uint64)])
+        table = np.stack([np.sort(hashes), np.arange(len(hashes), dtype=np.uint64) + np.uint64(1000 * number)])
+        files.append(tmp_path / f"{number}.u64")
+        write_columns(files[-1], np.stack([np.zeros_like(table), table]))
+        rows += table.T.tolist()
+    found = [bucket(files, (2, 2), prefix, bits, table=1) for prefix in range(2**bits)]
+    for prefix, columns in enumerate(found):
+        assert ((columns[0] >> np.uint64(64 - bits)) == prefix).all() if bits else True
+    assert sorted(row for columns in found for row in columns.T.tolist()) == sorted(rows)
+
+
+def test_what_was_read_outlives_its_file(tmp_path: Path) -> None:
+    """A view of a mapped file that was cut off would end the process."""
+    path = tmp_path / "a.u64"
+    write_columns(path, np.array([[1, 2], [3, 4]], np.uint64))
+    columns = of_parts(path, range(1), columns=2)
+    assert columns.flags.owndata
+    path.write_bytes(b"")
+    assert columns.tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.u64"
+    write_columns(path, np.empty((3, 0), np.uint64))
+    assert read_columns(path, 3).shape == (3, 0) and read_columns(path, 2, 4).shape == (2, 4, 0)
+
+
+def test_ids_are_in_the_order_of_the_sources_and_come_apart_again() -> None:
+    parts = [(0, [0, 7]), (1, [0]), (2**31, [2**32 - 1])]
+    ids = np.concatenate([ids_of(part, np.array(rows)) for part, rows in parts])
+    assert (np.diff(ids.astype(object)) > 0).all()
+    numbers, rows = parts_and_rows(ids)
+    assert list(zip(numbers.tolist(), rows.tolist(), strict=True)) == [(0, 0), (0, 7), (1, 0), (2**31, 2**32 - 1)]
+
+
+def test_lists_of_ids_are_gathered_by_part_each_id_once(tmp_path: Path) -> None:
+    listed = {"a": [(0, 3), (2, 1)], "b": [(0, 3), (1, 9), (3, 0)], "c": []}
+    for name, places in listed.items():
+        ids = [ids_of(part, np.array([row])) for part, row in places]
+        write_columns(tmp_path / f"{name}.u64", np.sort(np.concatenate([np.empty(0, np.uint64), *ids])))
+    files = tuple(tmp_path / f"{name}.u64" for name in listed)
+    tasks = [Gather(files, parts, tmp_path / f"drop-{parts.start}.u64") for parts in (range(2), range(2, 4))]
+    for task in tasks:
+        gather(task)
+    dropped = Dropped.of((task.out, task.parts) for task in tasks)
+    assert [dropped.rows(part).tolist() for part in range(4)] == [[3], [9], [1], [0]]
+    assert of_parts(tmp_path / "b.u64", range(1, 2)).shape == (1, 1)

@@ -1,0 +1,66 @@
+"""What became of all documents and bytes: the lines at the end of a run."""
+
+from typing import Any
+
+from bertwright.corpus.balance import LEFT_OUT, balance
+from bertwright.corpus.filter import REASONS
+
+
+def counts(**dropped: int) -> dict[str, Any]:
+    """Counts of a corpus of a thousand documents of ten bytes, of which so many were dropped for each reason."""
+    kept = 1000 - sum(dropped.values())
+    return {
+        "documents": 1000,
+        "kept": kept,
+        "dropped": dropped,
+        **dict.fromkeys(LEFT_OUT, 0),
+        "removed_paragraphs": {},
+        "bytes": {
+            "documents": 10_000,
+            "kept": 10 * kept,
+            "dropped": {name: 10 * count for name, count in dropped.items()},
+            **dict.fromkeys(LEFT_OUT, 0),
+            "duplicate_paragraphs": 0,
+            "removed_paragraphs": 0,
+        },
+    }
+
+
+def lines(**dropped: int) -> list[str]:
+    return list(balance(counts(**dropped)))
+
+
+def test_columns_stand_below_each_other_in_a_terminal_of_eighty() -> None:
+    shown = lines(min_words=99, language=1)
+    assert all(len(line) <= 80 for line in shown)
+    assert {line.rindex(" 9") for line in shown if line.startswith(("too few words", "kept"))} != {-1}
+    assert [line.split()[-4:] for line in shown[1:4]] == [
+        ["900", "90.0%", "9,000", "90.0%"],
+        ["99", "9.9%", "990", "9.9%"],
+        ["1", "0.1%", "10", "0.1%"],
+    ]
+    assert shown[-1].split() == ["all", "1,000", "10,000"]
+
+
+def test_more_than_a_tenth_dropped_is_a_warning_that_names_the_worst_and_its_remedy() -> None:
+    assert not any("WARNING" in line for line in lines(min_words=60, language=40))
+    (warning,) = [line for line in lines(min_words=60, language=41) if "WARNING" in line]
+    assert "dropped 10.1% of the text" in warning and "'min_words'" in warning
+    assert REASONS["min_words"].remedy in warning and "--dropped" in warning
+
+
+def test_what_did_not_happen_has_no_line() -> None:
+    text = "\n".join(lines())
+    assert not any(words in text for words in (*LEFT_OUT.values(), "paragraphs"))
+    some = counts()
+    some["near_duplicates"], some["bytes"]["near_duplicates"] = 3, 30
+    some["bytes"]["duplicate_paragraphs"], some["removed_paragraphs"] = 77, {"email": 2, "reference": 3}
+    text = "\n".join(balance(some))
+    assert "nearly the text of an earlier one" in text and "same text" not in text
+    assert "repeated paragraphs of kept ones" in text and "5 paragraphs removed before" in text
+
+
+def test_a_corpus_of_nothing_divides_by_nothing() -> None:
+    empty = counts()
+    empty["documents"] = empty["kept"] = empty["bytes"]["documents"] = empty["bytes"]["kept"] = 0
+    assert [line.split() for line in balance(empty)][1:] == [["kept", "0", "0"], ["all", "0", "0"]]

@@ -1,0 +1,66 @@
+"""Numbers and forms of the page at their edges; text of others is never markup."""
+
+import pytest
+
+from bertwright.report.formatting import bar, definitions, duration, large, number, percent, table
+
+EVIL = "<script>\"'&"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (59.94, "59.9 s"),
+        (60, "1 min 0 s"),
+        (119.7, "2 min 0 s"),
+        (3599.6, "1 h 0 min"),
+        (360_000, "100 h 0 min"),
+    ],
+)
+def test_a_duration_has_no_sixtieth_second_or_minute(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (9_999, "9,999"), (10_000, "10 k"), (1e6, "1 M"), (2.5e12, "2.5 T")],
+)
+def test_large_counts_have_a_unit(value: float, text: str) -> None:
+    assert large(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.0, "1"), (-3, "-3"), (1e-5, "1e-05"), (1000.4, "1,000"), (10**15, "1,000,000,000,000,000")]
+)
+def test_whole_numbers_have_no_fraction(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_a_share_that_is_none_is_no_number() -> None:
+    assert percent(None) == "NaN"
+    assert [percent(share) for share in (0, 1, 0.9999, 0.00051)] == [
+        "0\u00a0%",
+        "100\u00a0%",
+        "100\u00a0%",
+        "0.1\u00a0%",
+    ]
+
+
+def test_bars_stay_in_their_cell() -> None:
+    assert [bar(share).count(f"--share:{width}%") for share, width in ((-1, "0.0"), (0.256, "25.6"), (7, "100.0"))] == [
+        1
+    ] * 3
+
+
+def test_names_values_and_heads_are_text_and_cells_are_markup() -> None:
+    assert "<script>" not in definitions([(EVIL, EVIL)]) and definitions([(EVIL, EVIL)]).count("&lt;script&gt;") == 2
+    shown = table((EVIL,), [("<b>cell</b>",)])
+    assert "<script>" not in shown and shown.count("&lt;script&gt;") == 2, "once above the column, once beside the cell"
+    assert "<b>cell</b>" in shown
+    assert "<tbody></tbody>" in table(("a", "b"), [])
+
+
+def test_a_row_of_another_length_is_a_fault_of_ours() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        table(("a", "b"), [("only one",)])
