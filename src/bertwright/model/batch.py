@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertwright.examples.batch import Batch, MicroBatch
@@ -12,10 +16,32 @@ from bertwright.examples.batch import Batch, MicroBatch
 PackedBatch = Batch[Tensor]
 """A batch as the network reads it; all tensors are on one device."""
 
+_OF_TOKENS = ("token_ids", "position_ids", "segment_ids")
+_OF_PREDICTIONS = ("prediction_positions", "labels", "weights")
+_OF_SEQUENCES = ("next_sentence_labels", "sequence_weights")
+
 
 def packed(batch: MicroBatch, device: torch.device | str = "cpu") -> PackedBatch:
     """A batch as it was drawn, in tensors on `device`; on the CPU they share its memory."""
     return batch.map(lambda array: torch.from_numpy(array).to(device, non_blocking=True))
+
+
+def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
+    """The batch with padding up to `tokens` tokens and `predictions` predictions: what counts in it stays the same.
+
+    The padding tokens are one sequence in a row of its own, of weight 0; a padding prediction is of position 0.
+    """
+    _, length, predicted = batch.counts
+    more, further = tokens - length, predictions - predicted
+    assert more >= 0 and further >= 0
+    grown = dict[str, NDArray[Any]]()
+    for names, size in ((_OF_TOKENS, more), (_OF_PREDICTIONS, further), (_OF_SEQUENCES, int(more > 0))):
+        for name in names:
+            array = getattr(batch, name)
+            grown[name] = np.concatenate([array, np.zeros(size, array.dtype)])
+    if more:
+        grown |= {name: np.append(getattr(batch, name), np.int32(tokens)) for name in ("cu_seqlens", "cu_rows")}
+    return replace(batch, max_row=max(batch.max_row, more), **grown)
 
 
 def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:

@@ -58,7 +58,8 @@ def _runs(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _attend_run(run: tuple[int, int], dropout_p: float, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Attention of n sequences of length L that lie end to end: [n·L, A, D] -> [n·L, A, D]."""
     q_nALD, k_nALD, v_nALD = (x.view(*run, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
-    if dropout_p:  # torch's fused attention has none on a CPU; by the formula this is the faster way
+    # torch's fused attention has no dropout on a CPU, and in bfloat16 it takes 2.5 times as long as the formula does.
+    if dropout_p or q.dtype in (torch.bfloat16, torch.float16):
         scores_nALL = (q_nALD * q.shape[-1] ** -0.5) @ k_nALD.transpose(-1, -2)
         out_nALD = drop(scores_nALL.softmax(-1), dropout_p) @ v_nALD
     else:

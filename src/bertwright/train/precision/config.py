@@ -1,0 +1,58 @@
+"""The recipe's choice of the numbers that a network computes in. Knows no torch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from bertwright.core.config import Section
+
+
+class Fp32Config(Section):
+    """Everything in float32."""
+
+    kind: Literal["fp32"] = "fp32"
+    """Names this precision."""
+
+
+class Tf32Config(Section):
+    """float32 whose matrix products take factors of 10 bits after the point: a GPU of Ampere or later does them on its
+    tensor cores."""
+
+    kind: Literal["tf32"] = "tf32"
+    """Names this precision."""
+
+
+class Bf16Config(Section):
+    """Matrix products in bfloat16, the rest in float32 (autocast); weights stay float32."""
+
+    kind: Literal["bf16"] = "bf16"
+    """Names this precision."""
+    allow_slow: bool = False
+    """Whether to train also where the processor has no unit for it and every step takes ten times as long."""
+
+
+class Fp16Config(Section):
+    """Matrix products in float16, the rest in float32 (autocast), the loss scaled so that small gradients survive
+    (Micikevicius et al. 2018 §3.2). An update whose gradient overflows is dropped and the scale is halved."""
+
+    kind: Literal["fp16"] = "fp16"
+    """Names this precision."""
+    initial_scale: float = Field(65536.0, ge=1)
+    """Factor of the loss at the start."""
+    growth_interval: int = Field(2000, ge=1)
+    """Updates without an overflow after which the scale is doubled."""
+    min_scale: float = Field(1.0, gt=0)
+    """The scale is not halved below this."""
+
+
+def _by_name(value: Any) -> Any:
+    """`precision = "bf16"` is short for `precision = {kind = "bf16"}`."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+PrecisionConfig = Annotated[
+    Fp32Config | Tf32Config | Bf16Config | Fp16Config, Field(discriminator="kind"), BeforeValidator(_by_name)
+]
+"""What a network computes in."""

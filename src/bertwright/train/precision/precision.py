@@ -1,0 +1,79 @@
+"""What a precision does to a forward pass, and whether this machine can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from bertwright.core.errors import RecipeError
+from bertwright.examples.batch import MicroBatch
+from bertwright.model.batch import with_room
+from bertwright.train.precision.config import Bf16Config, Fp16Config, PrecisionConfig, Tf32Config
+
+TOKENS, PREDICTIONS = 256, 64
+"""Sizes to whose next multiples batches are rounded up where kernels are made for one shape each."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The numbers of one training on one device."""
+
+    config: PrecisionConfig
+    device: torch.device
+
+    @contextmanager
+    def forward(self) -> Iterator[None]:
+        """Computes a forward pass, its loss included, in these numbers. Backward passes follow by themselves."""
+        with torch.autocast(self.device.type, dtype=self._low or torch.bfloat16, enabled=self._low is not None):
+            yield
+
+    def fit(self, batch: MicroBatch) -> MicroBatch:
+        """The batch in a shape for which a kernel is likely to be there already: the same sequences, and padding.
+
+        oneDNN compiles its bfloat16 products for each shape, which takes as long as ten of them do.
+        """
+        if self._low is None or self.device.type != "cpu":
+            return batch
+        _, tokens, predictions = batch.counts
+        return with_room(batch, -(-tokens // TOKENS) * TOKENS, -(-predictions // PREDICTIONS) * PREDICTIONS)
+
+    @property
+    def _low(self) -> torch.dtype | None:
+        match self.config:
+            case Bf16Config():
+                return torch.bfloat16
+            case Fp16Config():
+                return torch.float16
+            case _:
+                return None
+
+
+def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
+    """The precision of `config` on `device`; `RecipeError` where the device has no units for it."""
+    gpu = device.type == "cuda"
+    match config:
+        case Tf32Config() if not gpu or torch.cuda.get_device_capability(device) < (8, 0):
+            raise RecipeError(
+                f"train.precision = tf32, but this {'GPU' if gpu else 'processor'} has no tensor cores for it (NVIDIA "
+                "Ampere or later has). Set train.precision=fp32."
+            )
+        case Bf16Config(allow_slow=False) if not _has_bf16(device):
+            raise RecipeError(
+                f"train.precision = bf16, but this {'GPU' if gpu else 'processor'} has no unit for it (AMX, AVX512-BF16; "
+                "NVIDIA from Ampere on), and a step would take ten times as long as in fp32. Set "
+                "train.precision=fp32, or train.precision.allow_slow=true to train so all the same."
+            )
+        case _:
+            return Precision(config, device)
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if hasattr(torch.cpu, "get_capabilities"):  # from torch 2.12 on, and the only one that knows ARM
+        has = torch.cpu.get_capabilities()
+        return any(has.get(unit) for unit in ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16"))
+    return bool(torch.cpu._is_avx512_bf16_supported())
