@@ -81,6 +81,7 @@ def small_text(documents: int = 240) -> str:
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """A corpus of 240 documents, a vocabulary and examples for lengths 16 and 32 (the latter in two shares)."""
+    from bertwright.core.stage_context import StageContext
     from bertwright.corpus.config import CorpusConfig, FilterConfig
     from bertwright.corpus.run import run as corpus_run
     from bertwright.examples.config import ExamplesConfig, PlanSet
@@ -104,5 +105,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         PlanSet(length=16, document_range=(0.0, 0.5)),
         PlanSet(length=32, document_range=(0.5, 1.0)),
     )
-    examples = examples_run(ExamplesConfig(passes=2, heldout=0.1, workers=1), sets, corpus, vocab, folder / "examples")
+    config = ExamplesConfig(passes=2, heldout=0.1, workers=1)
+    examples = examples_run(config, sets, corpus, vocab, StageContext(folder / "examples"))
     return Prepared(corpus, vocab, examples)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.files import write_json
-from bertwright.core.log import SILENT, Log
+from bertwright.core.log import Log
+from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained
-from bertwright.evaluate.config import VERSION, EvaluateConfig, sections
+from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.frequencies import training_counts
@@ -31,22 +32,13 @@ from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
-def run(
-    config: EvaluateConfig,
-    length: int,
-    train: Artifact,
-    examples: Artifact,
-    vocab: Artifact,
-    out: Path,
-    log: Log = SILENT,
-) -> Artifact:
-    """The scores of the model in `train` at `out`, on held-out sequences of `length` tokens; they are also its counts.
+def run(config: EvaluateConfig, length: int, inputs: Inputs, context: StageContext) -> Artifact:
+    """The scores of the trained model on held-out sequences of `length` tokens; they are also the artifact's counts.
 
     Raises `RecipeError` for a cloze line longer than the model reads and for a device that is not there.
     """
-    inputs = {"train": train.fingerprint, "examples": examples.fingerprint, "vocab": vocab.fingerprint}
-    found = identity(config, length, inputs)
-    return build(out, found, log, lambda draft: _make(config, length, train, examples, vocab, draft, log))
+    scored = identity(config, length, inputs.fingerprints)
+    return build(context.out, scored, context.log, lambda draft: _make(config, length, inputs, draft, context.log))
 
 
 def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
@@ -55,9 +47,8 @@ def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> 
     return Identity("evaluate", VERSION, sections(config, length), needed)
 
 
-def _make(
-    config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
-) -> dict[str, Any]:
+def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
+    train, examples, vocab = inputs.train, inputs.examples, inputs.vocab
     check_same_vocabulary(train, vocab)
     _verify(vocab, "")
     for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out

@@ -18,9 +18,10 @@ from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.libraries import libraries
-from bertwright.core.log import SILENT, Log
+from bertwright.core.log import Log
+from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Executor, Pool
-from bertwright.core.work_split import SINGLE, WorkSplit
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
@@ -43,19 +44,17 @@ def run(
     sets: tuple[PlanSet, ...],
     corpus: Artifact | None,
     vocab: Artifact,
-    out: Path,
-    log: Log = SILENT,
-    executor: Executor | None = None,
-    share: WorkSplit = SINGLE,
+    context: StageContext,
     imported: Sequence[ImportedData] = (),
 ) -> Artifact:
-    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `imported`.
+    """The examples artifact in `context.out`: token store, plans for each of `sets`, and the examples of `imported`.
 
     Without `corpus` it holds the examples of `imported` alone, of which some are held out.
 
-    Shards are prepared by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
-    the whole and another process completes the stage.
+    Shards are prepared by `context.executor`. Raises `StageIncomplete` when `context.share` is not the whole and
+    another process completes the stage.
     """
+    log, share = context.log, context.share
     sets = distinct(sets)
     chosen = [(data, find(data)) for data in imported]
     tests = {} if corpus else {data.phase: find_tests(data, found) for data, found in chosen}
@@ -69,8 +68,8 @@ def run(
             return _make(config, sets, corpus, vocab, draft, log, pool, share, chosen)
         return make_without_corpus(Stage(config, vocab, chosen, tests, inputs), draft, log, pool, share)
 
-    with executor or Pool(config.workers) as pool:
-        return build(out, ours, log, lambda draft: make(draft, pool))
+    with context.executor or Pool(config.workers) as pool:
+        return build(context.out, ours, log, lambda draft: make(draft, pool))
 
 
 def identity(

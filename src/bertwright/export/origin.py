@@ -21,8 +21,6 @@ MOST_FILES = 20
 class Origin:
     """What the card says of the text."""
 
-    artifact: Artifact
-    """The corpus, or the examples where there is none."""
     language: str
     """"": not known."""
     fertility: float
@@ -37,10 +35,10 @@ def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
     """The origin of the text that `source` is, a corpus or examples made elsewhere; `texts` says what files do not."""
     if source.manifest["stage"] == "corpus":
         language = source.manifest["config"]["corpus"]["language"]
-        return Origin(source, language, vocab.counts["fertility"], "documents", _sources(source))
+        return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
     told = source.counts["heldout"]["phases"].values()
     unit = "documents" if all("documents" in each for each in told) else "examples"
-    return Origin(source, plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
+    return Origin(plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
 
 
 def _sources(corpus: Artifact) -> str:

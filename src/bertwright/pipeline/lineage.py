@@ -16,9 +16,16 @@ from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
 from bertwright.core.errors import ArtifactError
+from bertwright.pipeline.arguments import train_settings
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.identity import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
+from bertwright.train.identity import (
+    CHECKPOINTS,
+    checkpoint_identity,
+    extended,
+    identity,
+    refuse_other_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -107,8 +114,8 @@ def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -
     Reads the manifests of what the recipe names as `train.init_from` and as data of phases. Raises `ArtifactError`
     where one is no finished artifact.
     """
-    ours = {name: inputs[name] for name in STAGES["train"].inputs}
-    return identity(recipe.train, recipe.model, recipe.optim, recipe.next_sentence, ours, folder / "train")
+    needed = {name: inputs[name] for name in STAGES["train"].inputs}
+    return identity(train_settings(recipe), recipe.next_sentence, needed, folder / "train")
 
 
 def refuse_other_training(recipe: Recipe, folder: Path) -> None:
@@ -130,9 +137,8 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     # A vocabulary knows the hash of its entries only when it is built. It follows from the fingerprint.
     if words := next(_recorded(folder, "vocabulary"), None):
         run = replace(run, inputs={**run.inputs, "vocabulary": words})
-    sections = recipe.train, recipe.model, recipe.optim, recipe.next_sentence
     try:
-        refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
+        refuse_other_settings(folder / "train", checkpoint_identity(train_settings(recipe), recipe.next_sentence, run))
     except ArtifactError as error:
         changed = [
             f"{name} ({d})" for name, each in before.identities.items() if (d := _differences(folder, name, each))

@@ -16,8 +16,9 @@ from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
+from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.lineage import finished_artifact, inputs_of, refuse_other_training, training_identity
-from bertwright.pipeline.stage import STAGES, Work
+from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:

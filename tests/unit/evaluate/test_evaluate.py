@@ -16,8 +16,9 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
+from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained
-from bertwright.evaluate.config import EvaluateConfig
+from bertwright.evaluate.config import EvaluateConfig, Inputs
 from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
 from bertwright.examples.config import ExamplesConfig, PlanSet
@@ -72,12 +73,12 @@ class Made:
         plan = "next-sentence" if next_sentence else "doc-sentences"
         config = ExamplesConfig(passes=1, heldout=0.3, plan=plan, workers=1)
         sets = (PlanSet(length=LENGTH),)
-        self.examples = make_examples(config, sets, self.corpus, self.vocab, folder / "examples")
+        self.examples = make_examples(config, sets, self.corpus, self.vocab, StageContext(folder / "examples"))
         self.train = build(folder / "train", Identity("train", 1, {}, {}), SILENT, model)
 
     def evaluate(self, out: Path, **settings: Any) -> Artifact:
         config = EvaluateConfig(**{"samples": 3, **settings})
-        return run(config, LENGTH, self.train, self.examples, self.vocab, out)
+        return run(config, LENGTH, Inputs(self.train, self.examples, self.vocab), StageContext(out))
 
 
 @pytest.fixture(scope="module")

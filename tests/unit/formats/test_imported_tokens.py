@@ -20,6 +20,7 @@ from bertwright.cli.describe import describe
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json, sha256
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.instances import ends
@@ -352,7 +353,7 @@ def test_ranks_share_the_stretches_and_a_killed_import_goes_on(
     for rank in (0, 0, 1):
         assert not (out / "examples").exists()
         try:
-            run(Recipe.load(two_phases, options), out, ["examples"], rank=rank, world=2)
+            run(Recipe.load(two_phases, options), out, ["examples"], share=WorkSplit(rank, 2))
         except KeyboardInterrupt:
             assert len(begun) == 4
     stretches = len(begun) - 1
