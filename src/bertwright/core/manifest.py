@@ -59,7 +59,7 @@ class Manifest(BaseModel):
     inputs: dict[Word, Word]
     """The fingerprint of each input."""
     counts: dict[Word, Any]
-    """What the stage counted; `core.shapes` has the types."""
+    """What the stage counted; `shapes.py` of the stage has the types."""
     seconds: Annotated[Number, Field(ge=0)]
     disk: _Disk
     files: dict[Name, _Entry]

@@ -11,8 +11,8 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
 from bertwright.core.log import Log
-from bertwright.core.shapes import PREDICTIONS
 from bertwright.core.stage_context import StageContext
+from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections

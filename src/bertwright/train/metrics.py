@@ -10,7 +10,7 @@ from typing import Any
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import parse_json, read_bytes
-from bertwright.core.shapes import ROW
+from bertwright.train.shapes import ROW
 
 
 class Metrics:
