@@ -15,7 +15,8 @@ from pydantic.fields import FieldInfo
 from bertwright.core.config import role
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import RENAMED, members, renamed
+from bertwright.core.mistakes import members
+from bertwright.core.renamed import RENAMED, renamed
 
 
 class Original(NamedTuple):

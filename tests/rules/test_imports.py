@@ -138,10 +138,12 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
         assert not any(name.startswith("bertwright.formats") for name in imported(path)), f"{path} is drawn with"
 
 
-def test_the_recipe_knows_only_configs() -> None:
-    for module in imported(SOURCE / "recipe.py"):
+@pytest.mark.parametrize("name", ["recipe.py", "contradictions.py"])
+def test_the_recipe_knows_only_configs(name: str) -> None:
+    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped")}
+    for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
-            assert module.endswith(".config") or module in ("bertwright.shipped", "bertwright.explain"), module
+            assert module.endswith(".config") or module in beside, module
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("*/shapes.py")), ids=lambda p: p.parent.name)

@@ -14,49 +14,19 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.config import differences, fingerprinted
+from bertwright.core.config import differences
 from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
+from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy
 
 _verified: set[tuple[Path, str]] = set()
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What an artifact is a function of."""
-
-    stage: str
-    version: int
-    """Raised when the stage's code changes its result."""
-    sections: Mapping[str, Any]
-    """The sections of the recipe that the stage reads, by their names."""
-    inputs: Mapping[str, str]
-    """Fingerprint of each input, by name."""
-    extendable: bool = True
-    """Whether the fields that may grow are part of it."""
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Every setting that decides the result, as JSON."""
-        return dict(fingerprinted(self.sections, extendable=self.extendable))
-
-    @property
-    def changed(self) -> dict[str, Any]:
-        """Those settings that have not their default: all that the fingerprint knows of them."""
-        return dict(fingerprinted(self.sections, extendable=self.extendable, defaults=False))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """The SHA-256 of the identity."""
-        return sha256_of([self.stage, self.version, self.changed, self.inputs])
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bertwright.core.described import described
+from bertwright.core.renamed import renamed
 
 WhereIs = Callable[[type[BaseModel], str], str]
 """Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
 Lines = Mapping[str, int]
 """The line of each dotted key; 0 is the command line."""
 
-RENAMED = {
-    "corpus.downloads": "corpus.cache_dir",
-    "train.init": "train.init_from",
-    "train.keep": "train.keep_checkpoints",
-    "train.phases.0.documents": "train.phases.0.document_range",
-    "train.phases.0.masking.frozen": "train.phases.0.masking.static",
-}
-"""What keys were called, and what they are called now: an old one is refused with the new one's name."""
 _INDEXED = re.compile(r"(\w+)\[(\d+)\]")
 _BOUNDS = {
     "greater_than": "above {gt:g}",
@@ -92,20 +85,6 @@ def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """`did you mean 'this'?` where something known is near, else ""; `cutoff` is as in `difflib`."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else ""
-
-
-def renamed(dotted: str, known: Sequence[str] = ()) -> str:
-    """What an old key is called now, else ""; one without its section (`init`) is told by the new one among `known`."""
-    bare = _without_numbers(dotted)
-    for old, new in RENAMED.items():
-        last = new.rpartition(".")[2]
-        if bare == _without_numbers(old) or (last in known and _without_numbers(old).endswith(f".{bare}")):
-            return ".".join([*dotted.split(".")[:-1], last])
-    return ""
-
-
-def _without_numbers(dotted: str) -> str:
-    return ".".join(part for part in dotted.split(".") if not part.isdigit())
 
 
 def _sentence(

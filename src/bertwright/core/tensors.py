@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import naming, parse_json
+from bertwright.core.files import naming
+from bertwright.core.json_values import parse_json
 
 MAX_HEAD = 16 * 2**20
 """Most bytes of a head; one of 1,000 tensors has 100 kB."""

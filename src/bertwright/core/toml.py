@@ -15,7 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import read_bytes, refuse_depth
+from bertwright.core.files import read_bytes
+from bertwright.core.json_values import refuse_depth
 
 _MAX_BYTES = 4 * 2**20
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
+from bertwright.core.identity import Identity
 from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext

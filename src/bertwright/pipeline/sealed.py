@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
+from bertwright.core.renamed import renamed
 from bertwright.recipe import Recipe
 from bertwright.train.identity import CHECKPOINTS
 
@@ -34,8 +35,6 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     try:
         return Recipe.model_validate(values), differences(values, written)
     except ValidationError as error:
-        from bertwright.core.mistakes import renamed  # not needed at every start
-
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
         wrong = f"it is called {new} now" if (new := renamed(key)) else fault["msg"]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import parse_json, read_bytes
+from bertwright.core.files import read_bytes
+from bertwright.core.json_values import parse_json
 from bertwright.train.shapes import ROW
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
 from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
 from bertwright.train.checkpoint import state_of

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.core.rng import below, key
 from bertwright.examples import run as examples_stage

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from tests.unit.examples import made
 
-from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
+from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.done import is_done
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.identity import Identity
 from bertwright.core.log import Silent
 from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage

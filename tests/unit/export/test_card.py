@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
 from bertwright.core.files import write_json
+from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
 from bertwright.core.files import write_atomic
+from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 
 CORPUS = {

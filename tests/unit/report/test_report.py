@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Identity, open_artifact, seal
+from bertwright.core.artifact import open_artifact, seal
 from bertwright.core.files import read_json
+from bertwright.core.identity import Identity
 from bertwright.report.config import VERSION, ReportConfig
 from bertwright.report.run import run
 
