@@ -11,9 +11,9 @@ from tests.conftest import small_text
 
 from bertwright import Recipe, RunFolder, run
 from bertwright.core.artifact import open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
 from bertwright.core.files import sha256
-from bertwright.core.identity import Identity
 from bertwright.core.lock import FolderLock
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import WorkSplit

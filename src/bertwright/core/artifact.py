@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.config import differences
+from bertwright.core.config import Identity, differences
 from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy

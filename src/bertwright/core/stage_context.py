@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bertwright.core.log import SILENT, Log
-from bertwright.core.tasks import Executor
-from bertwright.core.work_split import SINGLE, WorkSplit
+
+if TYPE_CHECKING:  # training has no task lists, and loads nothing of them
+    from bertwright.core.tasks import Executor
+    from bertwright.core.work_split import WorkSplit
 
 
 @dataclass(frozen=True)
@@ -19,5 +22,5 @@ class StageContext:
     log: Log = SILENT
     executor: Executor | None = None
     """Does the task lists; None: processes on this machine."""
-    share: WorkSplit = SINGLE
-    """Which of the processes that make the stage together this one is."""
+    share: WorkSplit | None = None
+    """Which of the processes that make the stage together this one is; None: there is no other."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
-from bertwright.core.identity import Identity
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.redact import redact_credentials

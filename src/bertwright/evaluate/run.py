@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Executor, Pool
-from bertwright.core.work_split import WorkSplit
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
@@ -55,7 +55,7 @@ def run(
     Shards are prepared by `context.executor`. Raises `StageIncomplete` when `context.share` is not the whole and
     another process completes the stage.
     """
-    log, share = context.log, context.share
+    log, share = context.log, context.share or SINGLE
     sets = distinct(sets)
     chosen = [(data, find(data)) for data in imported]
     tests = {} if corpus else {data.phase: find_tests(data, found) for data, found in chosen}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
-from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS

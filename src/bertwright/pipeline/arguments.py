@@ -44,7 +44,8 @@ class Work:
 
 def corpus(work: Work) -> dict[str, Any]:
     """Of `corpus.run.run`."""
-    return {"config": work.recipe.corpus, **vars(work.context("corpus"))}
+    workers = {"executor": work.executor, "share": work.share}
+    return {"config": work.recipe.corpus, "out": work.folder / "corpus", "log": work.log, **workers}
 
 
 def vocab(work: Work) -> dict[str, Any]:

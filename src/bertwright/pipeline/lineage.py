@@ -15,8 +15,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
-from bertwright.core.identity import Identity
 from bertwright.pipeline.arguments import train_settings
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe

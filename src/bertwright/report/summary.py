@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from bertwright.core.identity import Identity
+from bertwright.core.config import Identity
 from bertwright.report.config import VERSION, ReportConfig, sections
 from bertwright.report.facts import SCORES, Facts
 

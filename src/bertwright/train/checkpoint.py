@@ -22,9 +22,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import cannot_write, make_folder, read_json, read_typed, sync_folder, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.model.saved import read_tensors
 

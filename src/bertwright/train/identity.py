@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
-from bertwright.core.identity import Identity
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig

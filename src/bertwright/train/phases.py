@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
-from bertwright.core.identity import Identity
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.loader import Loader, LoaderSettings, heldout_batches, open_loader

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from bertwright.core.identity import Identity
+from bertwright.core.config import Identity
 from bertwright.core.log import Log
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import judged_by

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import make_folder, write_atomic, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
 from bertwright.train.checkpoint import state_of

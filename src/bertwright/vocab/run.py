@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT, Log
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
 from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary

@@ -11,8 +11,8 @@ from tests.unit.formats.samples import sample
 
 from bertwright.cli import app, main, stages
 from bertwright.core.artifact import build
+from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5

@@ -7,9 +7,9 @@ import pytest
 
 from bertwright.core import artifact as artifacts
 from bertwright.core.artifact import MANIFEST, Artifact, build, changes, open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 
 

@@ -7,8 +7,7 @@ import pytest
 from pydantic import Field
 
 from bertwright.core.artifact import build, changes, open_artifact
-from bertwright.core.config import Section, extendable, fingerprinted, known_by_content, runtime_only
-from bertwright.core.identity import Identity
+from bertwright.core.config import Identity, Section, extendable, fingerprinted, known_by_content, runtime_only
 from bertwright.core.log import SILENT
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bertwright.core.artifact import MANIFEST, Artifact, build, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256_of, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.core.shapes import counts_of
 from bertwright.pipeline.stage import STAGES

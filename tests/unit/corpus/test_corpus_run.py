@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.identity import Identity
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.dropped import read_dropped
 from bertwright.corpus.own_language import compare_language

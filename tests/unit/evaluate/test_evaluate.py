@@ -13,9 +13,9 @@ import zstandard
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained

@@ -9,8 +9,8 @@ import torch
 import zstandard
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic, write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.model.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_json
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from bertwright.core.identity import Identity
+from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
 from bertwright.train.checkpoint import State, load, newest_valid, prune, save
 

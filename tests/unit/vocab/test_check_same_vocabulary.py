@@ -6,8 +6,8 @@ import pytest
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, build, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
-from bertwright.core.identity import Identity
 from bertwright.core.log import SILENT
 from bertwright.evaluate import run as evaluate
 from bertwright.evaluate.config import EvaluateConfig
