@@ -32,7 +32,6 @@ def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
 
             return Lamb(
                 groups,
-                lr=0.0,
                 betas=config.betas,
                 eps=config.eps,
                 bias_correction=config.bias_correction,

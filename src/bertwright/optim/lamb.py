@@ -37,14 +37,13 @@ class Lamb(Optimizer):
         self,
         params: Iterable[dict[str, Any]],
         *,
-        lr: float,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         bias_correction: bool = True,
         trust_ratio_on_undecayed: bool = False,
         reduce_norms: Callable[[Tensor], Tensor] = whole_tensors,
     ) -> None:
-        super().__init__(params, {"lr": lr, "weight_decay": 0.0})
+        super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
         self.betas = betas
         self.eps = eps
         self.bias_correction = bias_correction

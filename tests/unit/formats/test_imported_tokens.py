@@ -15,7 +15,7 @@ from tests.unit.formats.test_megatron import write_new, write_old
 
 from bertwright import Recipe, cli, run
 from bertwright.cli.batch_text import describe_batch
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.cli.describe import describe
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
@@ -48,7 +48,7 @@ def own(two_phases: Path) -> RunFolder:
 @pytest.fixture(scope="session")
 def written(own: RunFolder) -> Path:
     """The training documents of the run as Megatron's files."""
-    convert(own.path, own.path.parent / "megatron", Target("megatron"), files=3)
+    convert(own.path, own.path.parent / "megatron", Target("megatron"), ConvertOptions(files=3))
     return own.path.parent / "megatron"
 
 
@@ -110,7 +110,7 @@ def test_a_run_becomes_files_with_its_training_documents(own: RunFolder, written
     note = convert(own.path, tmp_path / "shards", Target("megatron"))
     assert len(note["files"]) == own.artifact("examples").counts["shards"] and note["documents"] == len(store.hashes)
     with pytest.raises(RecipeError, match="none of the held-out ones. Leave --heldout out"):
-        convert(own.path, tmp_path / "more", Target("megatron"), heldout=3)
+        convert(own.path, tmp_path / "more", Target("megatron"), ConvertOptions(heldout=3))
     with pytest.raises(DataError, match="token documents, of which .* are yet to be made. Train on them as they lie"):
         convert(written, tmp_path / "more", Target("tfrecord"))
 
