@@ -35,13 +35,13 @@ class Original(NamedTuple):
 def originals() -> dict[str, tuple[Original, ...]]:
     """The parameters in `originals.toml` by name, `-` read as `_`: one of each program that has it."""
     table = tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
-    found: dict[str, tuple[Original, ...]] = {}
+    by_name: dict[str, tuple[Original, ...]] = {}
     for program in table.values():
         for name, entry in program["options"].items():
             keys, note = entry if isinstance(entry, list) else (entry, "")
             original = Original(program["title"], name, tuple(filter(None, keys.split(", "))), note)
-            found[_plain(name)] = (*found.get(_plain(name), ()), original)
-    return found
+            by_name[_plain(name)] = (*by_name.get(_plain(name), ()), original)
+    return by_name
 
 
 def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:

@@ -120,17 +120,17 @@ class Recipe(Section):
             network = self.model.resolve(entries, self.next_sentence)
         except RecipeError as error:
             return [("model", str(error))]
-        found = list(wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings))
+        mistakes = list(wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings))
         if network.type_vocab_size < 2 and (self.examples.pairs or self.train.imported_data()):
             text = (
                 f"{self.model.config} has type_vocab_size {network.type_vocab_size}, but sentence pairs have 2 segments"
             )
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
-            found.append(("model.config", f"{text}; {remedy}"))
+            mistakes.append(("model.config", f"{text}; {remedy}"))
         if self.train.attention == "sequences" and network.attention_probs_dropout_prob:
             text = f"'sequences' cannot drop attention weights (dropout {network.attention_probs_dropout_prob:g})"
-            found.append(("train.attention", f"{text}; set 'padded' or 'auto', or model.attention_dropout=0"))
-        return found
+            mistakes.append(("train.attention", f"{text}; set 'padded' or 'auto', or model.attention_dropout=0"))
+        return mistakes
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""

@@ -72,9 +72,9 @@ class Artifact:
 
     def _check_size(self, name: str) -> None:
         path, expected = self.path / name, self.manifest["files"][name]["size"]
-        found = path.stat().st_size if path.is_file() else None
-        if found != expected:
-            state = "is missing" if found is None else f"has {found:,} bytes instead of {expected:,}"
+        actual = path.stat().st_size if path.is_file() else None
+        if actual != expected:
+            state = "is missing" if actual is None else f"has {actual:,} bytes instead of {expected:,}"
             raise ArtifactError(f"{path} {state}. {self._remedy()}")
 
     def _remedy(self) -> str:
@@ -139,8 +139,8 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
     files take, and what hidden scratch took beside them (it stays until the artifact is published).
     """
     remove_leftovers(folder)
-    found = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
-    names = sorted(p.relative_to(folder).as_posix() for p in found if not _hidden(p, folder))
+    everything = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
+    names = sorted(p.relative_to(folder).as_posix() for p in everything if not _hidden(p, folder))
     if without:
         names = [name for name in names if not name.startswith(f"{without}/")]
     files: dict[str, dict[str, Any]] = {}
@@ -162,7 +162,7 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
         "seconds": round(seconds, 3),
         "disk": {
             "bytes": sum(file["size"] for file in files.values()),
-            "scratch_bytes": sum(p.stat().st_size for p in found if _hidden(p, folder)),
+            "scratch_bytes": sum(p.stat().st_size for p in everything if _hidden(p, folder)),
         },
         "files": files,
     }
@@ -173,22 +173,24 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
 def changes(existing: Artifact, identity: Identity) -> list[str]:
     """Why `existing` is not what `identity` describes, one phrase per differing key."""
     old = existing.manifest
-    found = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
+    phrases = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
         old["version"] != identity.version
     )
     values = differences(old["config"], identity.config)
     for told in differences(old["changed"], identity.changed):
-        found += [value for value in values if _of_one_key(value, told)] or [told]
+        phrases += [value for value in values if _of_one_key(value, told)] or [told]
     for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:
         was, becomes = old["inputs"].get(name), identity.inputs.get(name)
         if was != becomes:
-            found.append(f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}")
-    return list(dict.fromkeys(found))
+            phrases.append(
+                f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}"
+            )
+    return list(dict.fromkeys(phrases))
 
 
 def _of_one_key(difference: str, other: str) -> bool:
     """Whether one of two differences is of the other's key, or of a key inside it."""
-    keys = sorted((each.partition(":")[0] + "." for each in (difference, other)), key=len)
+    keys = sorted((phrase.partition(":")[0] + "." for phrase in (difference, other)), key=len)
     return keys[1].startswith(keys[0])
 
 

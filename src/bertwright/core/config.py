@@ -91,7 +91,7 @@ def _members(section: BaseModel, extendable: bool, defaults: bool) -> Iterator[t
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         match role(field):
-            case "fingerprinted" | "extendable" as found if found == "fingerprinted" or extendable:
+            case "fingerprinted" | "extendable" as its_role if its_role == "fingerprinted" or extendable:
                 if defaults or _differs(field, value, extendable):
                     yield name, value
             case "known_by_content" if defaults or value:

@@ -139,9 +139,9 @@ def read_json(path: Path) -> Any:
     """
 
     def known(values: dict[str, Any]) -> Known:
-        found = Known(values)
-        found.path = path
-        return found
+        tagged = Known(values)
+        tagged.path = path
+        return tagged
 
     try:
         return parse_json(read_bytes(path, MAX_JSON), known)

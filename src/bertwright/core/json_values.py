@@ -32,9 +32,9 @@ def refuse_depth(value: Any) -> None:
     for _ in range(MAX_DEPTH + 1):
         level = [
             child
-            for each in level
-            if isinstance(each, dict | list)
-            for child in (each.values() if isinstance(each, dict) else each)
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
         ]
         if not level:
             return

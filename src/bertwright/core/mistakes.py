@@ -49,14 +49,16 @@ def mistakes(
     # A list whose elements are wrong is also reported as too short; the elements say it better.
     inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
     details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
-    found: dict[str, list[tuple[bool, str]]] = {}
+    sentences: dict[str, list[tuple[bool, str]]] = {}
     for detail in details:
         keys, known, field = _resolve(model, detail["loc"])
         dotted = ".".join(keys)
         sentence = _sentence(model, detail, keys, known, field, where_is)
-        found.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
+        sentences.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
     # Of a value that may be one thing or another, the one that it nearly was says it.
-    kept = ((key, s) for key, all_of in found.items() for other, s in all_of if not other or all(o for o, _ in all_of))
+    kept = (
+        (key, s) for key, all_of in sentences.items() for other, s in all_of if not other or all(o for o, _ in all_of)
+    )
     return "\n".join(f"{place(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
 
 

@@ -130,11 +130,11 @@ def _check(url: str, path: Path, target: Path, sums: Mapping[str, str]) -> None:
         if not expected:
             continue
         with path.open("rb") as handle:
-            found = hashlib.file_digest(handle, name).hexdigest()
-        if found != expected.lower():
+            actual = hashlib.file_digest(handle, name).hexdigest()
+        if actual != expected.lower():
             bad = target.with_name(f"{target.name}.bad")
             os.replace(path, bad)
             raise DataError(
-                f"{target.name} is not the file that {shown(url)} should give: its {name} is {found}, the published "
+                f"{target.name} is not the file that {shown(url)} should give: its {name} is {actual}, the published "
                 f"one {expected}. It was moved to {bad}; run the same command again to fetch it anew."
             )

@@ -48,8 +48,8 @@ def _check(path: Path) -> None:
     entries = [_ENTRY.validate_python(entry) for name, entry in head.items() if name != "__metadata__"]
     end = 0
     for first, stop, entry in sorted((*_PLACE.validate_python(e["data_offsets"]), i) for i, e in enumerate(entries)):
-        found = entries[entry]
-        needed = math.prod(_SHAPE.validate_python(found["shape"])) * _SIZES[found["dtype"]]
+        tensor = entries[entry]
+        needed = math.prod(_SHAPE.validate_python(tensor["shape"])) * _SIZES[tensor["dtype"]]
         if first != end or stop - first != needed:
             raise ValueError(
                 f"a tensor stands at bytes {first:,} to {stop:,}, where {needed:,} bytes from {end:,} on fit"

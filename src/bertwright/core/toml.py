@@ -100,8 +100,8 @@ def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict | list):
         inner = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, each in inner:
-            yield from _leaves(each, f"{key}.{name}" if key else str(name))
+        for name, child in inner:
+            yield from _leaves(child, f"{key}.{name}" if key else str(name))
     else:
         yield key, value
 

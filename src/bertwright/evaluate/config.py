@@ -40,8 +40,8 @@ class EvaluateConfig(Section):
     @classmethod
     def _one_mask(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
         for line in lines:
-            if (found := len(GAP.findall(line))) != 1:
-                raise ValueError(f"{line!r} has {found} times [MASK]; write it once, where a word is to be guessed")
+            if (gaps := len(GAP.findall(line))) != 1:
+                raise ValueError(f"{line!r} has {gaps} times [MASK]; write it once, where a word is to be guessed")
         return lines
 
 

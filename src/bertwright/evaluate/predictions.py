@@ -61,17 +61,17 @@ def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: 
     starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
     count = len(store.sentences)
     order = Permutation(rng.key("evaluate", "sentences"), count)(np.arange(min(count, most * TRIED_PER_SAMPLE)))
-    found: list[Question] = []
+    questions: list[Question] = []
     for sentence in order.tolist():
-        if len(found) == most:
+        if len(questions) == most:
             break
         ids = store.tokens[starts[sentence] : starts[sentence + 1]].astype(np.int64)
         if SHORTEST <= len(ids) <= min(LONGEST, positions - 2) and tokenizer.ids(UNK) not in ids:
             words = _whole_words(ids, tokenizer)
             if words:
                 chosen = words[int(rng.below(rng.key("evaluate", "word"), sentence, len(words))[0])]
-                found.append(_masked(ids.tolist(), chosen, tokenizer))
-    return found
+                questions.append(_masked(ids.tolist(), chosen, tokenizer))
+    return questions
 
 
 def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:

@@ -36,8 +36,8 @@ def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
     if source.manifest["stage"] == "corpus":
         language = source.manifest["config"]["corpus"]["language"]
         return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
-    told = source.counts["heldout"]["phases"].values()
-    unit = "documents" if all("documents" in each for each in told) else "examples"
+    splits = source.counts["heldout"]["phases"].values()
+    unit = "documents" if all("documents" in split for split in splits) else "examples"
     return Origin(plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
 
 
@@ -71,10 +71,10 @@ def _address(text: str) -> str:
 def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
     return "".join(
-        f"\n\nOf the evaluation text {plain(Path(name).name)}, {found['found']:,} of {found['sentences']:,} sentences "
-        f"of 13 words or more stand in part in the training text, and {found['short_found']:,} of {found['short']:,} "
-        "shorter ones."
-        for name, found in texts.items()
+        f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences of "
+        f"13 words or more stand in part in the training text, and {text['short_found']:,} of {text['short']:,} shorter "
+        "ones."
+        for name, text in texts.items()
     )
 
 

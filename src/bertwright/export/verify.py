@@ -38,16 +38,16 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str]) -> int:
     from transformers import AutoTokenizer
 
     with _loading(hf):
-        theirs = AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
-    if len(theirs) != len(ours.vocabulary):
-        raise _mismatch(hf, f"its tokenizer has {len(theirs):,} entries, the vocabulary {len(ours.vocabulary):,}")
+        exported = AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
+    if len(exported) != len(ours.vocabulary):
+        raise _mismatch(hf, f"its tokenizer has {len(exported):,} entries, the vocabulary {len(ours.vocabulary):,}")
     for special in SPECIALS:
-        if theirs.convert_tokens_to_ids(special) != ours.ids(special):
-            raise _mismatch(hf, f"its {special} is {theirs.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
+        if exported.convert_tokens_to_ids(special) != ours.ids(special):
+            raise _mismatch(hf, f"its {special} is {exported.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
     compared = [*PROBES, *texts]
     for a, b in zip(compared, [*compared[1:], compared[0]], strict=True):
         first, second = _segments(ours, a, b)
-        encoding = theirs(a, b)
+        encoding = exported(a, b)
         if encoding["input_ids"] != first + second:
             raise _mismatch(hf, f"its tokenizer gives other ids than ours for {a!r} with {b!r}")
         if encoding["token_type_ids"] != [0] * len(first) + [1] * len(second):
@@ -66,12 +66,12 @@ def compare_model(
 
     architecture = getattr(transformers, "BertForMaskedLM" if ours.nsp is None else "BertForPreTraining")
     with _loading(hf):
-        theirs, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
+        exported, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
     if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = _rows(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
     mlm_PV, nsp_B2 = _our_logits(ours, rows, tokenizer.ids(MASK))
-    their_mlm_PV, their_nsp_B2 = _their_logits(theirs, rows, tokenizer.ids(MASK))
+    their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, tokenizer.ids(MASK))
     differences = {"mlm_difference": _largest(mlm_PV[:, : len(tokenizer.vocabulary)], their_mlm_PV)}
     if nsp_B2 is not None:
         differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)

@@ -29,8 +29,8 @@ def visible_gpus() -> list[str]:
     """Name and memory of each GPU that torch sees, such as "NVIDIA H100 80GB HBM3 (85 GB)"."""
     if not torch.cuda.is_available():
         return []
-    found = (torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count()))
-    return [f"{gpu.name} ({gpu.total_memory / 1e9:.0f} GB)" for gpu in found]
+    gpus = (torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count()))
+    return [f"{gpu.name} ({gpu.total_memory / 1e9:.0f} GB)" for gpu in gpus]
 
 
 @contextmanager

@@ -29,10 +29,10 @@ def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedB
     try:
         for batch in batches:
             terms = objective.terms(model, batch)
-            found = [
+            parts = [
                 (terms[name].loss_sum, terms[name].right_sum, terms[name].weight_sum) for name in objective.counted
             ]
-            sums.append(torch.stack([torch.stack([value.double() for value in each]) for each in found]).cpu())
+            sums.append(torch.stack([torch.stack([value.double() for value in of_term]) for of_term in parts]).cpu())
     finally:
         model.train(was_training)
     return sums

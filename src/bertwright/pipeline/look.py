@@ -41,22 +41,22 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     settings than the recipe's.
     """
     refuse_other_training(recipe, folder)
-    made = {**_corpus(recipe, folder), **inputs_of("train", recipe, folder)}
-    found = _newest(recipe, folder, made, log)
-    state = found.counts["unfinished"]
-    out = make_folder(folder / "unfinished" / f"after-{found.checkpoint.path.name}")
+    artifacts = {**_corpus(recipe, folder), **inputs_of("train", recipe, folder)}
+    newest = _newest(recipe, folder, artifacts, log)
+    state = newest.counts["unfinished"]
+    out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")
     of = f"{state['step']:,} of {state['steps']:,} steps"
     log.say(f"{', '.join(stages)}: training is not finished, so this is of its newest checkpoint ({of}), in {out}")
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
-        made["train"] = found.snapshot(out / "train", log)
+        artifacts["train"] = newest.snapshot(out / "train", log)
         for name in ("evaluate", "export"):
             if name in stages or (name == "evaluate" and "export" in stages):
-                STAGES[name].start(Work(recipe, made, out, log))
+                STAGES[name].start(Work(recipe, artifacts, out, log))
             if (out / name / MANIFEST).is_file():  # made of this checkpoint now or before
-                made[name] = open_artifact(out / name, name)
+                artifacts[name] = open_artifact(out / name, name)
         if "report" in stages:
-            STAGES["report"].start(Work(recipe, made, out, log))
+            STAGES["report"].start(Work(recipe, artifacts, out, log))
     return out
 
 

@@ -71,9 +71,9 @@ def _run_stages(
     for name in names:
         try:
             inputs = inputs_of(name, recipe, folder.path, made_now)
-            made = _start(name, Work(recipe, inputs, folder.path, log, executor, share))
-            if isinstance(made, Artifact):
-                made_now[name] = made.fingerprint
+            result = _start(name, Work(recipe, inputs, folder.path, log, executor, share))
+            if isinstance(result, Artifact):
+                made_now[name] = result.fingerprint
         except StageIncomplete as rest:
             log.say(str(rest))
 

@@ -15,9 +15,9 @@ import torch
 
 from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.train.checkpoint import State
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import Ranks
+from bertwright.train.state import State
 
 
 def life(state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
@@ -68,6 +68,6 @@ def peak_memory() -> int:
     started this one.
     """
     status = Path("/proc/self/status")
-    if status.is_file() and (found := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
-        return int(found[1]) * 1024
+    if status.is_file() and (match := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
+        return int(match[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -36,11 +36,11 @@ class Forecast:
         training = pace / phase.room
         scoring = self.scoring if self.scoring is not None else training * FORWARD
         seconds = self.scored_after * scoring
-        for each in self.phases[phase.index :]:
-            done = step if each.index == phase.index else 0
-            seconds += (each.steps - done) * each.room * training
-            seconds += _times(each.evaluate_every, done, each.steps) * each.heldout_room * scoring
-            seconds += _times(each.checkpoint_every, done, each.steps) * self.saving
+        for later in self.phases[phase.index :]:
+            done = step if later.index == phase.index else 0
+            seconds += (later.steps - done) * later.room * training
+            seconds += _times(later.evaluate_every, done, later.steps) * later.heldout_room * scoring
+            seconds += _times(later.checkpoint_every, done, later.steps) * self.saving
         return seconds
 
 

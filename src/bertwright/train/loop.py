@@ -16,10 +16,10 @@ from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import packed
 from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps
-from bertwright.train.checkpoint import State
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session, Window, score_heldout
+from bertwright.train.state import State
 from bertwright.train.step import train_step
 
 MOST_SKIPPED_IN_A_ROW = 20

@@ -74,33 +74,33 @@ def _open_store(rank: int, until: float) -> Store:
 
 
 def _await_others(world: int, store: Store, until: float) -> tuple[str, list[Peer]]:
-    secret, found = secrets.token_hex(16), dict[int, Peer]()
+    secret, peers = secrets.token_hex(16), dict[int, Peer]()
     with socket.create_server(("", 0)) as listener:
         store.set(_KEY, f"{listener.getsockname()[1]} {secret} {our_name(0, world)}")
-        while len(found) < world - 1:
+        while len(peers) < world - 1:
             listener.settimeout(_left(until).total_seconds())
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
-                raise _absent(found, world) from None
+                raise _absent(peers, world) from None
             given, number, name = ((_line(connection, 5.0) or "") + "  ").split(" ", 2)
             if hmac.compare_digest(given.encode(), secret.encode()):
-                found[int(number)] = Peer(name.strip(), connection)
+                peers[int(number)] = Peer(name.strip(), connection)
             else:  # no rank of this start
                 connection.close()
-    for peer in found.values():
+    for peer in peers.values():
         peer.tell("")
-    return secret, list(found.values())
+    return secret, list(peers.values())
 
 
-def _absent(found: dict[int, Peer], world: int) -> RankError:
+def _absent(peers: dict[int, Peer], world: int) -> RankError:
     """The error about the ranks that have not come, which is told to those that have."""
-    missing = ", ".join(str(rank) for rank in range(1, world) if rank not in found)
+    missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
     error = RankError(
         f"rank {missing} of {world} did not come in time (train.timeout, at least {ARRIVAL:g} s). Look why it does not "
         "run, then start all ranks again."
     )
-    for peer in found.values():
+    for peer in peers.values():
         peer.tell(f"lost {error}")
         peer.connection.close()
     return error

@@ -29,7 +29,6 @@ from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.checkpoint import State
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
@@ -49,6 +48,7 @@ from bertwright.train.phases import Job, resolve_phases
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session
 from bertwright.train.start import check_phase_lengths, restore_or_initialize, training_device, training_kernel
+from bertwright.train.state import State
 from bertwright.train.step import Trained
 
 

@@ -18,10 +18,10 @@ from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.checkpoint import State
 from bertwright.train.forecast import Forecast
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
+from bertwright.train.state import State
 from bertwright.train.step import StepResult, Trained
 
 
@@ -131,9 +131,9 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     rank, world = trained.ranks.rank, trained.ranks.world
     batches = phase.heldout()
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
-    mine = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
-    if mine:
-        sums[rank::world] = torch.stack(mine)
+    own_sums = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
+    if own_sums:
+        sums[rank::world] = torch.stack(own_sums)
     trained.ranks.all_reduce([sums])
     scores = scores_of(trained.objective, sums)
     session.forecast.scored(phase, time.perf_counter() - began)

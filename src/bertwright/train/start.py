@@ -20,11 +20,11 @@ from bertwright.model.saved import load_model
 from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.checkpoint import State
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Job, Phase
 from bertwright.train.ranks import Ranks
+from bertwright.train.state import State
 
 
 def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, ranks: Ranks, log: Log) -> State:

@@ -18,10 +18,10 @@ from bertwright.core.config import Identity
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
-from bertwright.train.checkpoint import state_of
 from bertwright.train.facts import counts
 from bertwright.train.identity import extended
 from bertwright.train.metrics import rows_until
+from bertwright.train.state import state_of
 
 
 @dataclass(frozen=True)

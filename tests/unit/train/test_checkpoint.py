@@ -11,7 +11,8 @@ import torch
 
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
-from bertwright.train.checkpoint import State, load, newest_valid, prune, save
+from bertwright.train.checkpoint import load, newest_valid, prune, save
+from bertwright.train.state import State
 
 IDENTITY = Identity("checkpoint", 1, {}, {})
 
