@@ -72,8 +72,8 @@ def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
     return "".join(
         f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences of "
-        f"13 words or more stand in part in the training text, and {text['short_found']:,} of {text['short']:,} shorter "
-        "ones."
+        "13 words or more stand in part in the training text, and "
+        f"{text['short_found']:,} of {text['short']:,} shorter ones."
         for name, text in texts.items()
     )
 

@@ -35,6 +35,7 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
     name = f"step-{state.total_steps:09d}"
     final, draft = folder / name, folder / f".{name}.draft"
     try:
+        # A killed run may have left a draft of this very step, with files of other sizes.
         shutil.rmtree(draft, ignore_errors=True)
         make_folder(draft)
         _write(model, draft / "model.safetensors")
@@ -42,6 +43,7 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
+            # A damaged one of this step, which was skipped and trained again: no folder can replace another.
             final.rename(final.with_name(f".{name}.{time.time_ns()}.replaced"))
         draft.rename(final)
         sync_folder(folder)
@@ -53,6 +55,7 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
 
 def _write(tensors: Tensors, path: Path) -> None:
     """The library makes files for their owner alone; this one gets the mode of any new file."""
+    # safetensors gives its files mode 600, so a group that shares the run folder could not read the checkpoints.
     path.touch()
     mode = path.stat().st_mode
     save_file(tensors, path)
@@ -78,10 +81,12 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
 
     Raises `CheckpointError` when there are checkpoints and none of them can be trusted.
     """
+    # Names have nine digits, so that their order is that of the steps.
     candidates = sorted(folder.glob("step-*"), reverse=True)
     for path in candidates:
         try:
             checkpoint = open_artifact(path, "checkpoint")
+            # Every hash: a size that is right says nothing of a disk that returns zeros.
             checkpoint.verify()
             return checkpoint
         except ArtifactError as error:

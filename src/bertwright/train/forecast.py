@@ -33,8 +33,10 @@ class Forecast:
 
     def remaining(self, phase: Phase, step: int, pace: float) -> float:
         """Seconds from `step` of `phase` to the end, where a step takes `pace` seconds."""
+        # Per token of room and not per step: other phases have other lengths and batches.
         training = pace / phase.room
         scoring = self.scoring if self.scoring is not None else training * FORWARD
+        # The stage `evaluate` that follows scores too, and whoever waits for the run waits for it.
         seconds = self.scored_after * scoring
         for later in self.phases[phase.index :]:
             done = step if later.index == phase.index else 0

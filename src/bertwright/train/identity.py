@@ -82,6 +82,7 @@ def checkpoint_identity(settings: Settings, next_sentence: bool, run: Identity) 
 
 def refuse_other_settings(out: Path, run: Identity) -> None:
     """Raise `ArtifactError` naming the keys when `out` holds checkpoints that do not belong to `run`."""
+    # The newest that can be read speaks for all: a folder never holds checkpoints of two settings.
     for path in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
         try:
             checkpoint = open_artifact(path, "checkpoint")
@@ -113,6 +114,7 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
     Bit-identity depends on things outside the settings (ranks, threads, machine), so what is made of a model must not
     be taken for made of another one with the same settings.
     """
+    # No key at all where nothing grew, so that an undisturbed run has the fingerprint of its settings alone.
     grown = {"extensions": sha256_of([dict(e) for e in extensions])} if extensions else {}
     return replace(identity, inputs={**identity.inputs, **grown, "weights": weights})
 
@@ -120,6 +122,7 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
+    # Data that was deleted after training began still counts by what the checkpoints say of it.
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
         with suppress(ArtifactError):
             if recorded := open_artifact(begun).manifest["inputs"].get(key):

@@ -44,8 +44,10 @@ def meet(rank: int, world: int, seconds: float) -> Meeting:
     """Wait until all ranks are there; `RankError` names those that do not come in `seconds` (ARRIVAL at least)."""
     until = time.monotonic() + max(seconds, ARRIVAL)
     store = _open_store(rank, until)
+    # The secret keeps ranks of an earlier start, which torchrun's store still knows, out of this one.
     secret, peers = _await_others(world, store, until) if rank == 0 else _go_to_first(rank, world, store, until)
     for peer in peers:
+        # From here on the watchdog's thread reads it among others, and must never wait for one of them.
         peer.connection.setblocking(False)
     return Meeting(PrefixStore(secret, store), peers)
 
@@ -83,7 +85,9 @@ def _await_others(world: int, store: Store, until: float) -> tuple[str, list[Pee
                 connection, _ = listener.accept()
             except TimeoutError:
                 raise _absent(peers, world) from None
+            # Five seconds and 512 bytes for a greeting: a stranger that says nothing must not hold up the job.
             given, number, name = ((_line(connection, 5.0) or "") + "  ").split(" ", 2)
+            # Compared in constant time: the port is open to whoever can reach the machine.
             if hmac.compare_digest(given.encode(), secret.encode()):
                 peers[int(number)] = Peer(name.strip(), connection)
             else:  # no rank of this start
@@ -112,6 +116,7 @@ def _go_to_first(rank: int, world: int, store: Store, until: float) -> tuple[str
         try:
             store.wait([_KEY], _left(until))
             port, secret, name = store.get(_KEY).decode().split(" ", 2)
+            # What the store says may be the address of a first rank that is dead: it counts once somebody answers.
             connection = socket.create_connection((host, int(port)), _left(until).total_seconds())
         except (RuntimeError, OSError) as error:
             fault = _first_line(error)

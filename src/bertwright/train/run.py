@@ -90,7 +90,9 @@ def run(
     with torch_settings(config.threads), process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
+            # Only the first rank writes checkpoints, so it alone clears up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
+        # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         ranks.assert_equal(run_identity.fingerprint, "the settings and data of this run")
         _train(job, ranks, stop_requested, context.log if ranks.first else SILENT)
         if ranks.any(stop_requested()):
@@ -101,10 +103,12 @@ def run(
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
     kernel = training_kernel(job, device)
+    # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(job.config.seed)
     model = PreTrainingModel(job.network, kernel).to(device).train()
     optimizer = build_optimizer(job.optim, model)
     log.say(f"train: {job.network.parameters:,} parameters on {device}, attention kernel {kernel}")
+    # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
     state = restore_or_initialize(job, model, optimizer, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
@@ -126,9 +130,11 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             saved=job.saved,
         )
         state = train(session, job.phases, state)
+    # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = engine.gather()
     if ranks.first:
         _finish(job, weights, state)
+    # A rank that leaves early would have the first one ended while it still writes.
     ranks.barrier()
 
 
@@ -140,4 +146,5 @@ def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:
     sealed = extended(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
+    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model.
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)

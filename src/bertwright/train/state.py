@@ -59,6 +59,7 @@ class State:
             sequences_seen=self.sequences_seen + sequences,
             tokens_seen=self.tokens_seen + tokens,
             seconds=self.seconds + seconds,
+            # Scores are of the weights of one step; the state after another step has none until it is scored.
             heldout={},
         )
 
@@ -70,7 +71,9 @@ def state_of(checkpoint: Artifact) -> State:
     """Where training stood; an `ArtifactError` where that cannot have been."""
     path = checkpoint.file("state.json")
     state, told = read_typed(path, _STATE), read_json(path)
+    # The seal says that the file is the one that was written, not that a training can have been there.
     numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
+    # A dataclass would fill what is absent with its default, and training would go on from step 0.
     missing = [field.name for field in fields(State) if field.name not in told]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
         what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"

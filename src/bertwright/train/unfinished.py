@@ -77,6 +77,7 @@ def standing(
     identity = extended(run, state.extensions, weights)
     facts = {
         **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init_from")}),
+        # This process did not train: its own peak would be reported as that of the training.
         "peak_memory_bytes": None,
         "seconds": round(state.seconds + state.other_seconds, 3),
         "unfinished": {
@@ -94,6 +95,7 @@ def _same_file(source: Path, target: Path) -> None:
     """The file under a second name, which outlives the first; copied where the file system has no such names."""
     target.unlink(missing_ok=True)
     try:
+        # The weights may be gigabytes, and the checkpoint may be pruned while they are read.
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)

@@ -40,6 +40,7 @@ class Single:
         for parameter in self.model.parameters():
             if parameter.requires_grad:
                 if parameter.grad is None:
+                    # A rank without sequences has no gradients, but must bring tensors of the same shapes to the sum.
                     parameter.grad = torch.zeros_like(parameter)
                 gradients.append(parameter.grad)
         return gradients
