@@ -52,6 +52,7 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     """
     name = asked.lstrip("-")
     elsewhere = originals().get(_plain(name), ())
+    # A key of ours before anybody else's parameter: its meaning here is what is asked for.
     keys = [name] if _exists(model, name) else _keys_for(model, name)
     if not keys and not elsewhere and (new := _renamed(name)):
         raise RecipeError(f"--explain {asked}: it is called {new} now.")
@@ -100,6 +101,7 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}"
         classes = [c for c in members(field.annotation) if isinstance(c, type) and issubclass(c, BaseModel)]
+        # Of a list the first element stands for all: every one has the same keys.
         inside = f"{prefix}{name}.0." if "tuple" in str(field.annotation) else f"{prefix}{name}."
         yield from dict.fromkeys(key for c in classes for key in _keys(c, inside))
 

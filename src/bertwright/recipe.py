@@ -155,6 +155,7 @@ class Recipe(Section):
     def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
+        # recipe.toml is shared and published with results, and an address may carry a password.
         for source in (values.get("corpus") or {"source": ()})["source"]:
             source["path"] = redact_credentials(source["path"])
         return values
@@ -162,6 +163,7 @@ class Recipe(Section):
     def write(self, path: Path) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already says exactly that."""
         values = self.shown(exclude_none=True)
+        # An equal file is not touched, whatever its comments: a user may have written it.
         if not _says(path, values):
             import tomli_w  # training what was prepared elsewhere writes no recipe, and does without
 

@@ -87,6 +87,7 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         return export_documents(Store.open(examples, vocab=vocab), destination, documents, name, files, log)
     if different:
         log.say(f"convert: recipe.toml is not what the run was made with, which counts: {'; '.join(different)}")
+    # Settings are sealed with what was made by them; until then recipe.toml may still change.
     if not is_trained(source):
         log.say("convert: nothing is trained yet, so seed, batches and masks are those of recipe.toml")
     sets = list[ExportSet]()
@@ -116,6 +117,7 @@ def _corpus_name(corpus: CorpusConfig) -> str:
 def _export_set(recipe: Recipe, index: int, run: RunFolder, target: Target, heldout: int | None) -> ExportSet:
     assert recipe.corpus is not None
     phase, examples, vocab = recipe.train.phases[index], run.artifact("examples"), run.artifact("vocab")
+    # Files hold one drawing of the masks for each pass: who trains on them sees those again and again.
     masking = phase.masking.model_copy(update={"static": True})
     settings = LoaderSettings(phase.length, masking, phase.batch, phase.micro_batching, recipe.train.seed, str(index))
     plan_set = PlanSet(length=phase.length, document_range=phase.document_range)

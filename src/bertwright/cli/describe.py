@@ -41,6 +41,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         )
     checked = {"verified_files": check_hashes(path)} if verify else {}
     if (path / MANIFEST).is_file():
+        # A manifest before anything else: an artifact may hold files that look like other things.
         return {**_artifact(open_artifact(path)), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
@@ -122,6 +123,7 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a format of the field: numbers and faults of each set of files."""
     try:
         sets = recognise(path)
+    # A format was recognised and its file is damaged: what is wrong with it is the answer.
     except ShardError:
         raise
     except DataError as error:

@@ -65,6 +65,7 @@ def corpus_command(
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
+    # The old name, hidden: a script of before is told the new one instead of "no such option".
     if invert:
         raise RecipeError("--invert is called --dropped now. Write --dropped.")
     if not download:
@@ -166,11 +167,13 @@ def _run(
     recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], workers: Workers = Workers()
 ) -> Path:
     """Run the stages; returns the run folder."""
+    # Loaded with the stages, not at every start of the program.
     from bertwright.core.dask import Dask
 
     recipe, folder = load_recipe(recipe_path, overrides, out)
     with Terminal() as log:
         ran = run(recipe, folder, stages, log, Dask(workers.dask) if workers.dask else None, workers.share).path
+    # As the user wrote it: a relative path stays one that can be typed again.
     return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own
 
 

@@ -30,9 +30,11 @@ class Throughput:
         if self._seen and done < self._seen[-1][1].get(unit, done):  # another list of the same stage
             self._seen.clear()
         self._seen.append((now, so_far))
+        # Two are kept whatever their age, or a slow list would never have a rate.
         while now - self._seen[0][0] > _WINDOW and len(self._seen) > 2:
             self._seen.popleft()
         then, before = self._seen[0]
+        # A rate over less than a second jumps too much to be read.
         if now - then < 1:
             return ""
         rates = {name: (value - before.get(name, 0)) / (now - then) for name, value in so_far.items()}
@@ -54,6 +56,7 @@ class Terminal:
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Column
 
+        # Standard output is for results, which a pipe or --json may read.
         self._console = Console(stderr=True, highlight=False)
         self._bars = Progress(
             TextColumn("{task.description:>9}"),
@@ -94,6 +97,7 @@ class Terminal:
         of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
         finished = bool(total) and done >= total
         if not self._console.is_terminal:
+            # A job log is read afterwards: a line now and then says where it stood, each step would fill it.
             if not finished and time.monotonic() - self._last > self._seconds:
                 self._last = time.monotonic()
                 self.say(f"{stage}: {of}")
@@ -117,4 +121,5 @@ class Terminal:
         if not self._header:
             self._header = True
             self.say(HEADER)
+        # Only rows with held-out scores: the others are on the bar and in metrics.jsonl.
         self.say(row_line(row))

@@ -29,8 +29,10 @@ def _refuse_missing(path: Path) -> None:
     if not isinstance(stages, dict):
         raise ArtifactError(f"{summary} is not what it should be: stages. Run the stage report again.")
     begun = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
+    # A stage whose manifest is gone looks like one that was never made; its files, or the summary, say otherwise.
     for folder in [*begun, *path.rglob("step-*")]:
         training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
+        # Training that goes on after its end puts its manifest aside, and is not damaged.
         extended = (folder / f".{MANIFEST}.before-extension").is_file()
         if not (folder / MANIFEST).is_file() and not training and not extended:
             raise ArtifactError(

@@ -58,7 +58,9 @@ class Artifact:
             raise ArtifactError(
                 f"{self.path} has no file {name!r}; its manifest lists {', '.join(self.names()) or 'nothing'}."
             )
+        # Once per process: the files of a corpus are opened several times in a run, and a hash reads them whole.
         if (path, entry["sha256"]) not in _verified:
+            # The size first: it tells of a file that was cut off without reading all of it.
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
                 raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {self._remedy()}")
@@ -83,6 +85,7 @@ class Artifact:
     def verify(self) -> int:
         """Check every file's SHA-256 now; returns how many were read."""
         for name in self.manifest["files"]:
+            # `verify` asks about the disk as it is now, whatever was true when this process first looked.
             _verified.discard((self.path / name, self.manifest["files"][name]["sha256"]))
             self.file(name)
         return len(self.manifest["files"])
@@ -108,6 +111,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
     An interrupted build goes on in its draft; `seconds` in the manifest are those of all its attempts.
     """
+    # Not only by fingerprint: a finished folder that is damaged has to be said, not silently built over.
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
     if existing is None or existing.fingerprint != identity.fingerprint:
         if existing:
@@ -120,6 +124,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
 
 def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Path:
+    # A setting that is changed and set back costs nothing: the folder of before is still there.
     kept = aside(out, identity.fingerprint)
     if (kept / MANIFEST).is_file():
         log.say(f"{identity.stage}: {kept.name} has this identity and is taken back")
@@ -147,8 +152,10 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
     for name in names:
         path = folder / name
         with open(path, "rb") as handle:
+            # Before the manifest is written: after a power cut it must not speak of files that the disk never got.
             os.fsync(handle.fileno())
         files[name] = {"size": path.stat().st_size, "sha256": sha256(path)}
+    # The names of new files are data of their folder, and survive a power cut only once that is on the disk.
     for parent in {(folder / name).parent for name in names}:
         sync_folder(parent)
     manifest = {
@@ -177,6 +184,7 @@ def changes(existing: Artifact, identity: Identity) -> list[str]:
         old["version"] != identity.version
     )
     values = differences(old["config"], identity.config)
+    # `config` says what the values are, `changed` what was hashed: a default that moved is in the second alone.
     for told in differences(old["changed"], identity.changed):
         phrases += [value for value in values if _of_one_key(value, told)] or [told]
     for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:

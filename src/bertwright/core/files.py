@@ -37,6 +37,7 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
             handle.flush()
             if sync:
                 os.fsync(handle.fileno())
+        # In one step on POSIX: a reader sees the old file or the new one.
         os.replace(temporary, path)
     except OSError as error:
         with suppress(OSError):
@@ -52,6 +53,7 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make renames inside `folder` survive a power cut."""
+    # A rename changes the folder, not the file: fsync of the file alone may leave the old name after a power cut.
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -100,6 +102,7 @@ def naming(path: Path) -> Iterator[None]:
 def read_bytes(path: Path, most: int | None = None) -> bytes:
     """The content of a file; a `ValueError` when there are more than `most` bytes, an `OSError` that names it."""
     with naming(path), open(path, "rb") as handle:
+        # One byte more than allowed tells a file that is too large without reading it whole.
         data = handle.read() if most is None else handle.read(most + 1)
     if most is not None and len(data) > most:
         raise ValueError(f"it is larger than {most:,} bytes")

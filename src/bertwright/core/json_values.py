@@ -20,6 +20,7 @@ def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None 
     """
     try:
         value = json.loads(data, object_hook=known, parse_int=_integer, parse_float=_number)
+    # The parser recurses by itself before the depth can be looked at.
     except RecursionError:
         raise _too_deep() from None
     refuse_depth(value)
@@ -28,6 +29,7 @@ def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None 
 
 def refuse_depth(value: Any) -> None:
     """Raise `ValueError` when lists and objects stand in each other deeper than `MAX_DEPTH`."""
+    # Level by level, as a function that calls itself would fail at the very depth that is to be refused.
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -52,6 +54,7 @@ def _integer(digits: str) -> int:
 
 
 def _number(digits: str) -> float:
+    # Python reads 1e999 as infinity, and every sum with it would be infinite.
     if not math.isfinite(value := float(digits)):
         raise ValueError(f"the number {digits[:_MAX_DIGITS]} is too large")
     return value

@@ -102,6 +102,7 @@ def _sentence(
         return _unknown_key(model, keys, known, where_is)
     if kind == "missing":
         return "this key is required."
+    # Our own validators already say what to do; pydantic only puts two words before it.
     if kind == "value_error":
         return str(detail["msg"]).removeprefix("Value error, ") + _got(value)
     if kind == "union_tag_invalid":
@@ -181,6 +182,7 @@ def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
             keys.append(str(part))
             continue
         models = [c for c in choices if _is_model(c)]
+        # pydantic names the member of a union by its kind, which the user wrote as a value and not as a key.
         tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
         if tagged and part not in models[0].model_fields:
             choices = tagged

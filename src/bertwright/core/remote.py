@@ -60,6 +60,7 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
         except OSError as error:
             raise cannot_write(path, error) from error
         with handle:
+            # Processes on one machine that want the same file: one fetches it, the others wait and find it.
             fcntl.flock(handle, fcntl.LOCK_EX)
             if _is_at(handle, path):  # not moved or removed by the process that this one waited for
                 yield handle
@@ -82,6 +83,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
             _append(url, handle, note, log)
             return
         except OSError as error:
+            # As long as each try brings something, slow and shaky connections get there; only standstill counts.
             if handle.tell() > furthest:
                 furthest, tries = handle.tell(), 0
                 continue
@@ -103,6 +105,7 @@ def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
             answer.stream.close()
             answer = ask(url, 0)
         if not answer.start:
+            # A server that cannot begin in the middle, or another version: what is here does not fit before it.
             handle.seek(0)
             handle.truncate()
             write_json(note, asdict(answer.version))

@@ -42,6 +42,7 @@ def _check(path: Path) -> None:
     size = path.stat().st_size
     with naming(path), path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
+        # Eight bytes of a damaged file can name a head of exabytes.
         if size < 8 or length > min(MAX_HEAD, size - 8):
             raise ValueError(f"its head should have {length:,} bytes, the file has {size:,}")
         head = parse_json(handle.read(length))

@@ -50,12 +50,14 @@ def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> 
 
 def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
     train, examples, vocab = inputs.train, inputs.examples, inputs.vocab
+    # Ids of another vocabulary are ids all the same: the scores would be numbers, and wrong.
     check_same_vocabulary(train, vocab)
     _verify(vocab, "")
     for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out
         _verify(examples, prefix)
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
     most = config.max_sequences or None
+    # The rate is the stage's own, whatever training used: runs with the same rate can be compared.
     batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))
     _verify(train, "model/")
     device = resolve_device(config.device)
@@ -91,8 +93,10 @@ def _scores(
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
     scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
     scores |= {name: _finite(value) for name, value in scores.items() if name.endswith("_loss") and value is not None}
+    # Of exactly the tokens that were masked: a baseline of other tokens would be no baseline.
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
+    # Keys stay, with null: whoever reads scores of several runs finds the same ones in all.
     if model.nsp is None or not len(pairs):
         return scores | dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
     return scores | {"nsp_majority": majority(pairs), "nsp_label_share": round(float(pairs.mean()), 4)}

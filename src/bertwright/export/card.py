@@ -25,6 +25,7 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
         f"---\n{language}library_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---",
         f"# {name}",
         f"A BERT (Devlin et al. 2019) {trained}. {_USE[export['architecture']]}",
+        # First: who copies a model reads the beginning of its card.
         *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts["untrained"]),
         "## How to load it",
         _loading(export["architecture"]),

@@ -22,6 +22,7 @@ def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[
     Gives the architecture's name, its vocabulary size and the number of its parameters.
     """
     entries = vocab.file("vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    # transformers takes 0 for the padding token where nobody says it, and the entry may stand elsewhere.
     config = {**hf_config(model.config, len(entries)), "pad_token_id": entries.index(PAD)}
     tensors = {name: tensor.detach().contiguous() for name, tensor in to_hf(model.state_dict(), len(entries)).items()}
     write_json(hf / "config.json", config)

@@ -59,12 +59,14 @@ def _sources(corpus: Artifact) -> str:
 
 def plain(text: str) -> str:
     """Words that a dump or a recipe gives, as text of one line: neither HTML nor Markdown, nor what no one sees."""
+    # Characters that show nothing can turn the direction of text or hide a part of an address.
     seen = "".join(character if character.isprintable() else " " for character in text)
     return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", " ".join(seen.split())), quote=False)
 
 
 def _address(text: str) -> str:
     """An address of the web as it stands, which Markdown makes a link of; anything else as plain words."""
+    # Only what is certainly an address: a link in a card is followed by people who trust it.
     return text if re.fullmatch(r"https?://[\w.:/%~+,;=&@-]+", text) else plain(text)
 
 

@@ -50,6 +50,7 @@ def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig
 
 def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path, log: Log) -> dict[str, Any]:
     train, vocab = inputs.train, inputs.vocab
+    # Before anything is written: a folder that was not verified must not lie there as if it had been.
     if find_spec("transformers") is None:
         raise MissingExtraError(
             "export verifies its folder with transformers; install it: pip install 'bertwright[hf]'"
@@ -60,6 +61,7 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)
     hf = make_folder(draft / "hf")
     size = write_hf_folder(hf, model, vocab)
+    # Text of this language with a mask in it, beside the probes that are the same for every model.
     lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]
     compared = compare_tokenizer(hf, tokenizer, lines)
     differences = compare_model(hf, model, tokenizer, lines, config.tolerance)
@@ -67,5 +69,6 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
+    # Last, as it says how far the reloaded model is from the trained one.
     model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts)
     return counts

@@ -126,6 +126,7 @@ class BertModelConfig(Section):
                 f"model.config {self.config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
                 f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
             )
+        # Rows beyond the vocabulary are no token's; `export` cuts them off again.
         multiple = self.pad_vocab_to_multiple_of
         chosen = {
             "hidden_dropout_prob": self.dropout,
@@ -149,6 +150,7 @@ class BertModelConfig(Section):
             "num_hidden_layers": layers,
             "num_attention_heads": heads,
             "intermediate_size": inner,
+            # Not the paper's 0.1: only the slower padded kernel can drop attention weights.
             "attention_probs_dropout_prob": 0.0,
         }
 
@@ -188,6 +190,7 @@ def read_network_config(path: Path) -> NetworkConfig:
     `RecipeError` where it describes none of the families' networks.
     """
     values = read_config_file(path)
+    # Google's bert_config.json says no family; there was only one.
     family = values.pop("model_type", "bert")
     if family == "bert":
         return _validated(BertConfig, read_bert_config(path), path)

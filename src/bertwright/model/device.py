@@ -41,10 +41,12 @@ def torch_settings(threads: int) -> Iterator[None]:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    # A resumed run ends bit-identical to an undisturbed one; a kernel that adds in any order would break that.
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(threads or before[1])
     try:
         yield
     finally:
+        # The process may be a notebook of the user's, with settings of its own.
         torch.use_deterministic_algorithms(before[0])
         torch.set_num_threads(before[1])

@@ -48,6 +48,7 @@ class SelfAttention(nn.Module):
         """[T, H] -> [T, H]."""
         projections = (self.query, self.key, self.value)
         q_TAD, k_TAD, v_TAD = (project(x_TH).unflatten(-1, self.heads) for project in projections)
+        # `scaled_dot_product_attention` knows nothing of train and eval: its dropout has to be turned off here.
         attended_TAD = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0)
         y_TH = self.dropout(self.output(attended_TAD.flatten(-2)))
         return self.norm(x_TH + y_TH)  # type: ignore[no-any-return]

@@ -58,6 +58,7 @@ class Lamb(Optimizer):
         if not moving:
             return
         parameters = [p for _, p in moving]
+        # Negative, because the fused kernel subtracts: it turns the buffers into -u by a step of rate 1 on them.
         negative_updates = [self._negative_update(p, group["weight_decay"]) for group, p in moving]
         self._add_adam(parameters, negative_updates)
         squares = self.reduce_norms(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
@@ -66,6 +67,7 @@ class Lamb(Optimizer):
         for (group, p), negative_update, ratio in zip(moving, negative_updates, ratios, strict=True):
             adapts = group["weight_decay"] != 0 or self.trust_ratio_on_undecayed
             rate = group["lr"] * (ratio if adapts else torch.ones_like(ratio))
+            # The ratio stays on the device: reading it would make the host wait once for every tensor.
             p.addcmul_(negative_update, rate.to(p.dtype))
 
     def _negative_update(self, p: Tensor, weight_decay: float) -> Tensor:
@@ -99,6 +101,7 @@ class Lamb(Optimizer):
     def _state(self, p: Tensor) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self.state[p]
         if not state:
+            # float32 on the device of the parameter is what the fused kernel asks for.
             state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
             state["exp_avg"] = torch.zeros_like(p)
             state["exp_avg_sq"] = torch.zeros_like(p)

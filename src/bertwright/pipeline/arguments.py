@@ -85,6 +85,7 @@ def train_settings(recipe: Recipe) -> Settings:
 def _scored_after(recipe: Recipe, examples: Artifact) -> int:
     """Tokens of room of the held-out sequences that the stage `evaluate` scores."""
     length = recipe.evaluate_length()
+    # One pass alone is planned of held-out documents, so there is one number.
     (sequences,) = examples.counts["heldout"]["rows"][f"{length}"]
     return length * min(int(sequences), recipe.evaluate.max_sequences or int(sequences))
 

@@ -79,6 +79,7 @@ def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str]
     """
     expected = Lineage({}, dict(made_now or {}))
     for name in [*takewhile(last.__ne__, STAGES), last]:
+        # What this run has made of the recipe needs no comparison; a recipe without a corpus has no such input.
         if name in expected.fingerprints or (name == "corpus" and recipe.corpus is None):
             continue
         if _is_finished(folder, name):
@@ -93,6 +94,7 @@ def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str]
 def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[str, str]) -> Identity:
     """What the artifact of a stage should be that was made of the inputs `was`."""
     stage = STAGES[name]
+    # Files are not opened here, so they count as the manifest has them (docs/decisions/0023).
     files = {input_name: fingerprint for input_name, fingerprint in was.items() if input_name not in STAGES}
     artifacts = {input_name: known.get(input_name, was.get(input_name)) for input_name in stage.needs(recipe)}
     inputs = {input_name: fingerprint for input_name, fingerprint in artifacts.items() if fingerprint is not None}
@@ -152,6 +154,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
 def _sealed(run: Identity, folder: Path) -> Identity:
     """The identity `run` as the finished training in `folder` would be sealed with it."""
     standing = open_artifact(folder / "train", "train")
+    # Another version may count other things, so what it counted is not looked at; the version alone differs.
     if standing.manifest["version"] != run.version:
         return run
     return extended(run, standing.counts["extensions"], standing.counts["weights"])

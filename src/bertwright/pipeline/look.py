@@ -47,6 +47,7 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")
     of = f"{state['step']:,} of {state['steps']:,} steps"
     log.say(f"{', '.join(stages)}: training is not finished, so this is of its newest checkpoint ({of}), in {out}")
+    # Of this folder and not of the run, which may be training: two looks at one checkpoint exclude each other.
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
         artifacts["train"] = newest.snapshot(out / "train", log)
@@ -79,6 +80,7 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
             write_page(
                 recipe.report, folder, {name: artifacts[name] for name in STAGES["report"].inputs if name in artifacts}
             )
+        # A page is for people to look at; a training of days must not end for want of one.
         except (BertwrightError, OSError) as error:
             log.say(f"report: no page at {checkpoint.name}: {error}")
 

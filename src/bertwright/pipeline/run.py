@@ -45,6 +45,7 @@ def run(
     """
     _refuse_impossible(stages, share)
     stages = _without_missing_corpus(recipe, stages)
+    # Ranks of torchrun share one folder: the first alone locks it, writes the recipe and says what it finds.
     first_rank = rank_and_world()[0] == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
@@ -53,10 +54,12 @@ def run(
     with FolderLock(folder.path, share.world > 1, log) if first_rank else nullcontext() as lock:
         if first_rank and share.world == 1:
             remove_leftovers(folder.path, ".*.tmp")
+        # Before any stage: a corpus built anew for settings that training then refuses would cost hours.
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         names = [name for name in STAGES if name in stages]
         if names:
+            # Only the first stage: the inputs of the others are made here, of this recipe.
             inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
             _run_stages(names, recipe, folder, log, executor, replace(share, lock=lock))
@@ -110,6 +113,7 @@ def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:
         )
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
+    # Every rank would otherwise prepare the same corpus in the same folder.
     if rank_and_world()[1] > 1 and list(stages) != ["train"]:
         raise RecipeError(
             "several ranks can only train. Prepare with one process (--until examples), then start "
@@ -127,6 +131,7 @@ def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[s
 def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
     """Raise before hours of work what can be told beforehand; say what may go wrong."""
     _, world = rank_and_world()
+    # A run that has begun has its own weights: what it started from may be gone by now.
     recipe.check(ranks=world, given=not RunFolder(out).begun)
     verdicts = check_recipe(recipe, out, stages, world)
     refuse(verdicts)

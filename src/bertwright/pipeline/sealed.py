@@ -27,6 +27,7 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     Of what is not made yet, and of what changes no result, recipe.toml tells. `ArtifactError` where it cannot belong
     to the artifacts.
     """
+    # Folders that training started from may be gone since; nothing is started from them here.
     recipe = Recipe.load(folder / "recipe.toml", given=False)
     written = recipe.model_dump(mode="json")
     artifacts = _artifacts(folder)
@@ -57,6 +58,7 @@ def _artifacts(folder: Path) -> dict[str, Artifact]:
     stages = ("corpus", "vocab", "examples", "train")
     artifacts = {name: open_artifact(folder / name, name) for name in stages if (folder / name / MANIFEST).is_file()}
     if "train" not in artifacts:
+        # The newest alone: all checkpoints of a folder have the same settings, or training would have refused.
         for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)[:1]:
             artifacts["train"] = open_artifact(path, "checkpoint")
     return artifacts
@@ -83,6 +85,7 @@ def _restore_own_data(folder: Path, values: dict[str, Any], artifacts: dict[str,
     inputs = {key for artifact in artifacts.values() for key in artifact.manifest["inputs"]}
     for index, phase in enumerate(values["train"]["phases"]):
         own = not inputs.isdisjoint((f"train.phases.{index}.data", f"data {index}"))
+        # recipe.toml may name data that this run never saw.
         if not own:
             phase |= {"data": None, "quarantine": False}
         elif phase.get("data") in (None, GIVEN):
@@ -96,6 +99,7 @@ def _overlaid(old: Any, new: Any) -> Any:
     """`old` with everything that `new` says; elements of lists of tables one by one."""
     if isinstance(old, dict) and isinstance(new, dict) and new.get("kind") in (None, old.get("kind")):
         return {**old, **{key: _overlaid(old.get(key), value) for key, value in new.items()}}
+    # The sealed list may be longer: phases that recipe.toml has lost were trained all the same.
     if isinstance(old, list) and isinstance(new, list):
         return [_overlaid(a, b) for a, b in zip_longest(old[: len(new)], new)]
     return old if new == GIVEN and old is not None else new

@@ -55,6 +55,7 @@ class Stage:
     def start(self, work: Work) -> Artifact | Path:
         """Import the stage and run it; returns what it made. Raises what the stage raises."""
         module, _, function = self.runs.partition(":")
+        # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
         return cast(Artifact | Path, run(**self.arguments(work)))
 
