@@ -31,7 +31,21 @@ def test_every_stage_with_an_artifact_says_what_it_counts(stage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stage", ["checkpoint", "core", "cli", "", ".", "..", "../train", "train.engine", "train/engine", "a\0b", "шейпы"]
+    "stage",
+    [
+        "checkpoint",
+        "core",
+        "cli",
+        "",
+        ".",
+        "..",
+        "../train",
+        "vocab/../train",
+        "train.engine",
+        "train/engine",
+        "a\0b",
+        "шейпы",
+    ],
 )
 def test_a_name_that_is_no_stage_is_not_imported(stage: str) -> None:
     before = set(sys.modules)
