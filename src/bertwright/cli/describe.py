@@ -181,6 +181,7 @@ def _source(path: Path) -> dict[str, Any]:
     if not format.is_text:
         return facts
     if format.is_wiki:
+        # The first blocks alone: the whole of a dump takes hours to read.
         head = b"".join(itertools.islice(Reader(source), 2))
         titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
         return {**facts, "first pages": titles[:10]}

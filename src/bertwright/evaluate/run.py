@@ -68,6 +68,7 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     scores = _scores(model, batches, training_counts(examples), log)
     scores["commonest_token"] = tokenizer.vocabulary[scores.pop("commonest_id")]
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
+    # Copied on: whoever reads the scores alone must see that they are of an unfinished training.
     if note := train.counts.get("unfinished"):
         scores["unfinished"] = note
     write_json(draft / "scores.json", scores)

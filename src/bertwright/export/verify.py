@@ -23,6 +23,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
+# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a blank before them.
 PROBES = (
     "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
     "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",

@@ -27,16 +27,14 @@ class Layer(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention with its residual and layer norm.
-
-    Query, key and value stay three tensors, because LAMB's trust ratio is one number per tensor.
-    """
+    """Multi-head self-attention with its residual and layer norm."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads = (config.num_attention_heads, width // config.num_attention_heads)
         self.attention_dropout = config.attention_probs_dropout_prob
+        # Three tensors and not one, because LAMB's trust ratio is one number per tensor.
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)

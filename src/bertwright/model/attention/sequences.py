@@ -23,6 +23,7 @@ class Sequences:
     """
 
     def __init__(self, batch: Batch[Tensor]) -> None:
+        # Reading the lengths waits for the device, hence no kernel for GPUs.
         bounds = batch.cu_seqlens.tolist()
         spans = [(end - start, start) for start, end in pairwise(bounds) if end > start]
         self.runs = _runs(spans)
