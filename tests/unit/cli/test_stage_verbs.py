@@ -65,6 +65,15 @@ def test_ranks_of_a_parallel_stage(call: Call, small_recipe: Path, tmp_path: Pat
     assert asked.share == WorkSplit(2, 5) and asked.executor is None
 
 
+def test_who_looks_at_dropped_documents_may_be_one_rank_of_several(
+    call: Call, small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[Path, int | None]] = []
+    monkeypatch.setattr(stages, "_print_dropped", lambda folder, limit: shown.append((folder, limit)))
+    asked = call("corpus", small_recipe, "--out", tmp_path, "--dropped", "--limit", 3, "--rank", 1, "--world", 2)
+    assert asked.share == WorkSplit(1, 2) and shown == [(tmp_path, 3)]
+
+
 def test_a_scheduler_of_dask_does_the_task_lists(call: Call, small_recipe: Path, tmp_path: Path) -> None:
     from bertwright.core.dask import Dask
 
