@@ -1,9 +1,8 @@
 """An artifact: a folder with a manifest, finished or absent.
 
 A stage builds into a draft beside its final place and `publish`es it: `manifest.json` is written last, fsynced,
-and the draft is renamed. The manifest holds the stage's identity (name, version, the settings that decide the result,
-those of them that differ from their defaults, fingerprints of its inputs), counts, and size and SHA-256 of each file;
-it is sealed by its own SHA-256.
+and the draft is renamed. The manifest holds the stage's identity, counts, and size and SHA-256 of each file; it is
+sealed by its own SHA-256.
 The same identity is never built twice. A changed identity moves the old folder aside under its fingerprint.
 Nothing finished is deleted.
 """
@@ -60,10 +59,11 @@ class Artifact:
             )
         # Once per process: the files of a corpus are opened several times in a run, and a hash reads them whole.
         if (path, entry["sha256"]) not in _verified:
-            # The size first: it tells of a file that was cut off without reading all of it.
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
-                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {self._remedy()}")
+                raise ArtifactError(
+                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {remedy(self.path, self.manifest['stage'])}"
+                )
             _verified.add((path, entry["sha256"]))
         return path
 
@@ -77,15 +77,11 @@ class Artifact:
         actual = path.stat().st_size if path.is_file() else None
         if actual != expected:
             state = "is missing" if actual is None else f"has {actual:,} bytes instead of {expected:,}"
-            raise ArtifactError(f"{path} {state}. {self._remedy()}")
-
-    def _remedy(self) -> str:
-        return remedy(self.path, self.manifest["stage"])
+            raise ArtifactError(f"{path} {state}. {remedy(self.path, self.manifest['stage'])}")
 
     def verify(self) -> int:
         """Check every file's SHA-256 now; returns how many were read."""
         for name in self.manifest["files"]:
-            # `verify` asks about the disk as it is now, whatever was true when this process first looked.
             _verified.discard((self.path / name, self.manifest["files"][name]["sha256"]))
             self.file(name)
         return len(self.manifest["files"])
@@ -111,7 +107,6 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
     An interrupted build goes on in its draft; `seconds` in the manifest are those of all its attempts.
     """
-    # Not only by fingerprint: a finished folder that is damaged has to be said, not silently built over.
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
     if existing is None or existing.fingerprint != identity.fingerprint:
         if existing:

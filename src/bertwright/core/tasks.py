@@ -93,7 +93,6 @@ class Pool:
         stream = iter(tasks)
         first = list(islice(stream, 2))
         tasks = chain(first, stream)
-        # Starting a process imports numpy and our modules anew: one task is done sooner here.
         if self._workers <= 1 or len(first) < 2:
             return [_noted(function(task), on_done) for task in tasks]
         if self._pool is None:
@@ -126,7 +125,6 @@ def map_ahead(
 
     for number, task in enumerate(tasks):
         running[pool.submit(function, task)] = number
-        # Not all at once: tasks may be pages of a dump, and their list would be the whole of it in memory.
         collect(ahead - 1)
     collect(0)
     return [results[number] for number in range(len(results))]
@@ -199,5 +197,4 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def default_workers() -> int:
     """The processors this process may use."""
-    # A container or a batch job often may use fewer processors than the machine has.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -150,7 +150,6 @@ class BertModelConfig(Section):
             "num_hidden_layers": layers,
             "num_attention_heads": heads,
             "intermediate_size": inner,
-            # Not the paper's 0.1: only the slower padded kernel can drop attention weights.
             "attention_probs_dropout_prob": 0.0,
         }
 
@@ -190,7 +189,6 @@ def read_network_config(path: Path) -> NetworkConfig:
     `RecipeError` where it describes none of the families' networks.
     """
     values = read_config_file(path)
-    # Google's bert_config.json says no family; there was only one.
     family = values.pop("model_type", "bert")
     if family == "bert":
         return _validated(BertConfig, read_bert_config(path), path)
