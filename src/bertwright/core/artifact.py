@@ -61,9 +61,8 @@ class Artifact:
         if (path, entry["sha256"]) not in _verified:
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
-                raise ArtifactError(
-                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {remedy(self.path, self.manifest['stage'])}"
-                )
+                advice = remedy(self.path, self.manifest["stage"])
+                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {advice}")
             _verified.add((path, entry["sha256"]))
         return path
 
@@ -150,7 +149,6 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
             # Before the manifest is written: after a power cut it must not speak of files that the disk never got.
             os.fsync(handle.fileno())
         files[name] = {"size": path.stat().st_size, "sha256": sha256(path)}
-    # The names of new files are data of their folder, and survive a power cut only once that is on the disk.
     for parent in {(folder / name).parent for name in names}:
         sync_folder(parent)
     manifest = {
