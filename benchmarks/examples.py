@@ -21,11 +21,13 @@ os.environ.update(OMP_NUM_THREADS="1", RAYON_NUM_THREADS="1", TOKENIZERS_PARALLE
 import numpy as np
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.stage_context import StageContext
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.run import run as make_examples
@@ -71,7 +73,7 @@ def prepared(text: Path, language: str, folder: Path) -> tuple[Artifact, Artifac
     corpus = make_corpus(config, folder / "corpus")
     vocab = make_vocab(VocabConfig(size=30_000), corpus, folder / "vocab")
     found = ExamplesConfig(passes=PASSES, heldout=0.05, workers=1)
-    examples = make_examples(found, SETS, corpus, vocab, folder / "examples")
+    examples = make_examples(found, SETS, Inputs(corpus, vocab), StageContext(folder / "examples"))
     store = Store.open(examples)
     sizes = {path.name: path.stat().st_size for path in (folder / "examples" / "store").glob("train.*")}
     row("store", f"{sum(sizes.values()) / len(store.tokens):.3f} bytes a token, {len(store.tokens):,} tokens")

@@ -81,10 +81,12 @@ def small_text(documents: int = 240) -> str:
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """A corpus of 240 documents, a vocabulary and examples for lengths 16 and 32 (the latter in two shares)."""
+    from bertwright.core.stage_context import StageContext
     from bertwright.corpus.config import CorpusConfig
     from bertwright.corpus.filter_config import FilterConfig
     from bertwright.corpus.run import run as corpus_run
     from bertwright.examples.config import ExamplesConfig, PlanSet
+    from bertwright.examples.inputs import Inputs
     from bertwright.examples.run import run as examples_run
     from bertwright.vocab.config import VocabConfig
     from bertwright.vocab.run import run as vocab_run
@@ -105,5 +107,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         PlanSet(length=16, document_range=(0.0, 0.5)),
         PlanSet(length=32, document_range=(0.5, 1.0)),
     )
-    examples = examples_run(ExamplesConfig(passes=2, heldout=0.1, workers=1), sets, corpus, vocab, folder / "examples")
+    config = ExamplesConfig(passes=2, heldout=0.1, workers=1)
+    examples = examples_run(config, sets, Inputs(corpus, vocab), StageContext(folder / "examples"))
     return Prepared(corpus, vocab, examples)

@@ -15,7 +15,8 @@ from pydantic.fields import FieldInfo
 from bertwright.core.config import role
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import RENAMED, members, renamed
+from bertwright.core.mistakes import members
+from bertwright.core.renamed import RENAMED, renamed
 
 
 class Original(NamedTuple):
@@ -34,13 +35,13 @@ class Original(NamedTuple):
 def originals() -> dict[str, tuple[Original, ...]]:
     """The parameters in `originals.toml` by name, `-` read as `_`: one of each program that has it."""
     table = tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
-    found: dict[str, tuple[Original, ...]] = {}
+    by_name: dict[str, tuple[Original, ...]] = {}
     for program in table.values():
         for name, entry in program["options"].items():
             keys, note = entry if isinstance(entry, list) else (entry, "")
             original = Original(program["title"], name, tuple(filter(None, keys.split(", "))), note)
-            found[_plain(name)] = (*found.get(_plain(name), ()), original)
-    return found
+            by_name[_plain(name)] = (*by_name.get(_plain(name), ()), original)
+    return by_name
 
 
 def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     """
     name = asked.lstrip("-")
     elsewhere = originals().get(_plain(name), ())
+    # A key of ours before anybody else's parameter: its meaning here is what is asked for.
     keys = [name] if _exists(model, name) else _keys_for(model, name)
     if not keys and not elsewhere and (new := _renamed(name)):
         raise RecipeError(f"--explain {asked}: it is called {new} now.")
@@ -99,6 +101,7 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}"
         classes = [c for c in members(field.annotation) if isinstance(c, type) and issubclass(c, BaseModel)]
+        # Of a list the first element stands for all: every one has the same keys.
         inside = f"{prefix}{name}.0." if "tuple" in str(field.annotation) else f"{prefix}{name}."
         yield from dict.fromkeys(key for c in classes for key in _keys(c, inside))
 

@@ -1,4 +1,4 @@
-"""A recipe: one section per stage, in the order the text travels. Checks across sections live here only."""
+"""A recipe: one section per stage, in the order the text travels. Checks across sections: `contradictions`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bertwright.core.artifact import MANIFEST, open_artifact
+from bertwright.contradictions import Mistake, missing_without_corpus, too_many_ranks, wrong_folders, wrong_lengths
 from bertwright.core.config import Section
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.core.redact import redact_credentials
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import PAIRS, ExamplesConfig, PlanSet, TextsConfig
+from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
@@ -26,9 +26,6 @@ from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
 from bertwright.train.config import LENGTHS, TrainConfig
 from bertwright.vocab.config import VocabConfig
-
-Mistake = tuple[str, str]
-"""A dotted key and what is wrong with its value."""
 
 
 class Recipe(Section):
@@ -98,31 +95,21 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
         any work starts."""
-        found = [*self._against_corpus(), *self._against_model(), *self._against_ranks(ranks)]
-        found += self._against_folders() if given else ()
-        if found:
+        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(), *too_many_ranks(self.train, ranks)]
+        mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
+        if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
 
-            raise RecipeError("\n".join(f"{place(key, file, lines or {})}: {key}: {message}" for key, message in found))
+            sentences = (f"{place(key, file, lines or {})}: {key}: {message}" for key, message in mistakes)
+            raise RecipeError("\n".join(sentences))
 
-    def _against_corpus(self) -> Iterator[Mistake]:
-        """What only a corpus can give must be given otherwise where there is none."""
-        if self.corpus is not None:
-            if self.texts is not None:
-                yield "texts", "corpus.language and the licence of each corpus.source say it; leave the section out"
-            return
-        if self.vocab.file is None:
-            text = "there is no [corpus] to learn a vocabulary from"
-            yield "vocab.file", f"{text}; give the vocab.txt that the data was made with, or write a [corpus]"
-        for i, phase in enumerate(self.train.phases):
-            if phase.data is None:
-                text = "there is no [corpus] to make examples of"
-                yield f"train.phases.{i}.data", f"{text}; give files of examples, or write a [corpus]"
-            elif (phase.data / MANIFEST).is_file():
-                text = f"{phase.data} is a folder of ours, and there is no [corpus] with the documents it holds out"
-                yield f"train.phases.{i}.data", f"{text}; write the [corpus], or give files of examples (convert)"
+    def _corpus_mistakes(self) -> Iterator[Mistake]:
+        if self.corpus is None:
+            return missing_without_corpus(self.vocab, self.train)
+        text = "corpus.language and the licence of each corpus.source say it; leave the section out"
+        return iter([("texts", text)] if self.texts is not None else [])
 
-    def _against_model(self) -> list[Mistake]:
+    def _model_mistakes(self) -> list[Mistake]:
         try:
             entries = self._vocabulary_entries()
         except OSError as error:
@@ -133,53 +120,14 @@ class Recipe(Section):
             network = self.model.resolve(entries, self.next_sentence)
         except RecipeError as error:
             return [("model", str(error))]
-        found = list(self._against_positions(network.max_position_embeddings))
+        mistakes = list(wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings))
         if network.type_vocab_size < 2 and (self.examples.pairs or self.train.imported_data()):
             text = (
                 f"{self.model.config} has type_vocab_size {network.type_vocab_size}, but sentence pairs have 2 segments"
             )
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
-            found.append(("model.config", f"{text}; {remedy}"))
-        return found
-
-    def _against_positions(self, most: int) -> Iterator[Mistake]:
-        trained = sorted({p.length for p in self.train.phases})
-        if self.evaluate_length() not in trained:
-            text = f"{self.evaluate.length} is no phase's length, so nothing of it is held out; give one of {trained}"
-            yield "evaluate.length", text
-        lengths = {f"train.phases.{i}.length": p.length for i, p in enumerate(self.train.phases)}
-        for key, length in (lengths | {"evaluate.length": self.evaluate.length}).items():
-            if length > most:
-                yield (
-                    key,
-                    f"{length} is longer than the model's {most} positions; shorten it or raise model.max_positions",
-                )
-
-    def _against_folders(self) -> Iterator[Mistake]:
-        """What training starts from must be finished, of the right stage, and made for the same task."""
-        if self.train.init_from is not None and (wrong := _wrong_folder(self.train.init_from, "train", "checkpoint")):
-            yield "train.init_from", wrong
-        for i, phase in enumerate(self.train.phases):
-            key = f"train.phases.{i}.data"
-            if phase.data is None:
-                continue
-            if not phase.data.exists():
-                yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
-            elif (phase.data / "recipe.toml").is_file():
-                made = phase.data / "examples"
-                finished = "" if (made / MANIFEST).is_file() else ", once it is finished"
-                yield key, f"{phase.data} is a run folder; give its {made}{finished}"
-            elif not (phase.data / MANIFEST).is_file():
-                if phase.document_range != (0.0, 1.0):
-                    text = f"{list(phase.document_range)} is a share of documents, which {phase.data} does not know"
-                    yield f"train.phases.{i}.document_range", f"{text}; leave it out"
-            elif wrong := _wrong_folder(phase.data, "examples"):
-                yield key, wrong
-            elif phase.quarantine:
-                text = f"{phase.data} is an examples folder, whose files are checked by their hashes; leave it out"
-                yield f"train.phases.{i}.quarantine", text
-            elif (plan := _plan_of(phase.data)) != (here := self.examples.plan) and {plan, here} & set(PAIRS):
-                yield key, f"{phase.data} was made with examples.plan={plan}, here it is {here}; make both alike"
+            mistakes.append(("model.config", f"{text}; {remedy}"))
+        return mistakes
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
@@ -201,17 +149,10 @@ class Recipe(Section):
         shape = f"{bert.num_hidden_layers} layers, hidden {bert.hidden_size}, vocabulary {bert.vocab_size:,}"
         return {"model": f"{shape}, {bert.parameters:,} parameters", "optimizer": self.optim.kind, **phases}
 
-    def _against_ranks(self, ranks: int) -> Iterator[Mistake]:
-        for i, phase in enumerate(self.train.phases):
-            share = max(phase.micro_batch, 1) * ranks
-            if phase.batch < share:
-                what = f"micro_batch {phase.micro_batch} x {ranks} ranks" if phase.micro_batch else f"{ranks} ranks"
-                text = f"{phase.batch} is smaller than {what} = {share}; raise it or use fewer ranks"
-                yield f"train.phases.{i}.batch", text
-
     def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
+        # recipe.toml is shared and published with results, and an address may carry a password.
         for source in (values.get("corpus") or {"source": ()})["source"]:
             source["path"] = redact_credentials(source["path"])
         return values
@@ -219,6 +160,7 @@ class Recipe(Section):
     def write(self, path: Path) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already says exactly that."""
         values = self.shown(exclude_none=True)
+        # An equal file is not touched, whatever its comments: a user may have written it.
         if not _says(path, values):
             import tomli_w  # training what was prepared elsewhere writes no recipe, and does without
 
@@ -236,22 +178,3 @@ def _where_is(model: type[BaseModel], name: str) -> str:
     from bertwright.explain import where_is  # reads a table that only a mistake needs
 
     return where_is(model, name)
-
-
-def _wrong_folder(path: Path, *stages: str) -> str:
-    """Why `path` is not the finished folder of one of `stages`; "" if it is."""
-    if not (path / MANIFEST).exists() and (path / "config.json").is_file():
-        wanted = " or ".join(stages)
-        return (
-            f"{path} is a folder of Hugging Face, whose weights are not read. Give a folder of {wanted} of a run; "
-            f"model.config={path / 'config.json'} takes its architecture"
-        )
-    try:
-        stage = open_artifact(path).manifest["stage"]
-    except ArtifactError as error:
-        return str(error)
-    return "" if stage in stages else f"{path} was made by the stage {stage!r}; give a folder of {' or '.join(stages)}"
-
-
-def _plan_of(examples: Path) -> str:
-    return str(open_artifact(examples).manifest["config"]["examples"]["plan"])

@@ -23,6 +23,7 @@ def titles() -> dict[str, str]:
 def find_recipe(recipe: Path | str) -> Path:
     """The file that a path or the name of a shipped recipe means; `RecipeError` where it is neither."""
     path, known = Path(recipe), shipped()
+    # A file of the user's before ours, also where it is called `demo`.
     if path.is_file():
         return path
     if str(path) in known:

@@ -8,7 +8,7 @@ import pytest
 from tests.pipeline.conftest import Call
 
 from bertwright import Recipe
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import read_json, sha256
 from bertwright.formats.names import Target
@@ -56,7 +56,7 @@ device = "cpu"
 def recipe(finished: Path, small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe whose data are the examples of the finished run as NVIDIA's files."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    convert(finished, folder / "hdf5", Target("hdf5"), files=2)
+    convert(finished, folder / "hdf5", Target("hdf5"), ConvertOptions(files=2))
     first, second = sorted(path for path in (folder / "hdf5").iterdir() if path.is_dir())
     shutil.copy(finished / "vocab" / "vocab.txt", folder)
     paths = {

@@ -21,10 +21,12 @@ import pytest
 from pydantic import TypeAdapter
 from tests.conftest import Prepared
 
+from bertwright.core.stage_context import StageContext
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import AdamWConfig, ScheduleConfig
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.config import PhaseConfig, TrainConfig
+from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
 
 SMALL = {
@@ -125,7 +127,8 @@ def test_the_schedule_of_the_recipe_is_the_one_that_runs(prepared: Prepared, tmp
     config = TrainConfig.model_validate(
         {"phases": [phase], "log_every": 1, "heldout_sequences": 2, "checkpoint_every": 8}
     )
-    log, inputs = Rows(), (prepared.examples, prepared.vocab)
-    run(config, ModelConfig(config=tmp_path / "bert.json"), AdamWConfig(), *inputs, tmp_path / "train", log)
+    log, model = Rows(), ModelConfig(config=tmp_path / "bert.json")
+    inputs = Inputs(prepared.examples, prepared.vocab)
+    run(Settings(config, model, AdamWConfig()), inputs, StageContext(tmp_path / "train", log))
     found = [row["learning_rate"] for row in log.rows if "learning_rate" in row]
     assert found == pytest.approx(ours(schedule, 8, 0.25, 1e-3))

@@ -44,10 +44,17 @@ MAY_IMPORT = {
         "shipped",
     },
 }
+MAY_READ = {
+    "evaluate": {"train"},
+    "export": {"train", "evaluate"},
+    "report": {"train", "evaluate"},
+}
+"""Whose `shapes.py` a stage may import beside: the types of JSON that it reads, which is all it knows of who wrote it.
+So a field has one definition, at the stage that writes it, and the reader still needs none of that stage's code."""
 PUBLIC = SOURCE / "__init__.py"
 """Hands out the public names, those of the pipeline among them, to users."""
 TORCH = {"model", "objectives", "optim", "train", "evaluate", "export"}
-WITHOUT_TORCH = {"config", "identity", "phases", "forecast"}
+WITHOUT_TORCH = {"config", "identity", "phases", "forecast", "shapes"}
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
 
 
@@ -76,7 +83,10 @@ def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
         parts = module.split(".")
         if room(path) and parts[0] == "bertwright":
             assert len(parts) > 1, f"{path.name} imports the package: its public names are for users"
-            assert parts[1] in {room(path), "_version", *MAY_IMPORT[room(path)]}, f"{path.name} imports {module}"
+            shapes = MAY_READ.get(room(path), set()) if parts[2:] == ["shapes"] else set()
+            assert parts[1] in {room(path), "_version", *MAY_IMPORT[room(path)], *shapes}, (
+                f"{path.name} imports {module}"
+            )
         if parts[0] == "torch":
             assert room(path) in TORCH and path.stem not in WITHOUT_TORCH, f"{path} must not import torch"
         if parts[0] == "rich":
@@ -128,10 +138,18 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
         assert not any(name.startswith("bertwright.formats") for name in imported(path)), f"{path} is drawn with"
 
 
-def test_the_recipe_knows_only_configs() -> None:
-    for module in imported(SOURCE / "recipe.py"):
+@pytest.mark.parametrize("name", ["recipe.py", "contradictions.py"])
+def test_the_recipe_knows_only_configs(name: str) -> None:
+    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped")}
+    for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
-            assert module.endswith(".config") or module in ("bertwright.shipped", "bertwright.explain"), module
+            assert module.endswith(".config") or module in beside, module
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("*/shapes.py")), ids=lambda p: p.parent.name)
+def test_shapes_are_types_and_need_no_code_of_a_stage(path: Path) -> None:
+    for module in imported(path):
+        assert module.rpartition(".")[2] == "shapes" or not module.startswith("bertwright"), f"{path} imports {module}"
 
 
 def test_no_junk_drawers() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import small_text
 
 from bertwright import Recipe, run
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.formats.format import Kind
 from bertwright.formats.names import Target
 
@@ -109,7 +109,7 @@ def converted(two_phases: Path) -> Callable[[Kind], list[Path]]:
     def write(kind: Kind) -> list[Path]:
         if kind not in made:
             folder = two_phases.parent / kind
-            convert(two_phases.parent / "own", folder, Target(kind), files=2)
+            convert(two_phases.parent / "own", folder, Target(kind), ConvertOptions(files=2))
             made[kind] = sorted(folder.iterdir())[-2:]
         return made[kind]
 

@@ -18,6 +18,7 @@ from bertwright.core.artifact import open_artifact
 from bertwright.core.dask import Dask
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Silent
+from bertwright.core.work_split import WorkSplit
 
 Load = Callable[..., Recipe]
 MANY = ("corpus.shard_bytes=1024",)
@@ -88,7 +89,7 @@ def test_ranks_one_after_another(order: tuple[int, ...], alone: dict[str, Any], 
         log = Heard()
         for rank in order:
             assert not (tmp_path / stage / "manifest.json").exists()
-            run(load(*MANY), tmp_path, [stage], log, rank=rank, world=3)
+            run(load(*MANY), tmp_path, [stage], log, share=WorkSplit(rank, 3))
         return [message for message in log.said if "rank" in message]
 
     assert [f"rank {rank} of 3 is done" in said for rank, said in zip(order[:2], shared("corpus"), strict=True)] == [
@@ -98,7 +99,7 @@ def test_ranks_one_after_another(order: tuple[int, ...], alone: dict[str, Any], 
     run(load(*MANY), tmp_path, ["vocab"])
     assert len(shared("examples")) == 2
     assert made(tmp_path) == alone
-    run(load(*MANY), tmp_path, ["corpus"], rank=0, world=3)
+    run(load(*MANY), tmp_path, ["corpus"], share=WorkSplit(0, 3))
     assert made(tmp_path) == alone
     assert not list(tmp_path.glob(".*.draft"))
 
@@ -110,13 +111,14 @@ def test_ranks_of_a_source_that_is_decoded_from_its_beginning(
     (tmp_path / "text.txt.xz").write_bytes(lzma.compress(text))
     settings = (*MANY, f"corpus.source={tmp_path / 'text.txt.xz'}")
     for rank in (1, 0):
-        run(load(*settings), tmp_path / "run", ["corpus"], rank=rank, world=2)
+        run(load(*settings), tmp_path / "run", ["corpus"], share=WorkSplit(rank, 2))
     assert open_artifact(tmp_path / "run" / "corpus").manifest["files"] == alone["corpus"][0]
 
 
 RANK = """
 import os, signal, sys
 from bertwright import Recipe, run
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.sources import pieces
 
 pieces.PLAIN_BYTES = int(sys.argv[1])
@@ -131,7 +133,7 @@ def counted(*arguments):
     replace(*arguments)
 
 os.replace = counted
-run(recipe, out, ["corpus"], rank=rank, world=3)
+run(recipe, out, ["corpus"], share=WorkSplit(rank, 3))
 """
 
 
@@ -154,10 +156,10 @@ def test_ranks_at_the_same_time_one_of_them_killed(
 @pytest.mark.parametrize(("rank", "world"), [(3, 3), (-1, 2), (1, 1), (0, 0)])
 def test_a_rank_outside_its_world_is_refused(rank: int, world: int, load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=f"--rank {rank} --world {world}"):
-        run(load(), tmp_path, ["corpus"], rank=rank, world=world)
+        run(load(), tmp_path, ["corpus"], share=WorkSplit(rank, world))
 
 
 @pytest.mark.parametrize("names", [["vocab"], ["corpus", "vocab"]])
 def test_only_one_stage_can_be_shared(names: list[str], load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="--world 2: ranks can share one of the stages corpus, examples"):
-        run(load(), tmp_path, names, rank=0, world=2)
+        run(load(), tmp_path, names, share=WorkSplit(0, 2))

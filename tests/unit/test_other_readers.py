@@ -10,7 +10,7 @@ import pytest
 from tests.reference import lddl, mlperf
 from tests.unit.formats.references import rows_of
 
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.loader import open_heldout
 from bertwright.examples.plans import Plans
@@ -32,7 +32,7 @@ def entries(trained: Path) -> list[str]:
 @pytest.fixture
 def examples(trained: Path, tmp_path: Path) -> dict[str, list[dict[str, Any]]]:
     """The training and the held-out examples of the run, by way of NVIDIA's HDF5."""
-    convert(trained, tmp_path / "plain", Target("hdf5"), files=1)
+    convert(trained, tmp_path / "plain", Target("hdf5"), ConvertOptions(files=1))
     sets = {found.split: found for found in recognise(tmp_path / "plain")}
     return {
         split: with_labels(concatenate(list(format_of("hdf5").read(*found.files)))) for split, found in sets.items()
@@ -56,7 +56,7 @@ def counted(rows: list[dict[str, Any]]) -> Counter[str]:
 def test_lddls_loader_takes_the_training_folder_and_the_held_out_one(
     trained: Path, entries: list[str], examples: dict[str, list[dict[str, Any]]], tmp_path: Path, files: int
 ) -> None:
-    note = convert(trained, tmp_path / "out", Target("lddl"), files=files)
+    note = convert(trained, tmp_path / "out", Target("lddl"), ConvertOptions(files=files))
     left_out = 0
     for split, folder in (("training", "train"), ("test", "test")):
         whole = counted(examples[split])
@@ -86,7 +86,7 @@ def test_shares_are_of_n_and_n_plus_one_for_lddl_and_even_for_the_others() -> No
 def test_mlperfs_sampler_finds_training_and_evaluation_apart(
     trained: Path, examples: dict[str, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    convert(trained, tmp_path / "out", Target("hdf5-varlen"), files=3)
+    convert(trained, tmp_path / "out", Target("hdf5-varlen"), ConvertOptions(files=3))
     folder = tmp_path / "out" / "seq_16"
     files = mlperf.training_files(folder / "train")
     assert [file.name for file in files] == [f"part_0000{number}_of_00003.hdf5" for number in range(3)]
@@ -120,7 +120,7 @@ def test_mlperfs_evaluation_examples_are_those_of_its_script(
 def test_the_library_datasets_opens_what_is_written_both_ways(
     trained: Path, examples: dict[str, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    convert(trained, tmp_path / "out", Target("datasets"), files=2)
+    convert(trained, tmp_path / "out", Target("datasets"), ConvertOptions(files=2))
     saved = datasets.load_from_disk(str(tmp_path / "out" / "seq_16"))
     loaded = datasets.load_dataset(str(tmp_path / "out" / "seq_16"), cache_dir=str(tmp_path / "cache"))
     for found in (saved, loaded):
@@ -133,7 +133,7 @@ def test_the_library_datasets_opens_what_is_written_both_ways(
             ]
             assert counted(rows) == counted(examples[name])
     again = tmp_path / "again"
-    convert(trained, again, Target("datasets"), files=2)
+    convert(trained, again, Target("datasets"), ConvertOptions(files=2))
     prints = [
         datasets.load_from_disk(str(folder / "seq_16" / "train"))._fingerprint for folder in (again, tmp_path / "out")
     ]
@@ -144,7 +144,7 @@ def test_the_library_datasets_opens_what_is_written_both_ways(
 def test_megatron_core_reads_the_documents(trained: Path, tmp_path: Path) -> None:
     """Its package takes many seconds to import."""
     library = pytest.importorskip("megatron.core.datasets.indexed_dataset", reason="megatron-core is not installed")
-    convert(trained, tmp_path / "out", Target("megatron"), files=2)
+    convert(trained, tmp_path / "out", Target("megatron"), ConvertOptions(files=2))
     store = Store.open(RunFolder(trained).artifact("examples"))
     bounds, found = np.cumsum([0, *store.sentences]), []
     for index in sorted((tmp_path / "out").glob("*.idx")):

@@ -10,11 +10,13 @@ import pytest
 from tests.conftest import small_text
 
 from bertwright import Recipe, RunFolder, run
-from bertwright.core.artifact import Identity, open_artifact, seal
+from bertwright.core.artifact import open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
 from bertwright.core.files import sha256
 from bertwright.core.lock import FolderLock
 from bertwright.core.tasks import Pool
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.sources.source import open_source
 from bertwright.pipeline.lineage import lineage
 from bertwright.pipeline.run import run_stage
@@ -229,7 +231,7 @@ def test_the_rank_of_another_launcher_does_not_keep_the_folder_unlocked(
     with FolderLock(tmp_path), pytest.raises(ArtifactError, match="another process is working"):
         run(load(), tmp_path, ["corpus"])
     for rank in (0, 1):
-        run(load(), tmp_path, ["corpus"], rank=rank, world=2)
+        run(load(), tmp_path, ["corpus"], share=WorkSplit(rank, 2))
     assert (tmp_path / "recipe.toml").is_file() and (tmp_path / "corpus" / "manifest.json").is_file()
 
 

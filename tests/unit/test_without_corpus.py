@@ -22,6 +22,7 @@ from bertwright.cli.conversion import convert
 from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.instances import Instances, concatenate
@@ -312,7 +313,7 @@ def test_ranks_share_and_a_killed_import_goes_on(
     alone = prepared(path, tmp_path / "alone").artifact("examples")
     run(Recipe.load(path), tmp_path / "shared", ["vocab"])
     for rank in (0, 1):
-        run(Recipe.load(path), tmp_path / "shared", ["examples"], rank=rank, world=2)
+        run(Recipe.load(path), tmp_path / "shared", ["examples"], share=WorkSplit(rank, 2))
     read, opened = format_of("hdf5").read, list[Path]()
 
     def failing(file: Path, vocabulary: Any = None) -> Any:

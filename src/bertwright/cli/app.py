@@ -52,10 +52,12 @@ def main() -> None:
             app()
         except BertwrightError as error:
             _leave(str(error), error.exit_code)
+        # A full disk, a folder without permission: the user's to mend, so a sentence and no traceback.
         except OSError as error:
             if (told := of_the_system(error)) is None:
                 raise
             _leave(str(told), told.exit_code)
+        # torch reports a lack of memory as a RuntimeError, and a library that cannot be mapped is an ImportError.
         except (MemoryError, RuntimeError, ImportError) as error:
             if (full := of_memory(error)) is None:
                 raise
@@ -68,6 +70,7 @@ def _leave(message: str, code: int) -> NoReturn:
     """Say what ended the command, and exit; with --json as an object on standard output, whose hint is what to do: the
     last sentence, by the rule that errors follow.
     """
+    # Of the words as they were typed: the error may come before they are parsed.
     if "--json" in sys.argv[1:]:
         hint = re.split(r"(?<=[.?;:]) ", message)[-1]
         print(json_line({"error": {"code": code, "message": message, "hint": hint}}))

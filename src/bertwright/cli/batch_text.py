@@ -22,7 +22,9 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     `step` counts from 1, as the log of training does; its row in metrics.jsonl has as `batch` the `hash` given here,
     on any number of ranks and however training cuts the batch.
     """
+    # Not recipe.toml as it is now: the batch that was trained on is that of the sealed settings.
     (recipe, different), run = sealed_recipe(folder), RunFolder(folder)
+    # How training cut the step is left out, so that the hash is that of its row whatever the cut and the ranks.
     whole_step = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
     uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
     vocab = run.artifact("vocab")

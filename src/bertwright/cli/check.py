@@ -41,6 +41,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
+    # Here and not above: each looks at packages and the machine, which the other verbs do not need.
     from bertwright.check.environment import check_machine
     from bertwright.check.recipe import check_recipe
     from bertwright.explain import explain as explain_key

@@ -79,6 +79,7 @@ def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
         return Vocabulary(entries, artifact.counts["lower_case"], artifact.counts["strip_accents"])
     entries = read_vocabulary(path)
     most = MOST_UNREACHABLE * len(entries)
+    # A vocab.txt does not say how text is to be normalised; its own entries do, as those that cannot occur show.
     fitting = (pair for pair in STRONGEST_FIRST if len(unreachable(entries, *pair)) <= most)
     return Vocabulary(entries, *next(fitting, (False, False)))
 
@@ -93,6 +94,7 @@ def _text(artifact: Artifact | None) -> tuple[list[str], str]:
         corpus = open_artifact(artifact.path.absolute().parent / "corpus", "corpus")
     except ArtifactError:
         return [], f"no finished corpus lies beside {artifact.path}"
+    # Another text would favour the vocabulary that was trained on it.
     if corpus.fingerprint != artifact.manifest["inputs"].get("corpus"):
         return [], f"{artifact.path} was made from another corpus than the one beside it"
     return first_sentences(corpus), ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
+from bertwright.corpus.config import CorpusConfig
 from bertwright.examples.config import PlanSet
 from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
 from bertwright.examples.store import Store
@@ -21,36 +21,43 @@ from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe
-from bertwright.train.config import PhaseConfig
 from bertwright.vocab.load import read_vocabulary
 
 
+@dataclass(frozen=True)
+class ConvertOptions:
+    """What the source does not say by itself."""
+
+    vocabulary: Path | None = None
+    """The vocab.txt of a folder of examples, where the word pieces of LDDL ask for one."""
+    files: int = 0
+    """Of a run: files of each phase; 0: one for each corpus shard."""
+    heldout: int | None = None
+    """Of a run: most held-out examples; None: all."""
+    quarantine: bool = False
+    """Of a folder of examples: whether damaged files are left out and named."""
+
+
 def convert(
-    source: Path,
-    destination: Path,
-    target: Target,
-    vocabulary: Path | None = None,
-    files: int = 0,
-    heldout: int | None = None,
-    quarantine: bool = False,
-    log: Log = SILENT,
+    source: Path, destination: Path, target: Target, options: ConvertOptions = ConvertOptions(), log: Log = SILENT
 ) -> dict[str, Any]:
     """Write `source` as `target` into the new folder `destination`; returns what was written.
 
     A run folder gives the examples of each of its phases, with the masks of its recipe drawn once for each pass, in
-    `files` files (0: one for each corpus shard), and at most `heldout` held-out examples, example int(i·(n/heldout))
-    of n (the rule of the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a
-    folder of examples in one of the formats.
+    `options.files` files, and at most `options.heldout` held-out examples, example int(i·(n/heldout)) of n (the rule of
+    the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a folder of examples in one of
+    the formats.
     """
+    files, heldout = options.files, options.heldout
     _check(source, target)
     if (source / "recipe.toml").is_file():
-        if vocabulary or quarantine or target.length or target.predictions:
+        if options.vocabulary or options.quarantine or target.length or target.predictions:
             raise RecipeError(f"{source} is a run: its recipe says vocabulary, length and predictions. Leave them out.")
         return _run(source, destination, target, files, heldout, log)
     if files or heldout is not None:
         raise RecipeError(f"{source} is no run folder: its files become as many files. Leave --files, --heldout out.")
-    entries = read_vocabulary(vocabulary) if vocabulary else None
-    return between.convert(source, destination, target, entries, quarantine, log)
+    entries = read_vocabulary(options.vocabulary) if options.vocabulary else None
+    return between.convert(source, destination, target, entries, options.quarantine, log)
 
 
 def _check(source: Path, target: Target) -> None:
@@ -71,7 +78,7 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         raise RecipeError(
             f"{source} has no text of its own: every phase has its own data. Convert those folders instead."
         )
-    name = f"corpus_{recipe.corpus.language}"
+    name = _corpus_name(recipe.corpus)
     if not holds_examples(target.kind) and (documents := document_format_of(target.kind)):
         if heldout is not None:
             raise RecipeError(
@@ -80,6 +87,7 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         return export_documents(Store.open(examples, vocab=vocab), destination, documents, name, files, log)
     if different:
         log.say(f"convert: recipe.toml is not what the run was made with, which counts: {'; '.join(different)}")
+    # Settings are sealed with what was made by them; until then recipe.toml may still change.
     if not is_trained(source):
         log.say("convert: nothing is trained yet, so seed, batches and masks are those of recipe.toml")
     sets = list[ExportSet]()
@@ -87,9 +95,10 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         if phase.data is not None:
             log.say(f"convert: phase {i} has its own data, {phase.data}, which is left out")
             continue
-        made = _export_set(recipe, i, phase, examples, vocab, target, name, heldout)
-        taken = made.folder in (other.folder for other in sets)  # phases of one length, or of one share of documents
-        sets.append(replace(made, folder=f"phase_{i}/{made.folder}") if taken else made)
+        exported = _export_set(recipe, i, run, target, heldout)
+        # Phases of one length, or of one share of documents, would otherwise write into each other's folder.
+        taken = exported.folder in (other.folder for other in sets)
+        sets.append(replace(exported, folder=f"phase_{i}/{exported.folder}") if taken else exported)
     if not sets:
         raise RecipeError(f"every phase of {source} has its own data. Convert those folders instead.")
     if recipe.examples.plan == "sentence-order":
@@ -101,16 +110,14 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
     return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)
 
 
-def _export_set(
-    recipe: Recipe,
-    index: int,
-    phase: PhaseConfig,
-    examples: Artifact,
-    vocab: Artifact,
-    target: Target,
-    name: str,
-    heldout: int | None,
-) -> ExportSet:
+def _corpus_name(corpus: CorpusConfig) -> str:
+    return f"corpus_{corpus.language}"
+
+
+def _export_set(recipe: Recipe, index: int, run: RunFolder, target: Target, heldout: int | None) -> ExportSet:
+    assert recipe.corpus is not None
+    phase, examples, vocab = recipe.train.phases[index], run.artifact("examples"), run.artifact("vocab")
+    # Files hold one drawing of the masks for each pass: who trains on them sees those again and again.
     masking = phase.masking.model_copy(update={"static": True})
     settings = LoaderSettings(phase.length, masking, phase.batch, phase.micro_batching, recipe.train.seed, str(index))
     plan_set = PlanSet(length=phase.length, document_range=phase.document_range)
@@ -118,7 +125,7 @@ def _export_set(
     most = masking.most(phase.length)
     case = vocab.counts["lower_case"], vocab.counts["strip_accents"]
     rate, seed, passes = masking.rate_at(0), recipe.examples.seed, recipe.examples.passes
-    made = Provenance(name, plan_set.name, *case, phase.length, most, rate, seed, passes)
-    folder = target.format.set_folder(made)
-    held = open_heldout(examples, phase.length, most, masking.rate_at(0), heldout)
-    return ExportSet(folder, name, loader, held)
+    name = _corpus_name(recipe.corpus)
+    folder = target.format.set_folder(Provenance(name, plan_set.name, *case, phase.length, most, rate, seed, passes))
+    heldout_loader = open_heldout(examples, phase.length, most, masking.rate_at(0), heldout)
+    return ExportSet(folder, name, loader, heldout_loader)

@@ -31,12 +31,14 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Examples of a run, with masks that stay, or anyone's examples, into a format of the field."""
+    # Here and not above: every verb loads this module, and only this one needs formats and their libraries.
+    from bertwright.cli.conversion import ConvertOptions
     from bertwright.cli.conversion import convert as write
     from bertwright.formats.names import Target, kind_of
 
     with Terminal() as log:
         target = Target(kind_of(to), length, predictions, gzip)
-        note = write(source, destination, target, vocab, files, heldout, quarantine, log)
+        note = write(source, destination, target, ConvertOptions(vocab, files, heldout, quarantine), log)
     print(json_line(note) if as_json else destination)
 
 

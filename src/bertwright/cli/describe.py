@@ -41,6 +41,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         )
     checked = {"verified_files": check_hashes(path)} if verify else {}
     if (path / MANIFEST).is_file():
+        # A manifest before anything else: an artifact may hold files that look like other things.
         return {**_artifact(open_artifact(path)), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
@@ -71,8 +72,8 @@ def _run(path: Path) -> dict[str, Any]:
         if (path / stage / MANIFEST).is_file():
             manifest = open_artifact(path / stage).manifest
             facts[stage] = f"finished in {manifest['seconds']:.1f} s, fingerprint {manifest['fingerprint'][:12]}"
-        elif stage == "train" and (found := sorted((path / "train" / "checkpoints").glob("step-*"))):
-            facts[stage] = f"under way, newest checkpoint {found[-1].name}"
+        elif stage == "train" and (checkpoints := sorted((path / "train" / "checkpoints").glob("step-*"))):
+            facts[stage] = f"under way, newest checkpoint {checkpoints[-1].name}"
         else:
             facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
     facts |= _of_recipe(path)
@@ -85,8 +86,8 @@ def _run(path: Path) -> dict[str, Any]:
 
 def _stages(run: Path) -> list[str]:
     """The stages of a run, without the corpus where its vocabulary was made without one."""
-    made = run / "vocab" / MANIFEST
-    alone = made.is_file() and "corpus" not in open_artifact(made.parent).manifest["inputs"]
+    vocab = run / "vocab"
+    alone = (vocab / MANIFEST).is_file() and "corpus" not in open_artifact(vocab).manifest["inputs"]
     return [stage for stage in STAGES if not (alone and stage == "corpus")]
 
 
@@ -122,20 +123,21 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a format of the field: numbers and faults of each set of files."""
     try:
         sets = recognise(path)
+    # A format was recognised and its file is damaged: what is wrong with it is the answer.
     except ShardError:
         raise
     except DataError as error:
         raise DataError(
             f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
         ) from error
-    pieces = [found.kind.upper() for found in sets if not found.documents and format_of(found.kind).reads_vocabulary]
+    pieces = [s.kind.upper() for s in sets if not s.documents and format_of(s.kind).reads_vocabulary]
     if examples.vocabulary is None and pieces:
         raise RecipeError(
             f"{path} holds word pieces ({pieces[0]}), not ids: give the vocab.txt that it was made with (--vocab)."
         )
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
-    found = statistics(path, entries, examples.limit, examples.world)["sets"]
-    return {"what": "training data made elsewhere", "set": found}
+    statistics_of_sets = statistics(path, entries, examples.limit, examples.world)["sets"]
+    return {"what": "training data made elsewhere", "set": statistics_of_sets}
 
 
 def _is_source(path: Path) -> bool:
@@ -179,6 +181,7 @@ def _source(path: Path) -> dict[str, Any]:
     if not format.is_text:
         return facts
     if format.is_wiki:
+        # The first blocks alone: the whole of a dump takes hours to read.
         head = b"".join(itertools.islice(Reader(source), 2))
         titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
         return {**facts, "first pages": titles[:10]}

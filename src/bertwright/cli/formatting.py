@@ -28,6 +28,7 @@ _REORDERING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x
 _UNSEEN = [0x2028, 0x2029, *range(0xFFF9, 0xFFFC), 0xE0001, *range(0xE0020, 0xE0080), *range(0xD800, 0xE000)]
 """Line and paragraph separators, annotations, tags, and halves of characters, which no terminal can be sent."""
 _SHOWN = {point: chr(point).encode("unicode_escape").decode() for point in (*_CONTROLS, *_REORDERING, *_UNSEEN)}
+# Those two stand in our own messages, and command nothing.
 del _SHOWN[ord("\n")], _SHOWN[ord("\t")]
 _IN_JSON = {
     point: json.dumps(chr(point))[1:-1] for point in (*range(0x7F, 0xA0), *_REORDERING, *_UNSEEN)
@@ -50,6 +51,7 @@ def json_line(value: Any) -> str:
 def losses(row: dict[str, Any]) -> list[float | None]:
     """The training loss of a metrics row by the first term of the objective and, where it was scored, the held-out
     one."""
+    # The order of a row is that of the objective's terms, so no name of a loss has to be known here.
     first = next(name for name in row if name.endswith("_loss"))
     return [row[name] for name in (first, f"heldout_{first}") if name in row]
 

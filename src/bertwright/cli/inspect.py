@@ -31,6 +31,7 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Say what something is and show some of it; exit code 3 when training data has faults."""
+    # The old name, hidden: a script of before is told the new one.
     if against is not None:
         raise RecipeError(f"--against is called --diff now. Write --diff {against}.")
     if batch is None:

@@ -16,6 +16,7 @@ DOWNLOADS = Path("downloads")
 
 
 def _folder(text: str) -> Path:
+    # A variable that is not set gives an empty text in a script, and Path("") is the working folder.
     if not text.strip():
         raise RecipeError(
             "--out is empty. Give the path of a folder, or leave --out away for runs/<name of the recipe>."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,12 +15,22 @@ from bertwright.cli.options import DOWNLOADS, Json, MaybeRecipe, Out, Overrides,
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
+from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
 
 Rank = Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")]
 World = Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")]
 DaskAddress = Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the task lists of a stage."""
+
+    dask: str = ""
+    """Address of a scheduler; "": processes on this machine."""
+    share: WorkSplit = SINGLE
 
 
 def run_command(
@@ -54,6 +65,7 @@ def corpus_command(
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
+    # The old name, hidden: a script of before is told the new one instead of "no such option".
     if invert:
         raise RecipeError("--invert is called --dropped now. Write --dropped.")
     if not download:
@@ -70,9 +82,9 @@ def corpus_command(
     elif recipe is None:
         raise RecipeError("give a recipe, or --download LANGUAGE to fetch a dump.")
     elif dropped:
-        _print_dropped(_run(recipe, overrides, out, ["corpus"], rank=rank, world=world, dask=dask), limit)
+        _print_dropped(_run(recipe, overrides, out, ["corpus"], Workers(dask, WorkSplit(rank, world))), limit)
     else:
-        _run_and_print(recipe, overrides, out, ["corpus"], as_json, rank=rank, world=world, dask=dask)
+        _run_and_print(recipe, overrides, out, ["corpus"], as_json, Workers(dask, WorkSplit(rank, world)))
 
 
 def vocab_command(
@@ -111,7 +123,7 @@ def examples_command(
     as_json: Json = False,
 ) -> None:
     """Only this stage: shards and vocabulary to token store and pair plans."""
-    _run_and_print(recipe, overrides, out, ["examples"], as_json, rank=rank, world=world, dask=dask)
+    _run_and_print(recipe, overrides, out, ["examples"], as_json, Workers(dask, WorkSplit(rank, world)))
 
 
 def _stage_command(name: str) -> Callable[..., None]:
@@ -133,10 +145,15 @@ VERBS: dict[str, Callable[..., None]] = {
 
 
 def _run_and_print(
-    recipe: Path, overrides: list[str] | None, out: Path | None, stages: list[str], as_json: bool, **where: Any
+    recipe: Path,
+    overrides: list[str] | None,
+    out: Path | None,
+    stages: list[str],
+    as_json: bool,
+    workers: Workers = Workers(),
 ) -> None:
     """Run the stages, and print where the result lies: with --json, the numbers of the report beside it."""
-    folder = _run(recipe, overrides, out, stages, **where)
+    folder = _run(recipe, overrides, out, stages, workers)
     summary = folder / "summary.json"
     result = folder / ("report.html" if "report" in stages else stages[-1])
     if as_json:
@@ -147,15 +164,16 @@ def _run_and_print(
 
 
 def _run(
-    recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], dask: str = "", **ranks: int
+    recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], workers: Workers = Workers()
 ) -> Path:
     """Run the stages; returns the run folder."""
+    # Loaded with the stages, not at every start of the program.
     from bertwright.core.dask import Dask
 
     recipe, folder = load_recipe(recipe_path, overrides, out)
     with Terminal() as log:
-        where: dict[str, Any] = {**ranks, "executor": Dask(dask)} if dask else {**ranks}
-        ran = run(recipe, folder, stages, log, **where).path
+        ran = run(recipe, folder, stages, log, Dask(workers.dask) if workers.dask else None, workers.share).path
+    # As the user wrote it: a relative path stays one that can be typed again.
     return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own
 
 

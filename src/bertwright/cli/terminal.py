@@ -3,13 +3,45 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from bertwright.cli.formatting import HEADER, losses, number, row_line, time_left, visible
-from bertwright.cli.throughput import Throughput
 
 if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
     from rich.progress import TaskID
+
+_WINDOW = 30.0
+"""Seconds whose speed counts."""
+
+
+class Throughput:
+    """Rates over the last half minute, of what is done and of anything else that is counted."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, dict[str, float]]] = deque()
+
+    def describe(self, now: float, done: float, total: float, unit: str, counts: dict[str, float]) -> str:
+        """Such as "0:14:02 left, 5.2 MB/s, 1,210 documents/s"; "" until a second has passed.
+
+        `now` is in seconds, and not earlier than in the call before; what is left is unknown where `total` is 0.
+        """
+        so_far = {unit: done, **counts}
+        if self._seen and done < self._seen[-1][1].get(unit, done):  # another list of the same stage
+            self._seen.clear()
+        self._seen.append((now, so_far))
+        # Two are kept whatever their age, or a slow list would never have a rate.
+        while now - self._seen[0][0] > _WINDOW and len(self._seen) > 2:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        # A rate over less than a second jumps too much to be read.
+        if now - then < 1:
+            return ""
+        rates = {name: (value - before.get(name, 0)) / (now - then) for name, value in so_far.items()}
+        said = [f"{rate:,.0f} {name}/s" if rate >= 100 else f"{rate:.1f} {name}/s" for name, rate in rates.items()]
+        if total and rates[unit]:
+            said.insert(0, f"{time_left((total - done) / rates[unit])} left")
+        return ", ".join(said)
 
 
 class Terminal:
@@ -24,6 +56,7 @@ class Terminal:
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Column
 
+        # Standard output is for results, which a pipe or --json may read.
         self._console = Console(stderr=True, highlight=False)
         self._bars = Progress(
             TextColumn("{task.description:>9}"),
@@ -64,6 +97,7 @@ class Terminal:
         of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
         finished = bool(total) and done >= total
         if not self._console.is_terminal:
+            # A job log is read afterwards: a line now and then says where it stood, each step would fill it.
             if not finished and time.monotonic() - self._last > self._seconds:
                 self._last = time.monotonic()
                 self.say(f"{stage}: {of}")
@@ -87,4 +121,5 @@ class Terminal:
         if not self._header:
             self._header = True
             self.say(HEADER)
+        # Only rows with held-out scores: the others are on the bar and in metrics.jsonl.
         self.say(row_line(row))

@@ -13,8 +13,9 @@ from bertwright.pipeline.stage import STAGES
 
 def check_hashes(path: Path) -> int:
     """Check every manifest below `path`, and that none is lost; returns how many files were read."""
-    found = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
-    manifests = [m for m in found if not any(part.startswith(".") for part in m.relative_to(path).parts)]  # no drafts
+    paths = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
+    # A draft is nobody's result yet; its manifest is written before its folder has the final name.
+    manifests = [m for m in paths if not any(part.startswith(".") for part in m.relative_to(path).parts)]
     if not manifests:
         raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
     _refuse_missing(path)
@@ -27,9 +28,11 @@ def _refuse_missing(path: Path) -> None:
     stages = json_object(summary).get("stages", {}) if summary.is_file() else {}
     if not isinstance(stages, dict):
         raise ArtifactError(f"{summary} is not what it should be: stages. Run the stage report again.")
-    made = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
-    for folder in [*made, *path.rglob("step-*")]:
+    begun = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
+    # A stage whose manifest is gone looks like one that was never made; its files, or the summary, say otherwise.
+    for folder in [*begun, *path.rglob("step-*")]:
         training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
+        # Training that goes on after its end puts its manifest aside, and is not damaged.
         extended = (folder / f".{MANIFEST}.before-extension").is_file()
         if not (folder / MANIFEST).is_file() and not training and not extended:
             raise ArtifactError(

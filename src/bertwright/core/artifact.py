@@ -1,9 +1,8 @@
 """An artifact: a folder with a manifest, finished or absent.
 
 A stage builds into a draft beside its final place and `publish`es it: `manifest.json` is written last, fsynced,
-and the draft is renamed. The manifest holds the stage's identity (name, version, the settings that decide the result,
-those of them that differ from their defaults, fingerprints of its inputs), counts, and size and SHA-256 of each file;
-it is sealed by its own SHA-256.
+and the draft is renamed. The manifest holds the stage's identity, counts, and size and SHA-256 of each file; it is
+sealed by its own SHA-256.
 The same identity is never built twice. A changed identity moves the old folder aside under its fingerprint.
 Nothing finished is deleted.
 """
@@ -14,11 +13,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.config import differences, fingerprinted
+from bertwright.core.config import Identity, differences
 from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
@@ -27,36 +25,6 @@ from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy
 
 _verified: set[tuple[Path, str]] = set()
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What an artifact is a function of."""
-
-    stage: str
-    version: int
-    """Raised when the stage's code changes its result."""
-    sections: Mapping[str, Any]
-    """The sections of the recipe that the stage reads, by their names."""
-    inputs: Mapping[str, str]
-    """Fingerprint of each input, by name."""
-    extendable: bool = True
-    """Whether the fields that may grow are part of it."""
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Every setting that decides the result, as JSON."""
-        return dict(fingerprinted(self.sections, extendable=self.extendable))
-
-    @property
-    def changed(self) -> dict[str, Any]:
-        """Those settings that have not their default: all that the fingerprint knows of them."""
-        return dict(fingerprinted(self.sections, extendable=self.extendable, defaults=False))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """The SHA-256 of the identity."""
-        return sha256_of([self.stage, self.version, self.changed, self.inputs])
 
 
 @dataclass(frozen=True)
@@ -89,10 +57,12 @@ class Artifact:
             raise ArtifactError(
                 f"{self.path} has no file {name!r}; its manifest lists {', '.join(self.names()) or 'nothing'}."
             )
+        # Once per process: the files of a corpus are opened several times in a run, and a hash reads them whole.
         if (path, entry["sha256"]) not in _verified:
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
-                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {self._remedy()}")
+                advice = remedy(self.path, self.manifest["stage"])
+                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {advice}")
             _verified.add((path, entry["sha256"]))
         return path
 
@@ -103,13 +73,10 @@ class Artifact:
 
     def _check_size(self, name: str) -> None:
         path, expected = self.path / name, self.manifest["files"][name]["size"]
-        found = path.stat().st_size if path.is_file() else None
-        if found != expected:
-            state = "is missing" if found is None else f"has {found:,} bytes instead of {expected:,}"
-            raise ArtifactError(f"{path} {state}. {self._remedy()}")
-
-    def _remedy(self) -> str:
-        return remedy(self.path, self.manifest["stage"])
+        actual = path.stat().st_size if path.is_file() else None
+        if actual != expected:
+            state = "is missing" if actual is None else f"has {actual:,} bytes instead of {expected:,}"
+            raise ArtifactError(f"{path} {state}. {remedy(self.path, self.manifest['stage'])}")
 
     def verify(self) -> int:
         """Check every file's SHA-256 now; returns how many were read."""
@@ -151,6 +118,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
 
 def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Path:
+    # A setting that is changed and set back costs nothing: the folder of before is still there.
     kept = aside(out, identity.fingerprint)
     if (kept / MANIFEST).is_file():
         log.say(f"{identity.stage}: {kept.name} has this identity and is taken back")
@@ -170,14 +138,15 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
     files take, and what hidden scratch took beside them (it stays until the artifact is published).
     """
     remove_leftovers(folder)
-    found = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
-    names = sorted(p.relative_to(folder).as_posix() for p in found if not _hidden(p, folder))
+    everything = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
+    names = sorted(p.relative_to(folder).as_posix() for p in everything if not _hidden(p, folder))
     if without:
         names = [name for name in names if not name.startswith(f"{without}/")]
     files: dict[str, dict[str, Any]] = {}
     for name in names:
         path = folder / name
         with open(path, "rb") as handle:
+            # Before the manifest is written: after a power cut it must not speak of files that the disk never got.
             os.fsync(handle.fileno())
         files[name] = {"size": path.stat().st_size, "sha256": sha256(path)}
     for parent in {(folder / name).parent for name in names}:
@@ -193,7 +162,7 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
         "seconds": round(seconds, 3),
         "disk": {
             "bytes": sum(file["size"] for file in files.values()),
-            "scratch_bytes": sum(p.stat().st_size for p in found if _hidden(p, folder)),
+            "scratch_bytes": sum(p.stat().st_size for p in everything if _hidden(p, folder)),
         },
         "files": files,
     }
@@ -204,22 +173,25 @@ def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: f
 def changes(existing: Artifact, identity: Identity) -> list[str]:
     """Why `existing` is not what `identity` describes, one phrase per differing key."""
     old = existing.manifest
-    found = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
+    phrases = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
         old["version"] != identity.version
     )
     values = differences(old["config"], identity.config)
+    # `config` says what the values are, `changed` what was hashed: a default that moved is in the second alone.
     for told in differences(old["changed"], identity.changed):
-        found += [value for value in values if _of_one_key(value, told)] or [told]
+        phrases += [value for value in values if _of_one_key(value, told)] or [told]
     for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:
         was, becomes = old["inputs"].get(name), identity.inputs.get(name)
         if was != becomes:
-            found.append(f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}")
-    return list(dict.fromkeys(found))
+            phrases.append(
+                f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}"
+            )
+    return list(dict.fromkeys(phrases))
 
 
 def _of_one_key(difference: str, other: str) -> bool:
     """Whether one of two differences is of the other's key, or of a key inside it."""
-    keys = sorted((each.partition(":")[0] + "." for each in (difference, other)), key=len)
+    keys = sorted((phrase.partition(":")[0] + "." for phrase in (difference, other)), key=len)
     return keys[1].startswith(keys[0])
 
 

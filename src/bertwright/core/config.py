@@ -1,16 +1,18 @@
-"""The base of every recipe section: frozen, strict about unknown keys, each field documented and marked.
+"""The base of every recipe section, and the identity that the values of sections give to what is made with them.
 
 A field is *fingerprinted* (it decides the result, and is hashed where it differs from its default) or *runtime only*
 (workers, device, memory, logging: changes what is computed at most in the order of summation and in the elements that
 dropout takes, and is not hashed). A fingerprinted field may be
 *extendable*: raising it continues finished work instead of contradicting it. One that names a file is *known by
-content*: the hash of the file counts in its place.
+content*: the hash of the file counts in its place. Hashed is what differs from the defaults, so that a new key that is
+off changes no fingerprint (docs/decisions/0022).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
@@ -18,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.fields import FieldInfo
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.files import sha256_of
 
 UserPath = Annotated[Path, AfterValidator(Path.expanduser)]
 """A path; `~` is the user's home folder also where no shell has seen it."""
@@ -88,7 +91,7 @@ def _members(section: BaseModel, extendable: bool, defaults: bool) -> Iterator[t
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         match role(field):
-            case "fingerprinted" | "extendable" as found if found == "fingerprinted" or extendable:
+            case "fingerprinted" | "extendable" as its_role if its_role == "fingerprinted" or extendable:
                 if defaults or _differs(field, value, extendable):
                     yield name, value
             case "known_by_content" if defaults or value:
@@ -118,3 +121,33 @@ def differences(old: Any, new: Any, prefix: str = "") -> list[str]:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What an artifact is a function of."""
+
+    stage: str
+    version: int
+    """Raised when the stage's code changes its result."""
+    sections: Mapping[str, Any]
+    """The sections of the recipe that the stage reads, by their names."""
+    inputs: Mapping[str, str]
+    """Fingerprint of each input, by name."""
+    extendable: bool = True
+    """Whether the fields that may grow are part of it."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Every setting that decides the result, as JSON."""
+        return dict(fingerprinted(self.sections, extendable=self.extendable))
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Those settings that have not their default: all that the fingerprint knows of them."""
+        return dict(fingerprinted(self.sections, extendable=self.extendable, defaults=False))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the identity."""
+        return sha256_of([self.stage, self.version, self.changed, self.inputs])

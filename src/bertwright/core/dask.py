@@ -59,6 +59,7 @@ class Dask:
         """As `Executor.map`; a task that was lost with several workers is a `DataError`."""
         from distributed import KilledWorker
 
+        # Not pure: Dask would answer an equal task from its memory although its output has been removed.
         pool = self._client.get_executor(pure=False, retries=RETRIES)
         try:
             checked = partial(_do_in_version, __version__, function)
@@ -97,6 +98,7 @@ class Dask:
 
 def _do_in_version(version: str, function: Callable[[Task], Result], task: Task) -> Result:
     """`function(task)` in a worker, which may have joined at any time, so each task looks at the version."""
+    # Another version may write other bytes under the same names, and nothing later could tell.
     if version != __version__:
         from distributed import get_worker
 

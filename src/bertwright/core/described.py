@@ -21,9 +21,11 @@ def described(section: type[BaseModel]) -> dict[str, FieldInfo]:
     section at every start, which takes a quarter of the time of `check`.
     """
     texts: dict[str, str] = {}
+    # A section inherits the docstrings of its base's fields, and its own win.
     for parent in reversed(section.__mro__):
         if issubclass(parent, BaseModel) and parent is not BaseModel:
             texts |= _docstrings(parent)
+    # Copies: the originals are the section's own, which everybody else sees.
     fields = {name: copy.copy(field) for name, field in section.model_fields.items()}
     for name, field in fields.items():
         field.description = texts.get(name)

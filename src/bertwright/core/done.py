@@ -19,6 +19,7 @@ def mark_done(note: Path, files: Iterable[Path] = (), facts: Any = None) -> None
     """Write the note of a task that wrote `files` and counted `facts` (JSON)."""
     hashes = {os.path.relpath(path, note.parent): sha256(path) for path in files}
     content = {"files": hashes, "facts": facts}
+    # No fsync: a power cut leaves a note that does not fit its seal, and the task is done again.
     write_json(note, {**content, "sha256": sha256_of(content)}, sync=False)
 
 
@@ -26,6 +27,7 @@ def is_done(note: Path) -> bool:
     """Whether the task of this note is done, and everything it wrote is what it wrote then."""
     try:
         hashes = _content(note)["files"]
+        # Not by time or size: the attempt before may have been killed while the disk still wrote.
         return all(sha256(note.parent / name) == expected for name, expected in hashes.items())
     except (ArtifactError, FileNotFoundError):
         return False

@@ -20,6 +20,7 @@ _SECONDS = ".seconds"
 
 def open_draft(out: Path, fingerprint: str) -> Path:
     """The draft for `out`: a new folder, or the one that an interrupted build left."""
+    # Beside and not below the final place, on the same file system: a rename is then one step.
     return make_folder(out.with_name(f".{out.name}.{fingerprint[:12]}.draft"))
 
 
@@ -37,6 +38,7 @@ def seconds_before(draft: Path) -> float:
     """
     note, spent = draft / _SECONDS, 0.0
     if note.is_file():
+        # By the times of files: a process that was killed could not write down how long it ran.
         begun = last = note.stat().st_mtime
         for path in draft.rglob("*"):
             with contextlib.suppress(FileNotFoundError):  # another rank's temporary file
@@ -54,6 +56,7 @@ def publish(draft: Path, out: Path, replaced: str | None) -> None:
         if replaced is not None:
             os.rename(out, aside(out, replaced))
         elif out.exists():
+            # Not an artifact, so nobody knows what it is worth to whom: it is put aside, never removed.
             os.rename(out, out.with_name(f"{out.name}.{time.time_ns()}.unfinished"))
         os.rename(draft, out)
         sync_folder(out.parent)
@@ -65,6 +68,7 @@ def remove_scratch(out: Path) -> None:
     """Remove what is hidden in a published artifact; what cannot be removed does no harm and stays."""
     with contextlib.suppress(OSError):
         remove_leftovers(out)
+    # Only now: until the artifact is published an interrupted build goes on from its scratch.
     for path in out.glob(".*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,14 +1,13 @@
-"""Files that are whole or absent: atomic writes, bounded reading, JSON, and SHA-256."""
+"""Files that are whole or absent: atomic writes, bounded reading, JSON files, and SHA-256."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,15 +15,12 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
+from bertwright.core.json_values import parse_json
 
 Shape = TypeVar("Shape")
 
 MAX_JSON = 32 * 2**20
 """Most bytes of a JSON file; the manifest of a corpus of 100,000 shards has 25 MB."""
-MAX_DEPTH = 64
-"""Most levels of lists and objects in each other."""
-_MAX_DIGITS = 20
-"""Most digits of a whole number: those of 2^64."""
 
 
 def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
@@ -41,6 +37,7 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
             handle.flush()
             if sync:
                 os.fsync(handle.fileno())
+        # In one step on POSIX: a reader sees the old file or the new one.
         os.replace(temporary, path)
     except OSError as error:
         with suppress(OSError):
@@ -56,6 +53,7 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make renames inside `folder` survive a power cut."""
+    # A rename changes the folder, not the file: fsync of the file alone may leave the old name after a power cut.
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -104,6 +102,7 @@ def naming(path: Path) -> Iterator[None]:
 def read_bytes(path: Path, most: int | None = None) -> bytes:
     """The content of a file; a `ValueError` when there are more than `most` bytes, an `OSError` that names it."""
     with naming(path), open(path, "rb") as handle:
+        # One byte more than allowed tells a file that is too large without reading it whole.
         data = handle.read() if most is None else handle.read(most + 1)
     if most is not None and len(data) > most:
         raise ValueError(f"it is larger than {most:,} bytes")
@@ -143,9 +142,9 @@ def read_json(path: Path) -> Any:
     """
 
     def known(values: dict[str, Any]) -> Known:
-        found = Known(values)
-        found.path = path
-        return found
+        tagged = Known(values)
+        tagged.path = path
+        return tagged
 
     try:
         return parse_json(read_bytes(path, MAX_JSON), known)
@@ -170,47 +169,3 @@ def not_what_it_should_be(path: Path, error: ValidationError) -> ArtifactError:
         f"{path} is not what it should be: {place + ': ' if place else ''}{fault['msg']}. Restore the file, or build "
         "its stage again."
     )
-
-
-def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """A JSON value; a `ValueError` when it is none, is nested deeper than `MAX_DEPTH`, or has numbers beyond 64 bits.
-
-    `known` is given each object. NaN and the infinities that Python writes are read.
-    """
-    try:
-        value = json.loads(data, object_hook=known, parse_int=_integer, parse_float=_number)
-    except RecursionError:
-        raise _too_deep() from None
-    refuse_depth(value)
-    return value
-
-
-def refuse_depth(value: Any) -> None:
-    """Raise `ValueError` when lists and objects stand in each other deeper than `MAX_DEPTH`."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [
-            child
-            for each in level
-            if isinstance(each, dict | list)
-            for child in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return
-    raise _too_deep()
-
-
-def _too_deep() -> ValueError:
-    return ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"the number {digits[:_MAX_DIGITS]}... is too large")
-    return int(digits)
-
-
-def _number(digits: str) -> float:
-    if not math.isfinite(value := float(digits)):
-        raise ValueError(f"the number {digits[:_MAX_DIGITS]} is too large")
-    return value

@@ -32,6 +32,7 @@ class FolderLock:
     def __enter__(self) -> Self:
         path = self._folder / LOCK
         try:
+            # The file stays when the lock is gone: removing it would let two processes lock two files of one name.
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise cannot_write(path, error) from error
@@ -66,6 +67,7 @@ class FolderLock:
     def _take(self, kind: int) -> bool:
         """Whether it is had now; always, unless `kind` says not to wait."""
         try:
+            # Of the system and not a file that says "locked": kill -9 leaves none of these behind.
             fcntl.flock(self._descriptor, kind)
         except BlockingIOError:
             return False

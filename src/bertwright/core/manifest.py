@@ -23,6 +23,7 @@ _REMEDIES = {
 
 def _inside(name: str) -> str:
     parts = PurePosixPath(name).parts
+    # A manifest may come from anywhere: a name in it must not lead out of the folder, to be read or linked.
     if not name.isprintable() or "/".join(parts) != name or {"/", "..", "."} & {*parts, *parts[:1]} or "\\" in name:
         raise ValueError(f"{name[:80]!r} is no file inside the folder")
     return name
@@ -59,7 +60,7 @@ class Manifest(BaseModel):
     inputs: dict[Word, Word]
     """The fingerprint of each input."""
     counts: dict[Word, Any]
-    """What the stage counted; `core.shapes` has the types."""
+    """What the stage counted; `shapes.py` of the stage has the types."""
     seconds: Annotated[Number, Field(ge=0)]
     disk: _Disk
     files: dict[Name, _Entry]
@@ -67,12 +68,14 @@ class Manifest(BaseModel):
 
 def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     """The manifest of `folder`, which a `stage` (None: any) made; one that does not match its seal is refused."""
+    # A manifest that cannot be read does not say whose it is; the name of its folder does, for the advice.
     stage = stage or ("checkpoint" if folder.name.startswith("step-") else folder.name)
     try:
         manifest = read_json(folder / MANIFEST)
     except ArtifactError as error:
         raise ArtifactError(f"{folder / MANIFEST} is damaged: {error.__cause__}. {remedy(folder, stage)}") from error
     seal = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
+    # A manifest lists the hashes of all other files; its own is in it, as nobody else would know it.
     if seal is None or seal != _hash(manifest):
         raise ArtifactError(f"{folder / MANIFEST} is damaged: it does not match its own seal. {remedy(folder, stage)}")
     # Once every setting was hashed: such an artifact is whole, and of other settings than any recipe's.
@@ -83,6 +86,7 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
             counts.validate_python(result["counts"])
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
+    # Whoever edits the settings and the seal, and not this, would have old files taken for those of other settings.
     if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
         raise ArtifactError(
             f"{folder / MANIFEST} is damaged: its fingerprint is not that of its settings and inputs. "

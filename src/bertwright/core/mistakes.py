@@ -16,20 +16,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bertwright.core.described import described
+from bertwright.core.renamed import renamed
 
 WhereIs = Callable[[type[BaseModel], str], str]
 """Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
 Lines = Mapping[str, int]
 """The line of each dotted key; 0 is the command line."""
 
-RENAMED = {
-    "corpus.downloads": "corpus.cache_dir",
-    "train.init": "train.init_from",
-    "train.keep": "train.keep_checkpoints",
-    "train.phases.0.documents": "train.phases.0.document_range",
-    "train.phases.0.masking.frozen": "train.phases.0.masking.static",
-}
-"""What keys were called, and what they are called now: an old one is refused with the new one's name."""
 _INDEXED = re.compile(r"(\w+)\[(\d+)\]")
 _BOUNDS = {
     "greater_than": "above {gt:g}",
@@ -56,14 +49,16 @@ def mistakes(
     # A list whose elements are wrong is also reported as too short; the elements say it better.
     inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
     details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
-    found: dict[str, list[tuple[bool, str]]] = {}
+    sentences: dict[str, list[tuple[bool, str]]] = {}
     for detail in details:
         keys, known, field = _resolve(model, detail["loc"])
         dotted = ".".join(keys)
         sentence = _sentence(model, detail, keys, known, field, where_is)
-        found.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
+        sentences.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
     # Of a value that may be one thing or another, the one that it nearly was says it.
-    kept = ((key, s) for key, all_of in found.items() for other, s in all_of if not other or all(o for o, _ in all_of))
+    kept = (
+        (key, s) for key, all_of in sentences.items() for other, s in all_of if not other or all(o for o, _ in all_of)
+    )
     return "\n".join(f"{place(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
 
 
@@ -94,20 +89,6 @@ def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     return f"did you mean {near[0]!r}?" if near else ""
 
 
-def renamed(dotted: str, known: Sequence[str] = ()) -> str:
-    """What an old key is called now, else ""; one without its section (`init`) is told by the new one among `known`."""
-    bare = _without_numbers(dotted)
-    for old, new in RENAMED.items():
-        last = new.rpartition(".")[2]
-        if bare == _without_numbers(old) or (last in known and _without_numbers(old).endswith(f".{bare}")):
-            return ".".join([*dotted.split(".")[:-1], last])
-    return ""
-
-
-def _without_numbers(dotted: str) -> str:
-    return ".".join(part for part in dotted.split(".") if not part.isdigit())
-
-
 def _sentence(
     model: type[BaseModel],
     detail: Any,
@@ -121,6 +102,7 @@ def _sentence(
         return _unknown_key(model, keys, known, where_is)
     if kind == "missing":
         return "this key is required."
+    # Our own validators already say what to do; pydantic only puts two words before it.
     if kind == "value_error":
         return str(detail["msg"]).removeprefix("Value error, ") + _got(value)
     if kind == "union_tag_invalid":
@@ -200,6 +182,7 @@ def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
             keys.append(str(part))
             continue
         models = [c for c in choices if _is_model(c)]
+        # pydantic names the member of a union by its kind, which the user wrote as a value and not as a key.
         tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
         if tagged and part not in models[0].model_fields:
             choices = tagged

@@ -46,8 +46,10 @@ def redact_credentials(path: str) -> str:
         return path
     url = _WHO.sub("", path)
     place, _, query = url.partition("?")
+    # A signature is a secret, and expires: the hash of one would change with every new one for the same file.
     if _SIGNED.search(url):
         return place
+    # In `s3://box/part-?.txt` the "?" is a pattern and no query.
     if not is_web(url) or not query or is_redacted(url):
         return url
     return f"{place}?{_HIDDEN}{hashlib.sha256(query.encode()).hexdigest()[:8]}"

@@ -60,6 +60,7 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
         except OSError as error:
             raise cannot_write(path, error) from error
         with handle:
+            # Processes on one machine that want the same file: one fetches it, the others wait and find it.
             fcntl.flock(handle, fcntl.LOCK_EX)
             if _is_at(handle, path):  # not moved or removed by the process that this one waited for
                 yield handle
@@ -82,6 +83,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
             _append(url, handle, note, log)
             return
         except OSError as error:
+            # As long as each try brings something, slow and shaky connections get there; only standstill counts.
             if handle.tell() > furthest:
                 furthest, tries = handle.tell(), 0
                 continue
@@ -103,6 +105,7 @@ def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
             answer.stream.close()
             answer = ask(url, 0)
         if not answer.start:
+            # A server that cannot begin in the middle, or another version: what is here does not fit before it.
             handle.seek(0)
             handle.truncate()
             write_json(note, asdict(answer.version))
@@ -130,11 +133,11 @@ def _check(url: str, path: Path, target: Path, sums: Mapping[str, str]) -> None:
         if not expected:
             continue
         with path.open("rb") as handle:
-            found = hashlib.file_digest(handle, name).hexdigest()
-        if found != expected.lower():
+            actual = hashlib.file_digest(handle, name).hexdigest()
+        if actual != expected.lower():
             bad = target.with_name(f"{target.name}.bad")
             os.replace(path, bad)
             raise DataError(
-                f"{target.name} is not the file that {shown(url)} should give: its {name} is {found}, the published "
+                f"{target.name} is not the file that {shown(url)} should give: its {name} is {actual}, the published "
                 f"one {expected}. It was moved to {bad}; run the same command again to fetch it anew."
             )

@@ -24,6 +24,7 @@ Bits = NDArray[np.uint64]
 
 def key(*parts: int | str) -> int:
     """A 64-bit key for a named stream, e.g. `key(seed, "mask", phase)`: the first 8 bytes of a BLAKE2b hash."""
+    # The type stands with the value: key(1) and key("1") are two streams.
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -52,6 +53,7 @@ def uniform(key: ArrayLike, counter: ArrayLike) -> NDArray[np.float64]:
 
 def unit_interval(bits: Bits) -> NDArray[np.float64]:
     """Random bits as uniform numbers in [0, 1), of the same shape and order."""
+    # 53 bits are what a float64 holds exactly: no number is rounded up to 1.
     return (bits >> _S11).astype(np.float64) * _TO_UNIT
 
 

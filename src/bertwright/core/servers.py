@@ -64,6 +64,7 @@ def file_system(url: str) -> tuple[Any, str]:
         raise MissingExtraError(f"{shown(url)}: reading {scheme}:// needs another package: {needed}.") from error
     except Exception as error:  # credentials that are missing or malformed, of any vendor
         raise _unusable(url, error) from None
+    # fsspec remembers listings: a file that was replaced meanwhile would keep its old size.
     system.invalidate_cache()
     return system, path
 
@@ -83,8 +84,10 @@ def _ask_web(url: str, start: int) -> Answer:
         answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
     except urllib.error.HTTPError as error:
         error.close()
+        # The file has become shorter than what is here of it: another version, so from the beginning.
         if error.code == 416 and start:
             return _ask_web(url, 0)
+        # A 404 stays one; a busy server (408, 429, 5xx) may answer the next time.
         if error.code in _FINAL and error.code not in _LATER:
             raise _unusable(url, error) from None
         raise
@@ -94,6 +97,7 @@ def _ask_web(url: str, start: int) -> Answer:
         raise OSError(repr(error)) from None
     told = answer.headers
     size = int(told["Content-Length"]) if "Content-Length" in told else None
+    # A server may ignore Range and send everything: appending that would damage the file.
     if answer.status != 206:
         start = 0
     elif size is not None:

@@ -73,6 +73,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked
+        # Who presses Ctrl-C twice wants no checkpoint.
         if asked and number == signal.SIGINT and callable(on_interrupt):
             on_interrupt(number, frame)
         asked = True
@@ -94,6 +95,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def unheard() -> Iterator[None]:
     """Processes started inside never hear of the signals; this one hears of them afterwards."""
+    # A process inherits the mask of the one that starts it, so there is no moment at which it would hear one.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     try:
         yield
@@ -105,6 +107,7 @@ def unheard() -> Iterator[None]:
 def _handled(handler: Handler) -> Iterator[None]:
     """Handle all signals that are not ignored; only the main thread can be asked."""
     main = threading.current_thread() is threading.main_thread()
+    # nohup and jobs in the background set signals to be ignored, and mean it.
     heard = [number for number in ALL if main and signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in heard}
     try:

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import naming, parse_json
+from bertwright.core.files import naming
+from bertwright.core.json_values import parse_json
 
 MAX_HEAD = 16 * 2**20
 """Most bytes of a head; one of 1,000 tensors has 100 kB."""
@@ -41,14 +42,15 @@ def _check(path: Path) -> None:
     size = path.stat().st_size
     with naming(path), path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
+        # Eight bytes of a damaged file can name a head of exabytes.
         if size < 8 or length > min(MAX_HEAD, size - 8):
             raise ValueError(f"its head should have {length:,} bytes, the file has {size:,}")
         head = parse_json(handle.read(length))
     entries = [_ENTRY.validate_python(entry) for name, entry in head.items() if name != "__metadata__"]
     end = 0
     for first, stop, entry in sorted((*_PLACE.validate_python(e["data_offsets"]), i) for i, e in enumerate(entries)):
-        found = entries[entry]
-        needed = math.prod(_SHAPE.validate_python(found["shape"])) * _SIZES[found["dtype"]]
+        tensor = entries[entry]
+        needed = math.prod(_SHAPE.validate_python(tensor["shape"])) * _SIZES[tensor["dtype"]]
         if first != end or stop - first != needed:
             raise ValueError(
                 f"a tensor stands at bytes {first:,} to {stop:,}, where {needed:,} bytes from {end:,} on fit"

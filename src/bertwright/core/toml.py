@@ -15,7 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import read_bytes, refuse_depth
+from bertwright.core.files import read_bytes
+from bertwright.core.json_values import refuse_depth
 
 _MAX_BYTES = 4 * 2**20
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
@@ -29,6 +30,7 @@ _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": 
 def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The values of a TOML file and the line of each dotted key that stands at the start of a line."""
     try:
+        # The path of a dump may be given in the place of a recipe.
         text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
     except (OSError, ValueError) as error:
         raise RecipeError(f"cannot read the recipe {path}: {error}. Give the path of a TOML file in UTF-8.") from error
@@ -72,6 +74,7 @@ def validate(
     where_is: Callable[[type[BaseModel], str], str] | None = None,
 ) -> Any:
     """`model` made of `values`, or one `RecipeError` that lists every mistake; `where_is` helps with unknown keys."""
+    # Before pydantic: it would fail on these with errors that name neither the file nor the key.
     _refuse_monsters(values, file)
     try:
         return model.model_validate(values)
@@ -99,8 +102,8 @@ def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict | list):
         inner = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, each in inner:
-            yield from _leaves(each, f"{key}.{name}" if key else str(name))
+        for name, child in inner:
+            yield from _leaves(child, f"{key}.{name}" if key else str(name))
     else:
         yield key, value
 
@@ -141,6 +144,7 @@ def _remedy(text: str, fault: str) -> str:
 
 def _value(text: str) -> Any:
     try:
+        # So that `model.size=mini` needs no quotes, which a shell would take away.
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text

@@ -43,7 +43,9 @@ class WorkSplit:
         if self.world == 1:
             return
         assert self.lock is not None, "several ranks need a lock"
+        # Let go before looking: of two ranks that end together one then gets the lock alone, and completes the stage.
         self.lock.release()
+        # Cheap first: hashing the outputs of all ranks is worth it only when none is missing.
         missing = sum(not path.is_file() for path in outputs) or sum(not is_done(path) for path in outputs)
         done = f"{stage}: rank {self.rank} of {self.world} is done"
         if missing and draft.is_dir():

@@ -10,7 +10,8 @@ from operator import call
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries

@@ -17,6 +17,7 @@ def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[st
     never saw has a probability); `commonest_accuracy` the share of labels that are the commonest training token.
     """
     log_p = log_probabilities(training)
+    # Of the training text: the commonest held-out token is not known to whoever guesses.
     commonest = int(training.argmax())
     return {
         "unigram_loss": -float(log_p[labels].mean()),

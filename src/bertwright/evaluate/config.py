@@ -1,12 +1,14 @@
-"""The knobs of evaluation. Knows no torch."""
+"""The knobs of evaluation, and what it reads. Knows no torch."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field, field_validator
 
+from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
 VERSION = 3
@@ -38,9 +40,23 @@ class EvaluateConfig(Section):
     @classmethod
     def _one_mask(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
         for line in lines:
-            if (found := len(GAP.findall(line))) != 1:
-                raise ValueError(f"{line!r} has {found} times [MASK]; write it once, where a word is to be guessed")
+            if (gaps := len(GAP.findall(line))) != 1:
+                raise ValueError(f"{line!r} has {gaps} times [MASK]; write it once, where a word is to be guessed")
         return lines
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The artifacts that the scores are made of."""
+
+    train: Artifact
+    examples: Artifact
+    vocab: Artifact
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Theirs, by name."""
+        return {name: artifact.fingerprint for name, artifact in vars(self).items()}
 
 
 def sections(config: EvaluateConfig, length: int) -> dict[str, Section]:

@@ -42,6 +42,7 @@ class Question:
 def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
     """The question of a line with one [MASK]; a `RecipeError` naming the line when the model cannot read it whole."""
     before_gap, gold, after_gap = GAP.split(line)
+    # In two parts: "[MASK]" in running text would be cut into brackets and letters.
     flat, lengths = tokenizer.encode_sentences([before_gap, after_gap])
     before, after = np.split(flat.astype(np.int64), [lengths[0]])
     ids = [tokenizer.ids(CLS), *before.tolist(), tokenizer.ids(MASK), *after.tolist(), tokenizer.ids(SEP)]
@@ -60,24 +61,26 @@ def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: 
     """
     starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
     count = len(store.sentences)
+    # By a hash and not the first ones: they would be sentences of one article.
     order = Permutation(rng.key("evaluate", "sentences"), count)(np.arange(min(count, most * TRIED_PER_SAMPLE)))
-    found: list[Question] = []
+    questions: list[Question] = []
     for sentence in order.tolist():
-        if len(found) == most:
+        if len(questions) == most:
             break
         ids = store.tokens[starts[sentence] : starts[sentence + 1]].astype(np.int64)
         if SHORTEST <= len(ids) <= min(LONGEST, positions - 2) and tokenizer.ids(UNK) not in ids:
             words = _whole_words(ids, tokenizer)
             if words:
                 chosen = words[int(rng.below(rng.key("evaluate", "word"), sentence, len(words))[0])]
-                found.append(_masked(ids.tolist(), chosen, tokenizer))
-    return found
+                questions.append(_masked(ids.tolist(), chosen, tokenizer))
+    return questions
 
 
 def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:
     """Each question with the most probable entries, best first; the model is left in the mode it was in."""
     if not questions:
         return []
+    # The caller's model: with dropout the same sentence would get other words each time.
     was_training = model.training
     model.eval()
     with torch.inference_mode():
@@ -85,6 +88,7 @@ def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: To
         device = next(model.parameters()).device
         mlm_PV, _ = model(batch.map(lambda tensor: tensor.to(device)))
     model.train(was_training)
+    # Rows that only pad the embedding have no word to show.
     best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
     return [
         {

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_json
-from bertwright.core.log import SILENT, Log
+from bertwright.core.log import Log
+from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained
-from bertwright.evaluate.config import VERSION, EvaluateConfig, sections
+from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.frequencies import training_counts
@@ -31,22 +33,13 @@ from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
-def run(
-    config: EvaluateConfig,
-    length: int,
-    train: Artifact,
-    examples: Artifact,
-    vocab: Artifact,
-    out: Path,
-    log: Log = SILENT,
-) -> Artifact:
-    """The scores of the model in `train` at `out`, on held-out sequences of `length` tokens; they are also its counts.
+def run(config: EvaluateConfig, length: int, inputs: Inputs, context: StageContext) -> Artifact:
+    """The scores of the trained model on held-out sequences of `length` tokens; they are also the artifact's counts.
 
     Raises `RecipeError` for a cloze line longer than the model reads and for a device that is not there.
     """
-    inputs = {"train": train.fingerprint, "examples": examples.fingerprint, "vocab": vocab.fingerprint}
-    found = identity(config, length, inputs)
-    return build(out, found, log, lambda draft: _make(config, length, train, examples, vocab, draft, log))
+    scored = identity(config, length, inputs.fingerprints)
+    return build(context.out, scored, context.log, lambda draft: _make(config, length, inputs, draft, context.log))
 
 
 def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
@@ -55,15 +48,16 @@ def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> 
     return Identity("evaluate", VERSION, sections(config, length), needed)
 
 
-def _make(
-    config: EvaluateConfig, length: int, train: Artifact, examples: Artifact, vocab: Artifact, draft: Path, log: Log
-) -> dict[str, Any]:
+def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
+    train, examples, vocab = inputs.train, inputs.examples, inputs.vocab
+    # Ids of another vocabulary are ids all the same: the scores would be numbers, and wrong.
     check_same_vocabulary(train, vocab)
     _verify(vocab, "")
     for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out
         _verify(examples, prefix)
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
     most = config.max_sequences or None
+    # The rate is the stage's own, whatever training used: runs with the same rate can be compared.
     batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))
     _verify(train, "model/")
     device = resolve_device(config.device)
@@ -74,6 +68,7 @@ def _make(
     scores = _scores(model, batches, training_counts(examples), log)
     scores["commonest_token"] = tokenizer.vocabulary[scores.pop("commonest_id")]
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
+    # Copied on: whoever reads the scores alone must see that they are of an unfinished training.
     if note := train.counts.get("unfinished"):
         scores["unfinished"] = note
     write_json(draft / "scores.json", scores)
@@ -99,8 +94,10 @@ def _scores(
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
     scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
     scores |= {name: _finite(value) for name, value in scores.items() if name.endswith("_loss") and value is not None}
+    # Of exactly the tokens that were masked: a baseline of other tokens would be no baseline.
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
+    # Keys stay, with null: whoever reads scores of several runs finds the same ones in all.
     if model.nsp is None or not len(pairs):
         return scores | dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
     return scores | {"nsp_majority": majority(pairs), "nsp_label_share": round(float(pairs.mean()), 4)}

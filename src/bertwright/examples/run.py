@@ -13,50 +13,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.libraries import libraries
-from bertwright.core.log import SILENT, Log
+from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Executor, Pool
-from bertwright.core.work_split import SINGLE, WorkSplit
+from bertwright.core.work_split import SINGLE
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.heldout_overlap import heldout_contamination
+from bertwright.examples.inputs import Inputs, Step
 from bertwright.examples.join import join
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
 from bertwright.examples.store import Vocabulary
-from bertwright.examples.work import ImportedSets, Step, vocabulary_facts, work_through
+from bertwright.examples.work import vocabulary_facts, work_through
 
 FEW_HELDOUT = 20
 """Held-out documents below which the user is told that scores will be rough."""
 
 
-def run(
-    config: ExamplesConfig,
-    sets: tuple[PlanSet, ...],
-    corpus: Artifact,
-    vocab: Artifact,
-    out: Path,
-    log: Log = SILENT,
-    executor: Executor | None = None,
-    share: WorkSplit = SINGLE,
-    imported: ImportedSets | None = None,
-) -> Artifact:
-    """The examples artifact at `out`: the token store, plans for each of `sets`, and the examples of `imported`.
+def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
+    """The examples artifact in `context.out`: token store, plans for each of `sets`, and what is imported.
 
-    Shards are prepared by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
-    the whole and another process completes the stage.
+    Shards are prepared by `context.executor`. Raises `StageIncomplete` when `context.share` is not the whole and
+    another process completes the stage.
     """
-    sets = distinct(sets)
-    inputs = {"corpus": corpus.fingerprint, "vocab": vocab.fingerprint, **(imported.inputs if imported else {})}
-    ours = identity(config, sets, inputs, imported.data if imported else ())
-    with executor or Pool(config.workers) as pool:
-        return build(
-            out, ours, log, lambda draft: _make(config, sets, corpus, vocab, draft, log, pool, share, imported)
-        )
+    sets, imported = distinct(sets), inputs.imported
+    known = {"corpus": inputs.corpus.fingerprint, "vocab": inputs.vocab.fingerprint}
+    known |= imported.inputs if imported else {}
+    ours = identity(config, sets, known, imported.data if imported else ())
+    with context.executor or Pool(config.workers) as pool:
+        return build(context.out, ours, context.log, lambda draft: _make(config, sets, inputs, draft, context, pool))
 
 
 def identity(
@@ -73,14 +64,13 @@ def identity(
 def _make(
     config: ExamplesConfig,
     sets: tuple[PlanSet, ...],
-    corpus: Artifact,
-    vocab: Artifact,
+    inputs: Inputs,
     draft: Path,
-    log: Log,
+    context: StageContext,
     executor: Executor,
-    share: WorkSplit,
-    imported: ImportedSets | None,
 ) -> dict[str, Any]:
+    corpus, vocab, imported = inputs.corpus, inputs.vocab, inputs.imported
+    log, share = context.log, context.share or SINGLE
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log)
     parts = make_folder(draft / ".parts")

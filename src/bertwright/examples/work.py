@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,41 +11,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import WorkSplit
-from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.inputs import Step
 from bertwright.examples.shard import tokenizer_of
-from bertwright.examples.store import Vocabulary
-
-
-class Task(Protocol):
-    """One task of the stage: a corpus shard, or a file made elsewhere."""
-
-    @property
-    def facts(self) -> Path:
-        """The file that is written last."""
-
-
-Step = tuple[Callable[[Any], None], Sequence[Task]]
-"""A function, and the tasks it is called with."""
-
-
-class ImportedSets(Protocol):
-    """The files of the phases that name data made elsewhere, whatever their format (`formats.imported.sets`)."""
-
-    @property
-    def data(self) -> Sequence[ImportedData]:
-        """The phases."""
-
-    @property
-    def inputs(self) -> Mapping[str, str]:
-        """What their files are known by, as inputs of the examples artifact."""
-
-    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
-        """The tasks that bring them in, and the function that does one."""
-
-    def join(
-        self, draft: Path, tasks: Sequence[Task], config: ExamplesConfig, entries: Sequence[str], log: Log
-    ) -> dict[str, Any]:
-        """Write what the finished tasks have brought in into `draft`, where `store/` is; the counts to keep."""
 
 
 def work_through(steps: Sequence[Step], executor: Executor, share: WorkSplit, log: Log) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
+from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, table
 
 _USE = {
@@ -16,36 +17,29 @@ _USE = {
 }
 
 
-def model_card(
-    path: Path,
-    name: str,
-    origin: Origin,
-    vocab: Artifact,
-    train: Artifact,
-    evaluate: Artifact,
-    export: Mapping[str, Any],
-) -> None:
-    """Write the card as README.md; `export` is what the export counted."""
+def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any]) -> None:
+    """Write the card of the model `name` to `path`; `export` is what the export counted."""
     language = f"language: {origin.language}\n" if origin.language else ""
     trained = f"trained on text in the language `{origin.language}`" if origin.language else "trained on examples"
     parts = [
         f"---\n{language}library_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---",
         f"# {name}",
         f"A BERT (Devlin et al. 2019) {trained}. {_USE[export['architecture']]}",
-        *_warnings(train.counts.get("unfinished"), evaluate.counts["untrained"]),
+        # First: who copies a model reads the beginning of its card.
+        *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts["untrained"]),
         "## How to load it",
         _loading(export["architecture"]),
         "## Size and training",
-        table(_training(origin, train, export)),
+        table(_training(origin, inputs.train, export)),
         f"## Scores on held-out {origin.unit}",
-        _scores(evaluate.counts, next_sentence=export["architecture"] == "BertForPreTraining"),
+        _scores(inputs.evaluate.counts, next_sentence=export["architecture"] == "BertForPreTraining"),
         "## Text",
         origin.text,
         "## Text normalisation",
-        _normalisation(vocab),
+        _normalisation(inputs.vocab),
         "## Where it comes from",
         "Fingerprints (SHA-256 of settings, code version and inputs of each stage):",
-        table(_fingerprints(origin.artifact, vocab, train, evaluate)),
+        table(_fingerprints(inputs)),
     ]
     write_atomic(path, ("\n\n".join(parts) + "\n").encode())
 
@@ -76,10 +70,10 @@ def _loading(architecture: str) -> str:
     )
 
 
-def _fingerprints(texts: Artifact, vocab: Artifact, train: Artifact, evaluate: Artifact) -> list[tuple[str, str]]:
+def _fingerprints(inputs: Inputs) -> list[tuple[str, str]]:
     order = ("corpus", "vocab", "examples", "train", "evaluate")
-    made = sorted((texts, vocab, train, evaluate), key=lambda artifact: order.index(artifact.manifest["stage"]))
-    return [(artifact.manifest["stage"], f"`{artifact.fingerprint}`") for artifact in made]
+    fingerprints = inputs.fingerprints
+    return [(stage, f"`{fingerprints[stage]}`") for stage in order if stage in fingerprints]
 
 
 def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> list[tuple[str, str]]:

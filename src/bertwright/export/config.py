@@ -1,9 +1,12 @@
-"""The knobs of export. Knows no torch."""
+"""The knobs of export, and what it reads. Knows no torch."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pydantic import Field
 
+from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
 VERSION = 4
@@ -17,6 +20,22 @@ class ExportConfig(Section):
     """Name of the model in its card."""
     tolerance: float = runtime_only(1e-4, gt=0)
     """Largest difference allowed between our logits and those of the reloaded folder; more is an error."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The artifacts that the folder and its model card are made of."""
+
+    train: Artifact
+    vocab: Artifact
+    evaluate: Artifact
+    source: Artifact
+    """The corpus, or the examples where there is none."""
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Theirs, by the names of their stages."""
+        return {str(artifact.manifest["stage"]): artifact.fingerprint for artifact in vars(self).values()}
 
 
 def sections(config: ExportConfig, texts: Section | None) -> dict[str, Section]:

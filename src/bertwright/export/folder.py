@@ -22,6 +22,7 @@ def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[
     Gives the architecture's name, its vocabulary size and the number of its parameters.
     """
     entries = vocab.file("vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    # transformers takes 0 for the padding token where nobody says it, and the entry may stand elsewhere.
     config = {**hf_config(model.config, len(entries)), "pad_token_id": entries.index(PAD)}
     tensors = {name: tensor.detach().contiguous() for name, tensor in to_hf(model.state_dict(), len(entries)).items()}
     write_json(hf / "config.json", config)
@@ -38,15 +39,13 @@ def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[
 
 
 def _tokenizer_config(vocab: Artifact, positions: int) -> dict[str, Any]:
-    """Names the class that takes tokenizer.json as it is.
-
-    BertTokenizer would build a normalisation of its own and lose the corpus's NFC; the two text settings are written
-    for programs that read only this file.
-    """
+    """The configuration that names the class which takes tokenizer.json as it is."""
     return {
+        # BertTokenizer would build a normalisation of its own, and lose the corpus's NFC.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": positions,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        # For programs that read only this file; tokenizer.json says the same.
         "do_lower_case": vocab.counts["lower_case"],
         "strip_accents": vocab.counts["strip_accents"],
         "tokenize_chinese_chars": True,

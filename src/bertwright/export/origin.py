@@ -21,8 +21,6 @@ MOST_FILES = 20
 class Origin:
     """What the card says of the text."""
 
-    artifact: Artifact
-    """The corpus, or the examples where there is none."""
     language: str
     """"": not known."""
     fertility: float
@@ -37,10 +35,10 @@ def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
     """The origin of the text that `source` is, a corpus or examples made elsewhere; `texts` says what files do not."""
     if source.manifest["stage"] == "corpus":
         language = source.manifest["config"]["corpus"]["language"]
-        return Origin(source, language, vocab.counts["fertility"], "documents", _sources(source))
-    told = source.counts["heldout"]["phases"].values()
-    unit = "documents" if all("documents" in each for each in told) else "examples"
-    return Origin(source, plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
+        return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
+    splits = source.counts["heldout"]["phases"].values()
+    unit = "documents" if all("documents" in split for split in splits) else "examples"
+    return Origin(plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
 
 
 def _sources(corpus: Artifact) -> str:
@@ -61,22 +59,24 @@ def _sources(corpus: Artifact) -> str:
 
 def plain(text: str) -> str:
     """Words that a dump or a recipe gives, as text of one line: neither HTML nor Markdown, nor what no one sees."""
+    # Characters that show nothing can turn the direction of text or hide a part of an address.
     seen = "".join(character if character.isprintable() else " " for character in text)
     return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", " ".join(seen.split())), quote=False)
 
 
 def _address(text: str) -> str:
     """An address of the web as it stands, which Markdown makes a link of; anything else as plain words."""
+    # Only what is certainly an address: a link in a card is followed by people who trust it.
     return text if re.fullmatch(r"https?://[\w.:/%~+,;=&@-]+", text) else plain(text)
 
 
 def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
     return "".join(
-        f"\n\nOf the evaluation text {plain(Path(name).name)}, {found['found']:,} of {found['sentences']:,} sentences "
-        f"of 13 words or more stand in part in the training text, and {found['short_found']:,} of {found['short']:,} "
-        "shorter ones."
-        for name, found in texts.items()
+        f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences of "
+        "13 words or more stand in part in the training text, and "
+        f"{text['short_found']:,} of {text['short']:,} shorter ones."
+        for name, text in texts.items()
     )
 
 

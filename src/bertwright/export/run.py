@@ -7,14 +7,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.files import make_folder, read_typed
-from bertwright.core.log import SILENT, Log
-from bertwright.core.shapes import PREDICTIONS
+from bertwright.core.log import Log
+from bertwright.core.stage_context import StageContext
+from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
-from bertwright.export.config import VERSION, ExportConfig, sections
+from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import origin_of
 from bertwright.export.verify import compare_model, compare_tokenizer
@@ -23,28 +25,18 @@ from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
-def run(
-    config: ExportConfig,
-    train: Artifact,
-    vocab: Artifact,
-    evaluate: Artifact,
-    source: Artifact,
-    out: Path,
-    log: Log = SILENT,
-    texts: TextsConfig | None = None,
-) -> Artifact:
-    """The exported model at `out`; its counts say how far the reloaded folder is from the trained model.
+def run(config: ExportConfig, inputs: Inputs, context: StageContext, texts: TextsConfig | None = None) -> Artifact:
+    """The exported model; its counts say how far the reloaded folder is from the trained model.
 
-    The model card takes the language and licence of the texts from the corpus, which `source` is. Where there is none,
-    `source` are the examples, and `texts` says what their files do not.
+    The model card takes the language and licence of the texts from the corpus, which `inputs.source` is. Where there is
+    none, that is the examples, and `texts` says what their files do not.
 
     Raises `ArtifactError` when the folder does not load or gives other token ids or logits than the trained model,
     and `MissingExtraError`, before anything is written, when `transformers` is not installed.
     """
-    artifacts = {"train": train, "vocab": vocab, "evaluate": evaluate, str(source.manifest["stage"]): source}
-    found = identity(config, {name: artifact.fingerprint for name, artifact in artifacts.items()}, texts)
-    said = texts or TextsConfig()
-    return build(out, found, log, lambda draft: _make(config, train, vocab, evaluate, source, said, draft, log))
+    exported = identity(config, inputs.fingerprints, texts)
+    about = texts or TextsConfig()
+    return build(context.out, exported, context.log, lambda draft: _make(config, inputs, about, draft, context.log))
 
 
 def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig | None = None) -> Identity:
@@ -56,16 +48,9 @@ def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig
     return Identity("export", VERSION, settings, {name: inputs[name] for name in names})
 
 
-def _make(
-    config: ExportConfig,
-    train: Artifact,
-    vocab: Artifact,
-    evaluate: Artifact,
-    source: Artifact,
-    texts: TextsConfig,
-    draft: Path,
-    log: Log,
-) -> dict[str, Any]:
+def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path, log: Log) -> dict[str, Any]:
+    train, vocab = inputs.train, inputs.vocab
+    # Before anything is written: a folder that was not verified must not lie there as if it had been.
     if find_spec("transformers") is None:
         raise MissingExtraError(
             "export verifies its folder with transformers; install it: pip install 'bertwright[hf]'"
@@ -76,12 +61,14 @@ def _make(
     model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)
     hf = make_folder(draft / "hf")
     size = write_hf_folder(hf, model, vocab)
-    lines = [line["text"] for line in read_typed(evaluate.file("predictions.json"), PREDICTIONS)]
+    # Text of this language with a mask in it, beside the probes that are the same for every model.
+    lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]
     compared = compare_tokenizer(hf, tokenizer, lines)
     differences = compare_model(hf, model, tokenizer, lines, config.tolerance)
     log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
-    model_card(hf / "README.md", config.name, origin_of(source, vocab, texts), vocab, train, evaluate, counts)
+    # Last, as it says how far the reloaded model is from the trained one.
+    model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts)
     return counts

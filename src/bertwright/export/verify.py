@@ -23,6 +23,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
+# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a blank before them.
 PROBES = (
     "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
     "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",
@@ -38,16 +39,17 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str]) -> int:
     from transformers import AutoTokenizer
 
     with _loading(hf):
-        theirs = AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
-    if len(theirs) != len(ours.vocabulary):
-        raise _mismatch(hf, f"its tokenizer has {len(theirs):,} entries, the vocabulary {len(ours.vocabulary):,}")
+        exported = AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
+    if len(exported) != len(ours.vocabulary):
+        raise _mismatch(hf, f"its tokenizer has {len(exported):,} entries, the vocabulary {len(ours.vocabulary):,}")
     for special in SPECIALS:
-        if theirs.convert_tokens_to_ids(special) != ours.ids(special):
-            raise _mismatch(hf, f"its {special} is {theirs.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
+        if exported.convert_tokens_to_ids(special) != ours.ids(special):
+            raise _mismatch(hf, f"its {special} is {exported.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
     compared = [*PROBES, *texts]
+    # In pairs: the second segment has separators and segment ids of its own to get wrong.
     for a, b in zip(compared, [*compared[1:], compared[0]], strict=True):
         first, second = _segments(ours, a, b)
-        encoding = theirs(a, b)
+        encoding = exported(a, b)
         if encoding["input_ids"] != first + second:
             raise _mismatch(hf, f"its tokenizer gives other ids than ours for {a!r} with {b!r}")
         if encoding["token_type_ids"] != [0] * len(first) + [1] * len(second):
@@ -66,16 +68,18 @@ def compare_model(
 
     architecture = getattr(transformers, "BertForMaskedLM" if ours.nsp is None else "BertForPreTraining")
     with _loading(hf):
-        theirs, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
+        exported, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
+    # transformers draws random weights for tensors that it does not find, and only warns.
     if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = _rows(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
     mlm_PV, nsp_B2 = _our_logits(ours, rows, tokenizer.ids(MASK))
-    their_mlm_PV, their_nsp_B2 = _their_logits(theirs, rows, tokenizer.ids(MASK))
+    their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, tokenizer.ids(MASK))
     differences = {"mlm_difference": _largest(mlm_PV[:, : len(tokenizer.vocabulary)], their_mlm_PV)}
     if nsp_B2 is not None:
         differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)
     for name, difference in differences.items():
+        # Not `>`: a NaN compares as false, and would pass.
         if not difference <= tolerance:
             raise _mismatch(hf, f"{name} of the logits is {difference:.3g}, above export.tolerance={tolerance:g}")
     return {**differences, "predictions_compared": len(mlm_PV), "transformers": transformers.__version__}
@@ -86,6 +90,7 @@ Row = tuple[list[int], list[int]]
 
 def _rows(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[Row]:
     """Token ids of both segments, cut to `positions`; all but the first row have a [MASK] at their middle."""
+    # A sequence of all positions: an error in the last embeddings shows nowhere else.
     words = rng.below(rng.key("export"), np.arange(positions - 3), len(tokenizer.vocabulary)).tolist()
     half = len(words) // 2
     rows = [([tokenizer.ids(CLS), *words[:half], tokenizer.ids(SEP)], [*words[half:], tokenizer.ids(SEP)])]
@@ -129,6 +134,7 @@ def _their_logits(model: Any, rows: list[Row], mask: int) -> tuple[Tensor, Tenso
 
 
 def _largest(ours: Tensor, theirs: Tensor) -> float:
+    # Tensors of other shapes might broadcast, and agree by chance.
     return float((ours - theirs).abs().max()) if ours.shape == theirs.shape else float("inf")
 
 
@@ -137,6 +143,7 @@ def _loading(hf: Path) -> Iterator[None]:
     """Loading by transformers without its bars and notes; what it cannot load is an `ArtifactError`."""
     from transformers.utils import logging
 
+    # They are global, and the process may be somebody's notebook.
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

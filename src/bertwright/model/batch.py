@@ -52,6 +52,7 @@ def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], m
     lengths = [len(a) + len(b) for a, b in sequences]
     token_ids = torch.tensor([i for a, b in sequences for i in (*a, *b)])
     places = (token_ids == mask).nonzero().flatten()
+    # int32 is what kernels for sequences of different lengths ask of `cu_seqlens`.
     bounds = torch.tensor([0, *lengths]).cumsum(0).int()
     return PackedBatch(
         token_ids=token_ids,

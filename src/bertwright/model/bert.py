@@ -23,6 +23,7 @@ class Bert(nn.Module):
         self.kernel: Kernel = kernel
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        # Without pairs nothing would train the pooler but weight decay, so there is none.
         self.pooler = Pooler(config) if config.next_sentence else None
 
     @property
@@ -32,6 +33,7 @@ class Bert(nn.Module):
 
     def forward(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
         """As `Encoder.__call__`: [T, H], or [N, H]."""
+        # Once a batch: every layer would compute the same indices anew (docs/decisions/0004).
         attend = bind(self.kernel, batch)
         x_TH: Tensor = self.embeddings(batch.token_ids, batch.position_ids, batch.segment_ids)
         *inner, last = self.layers

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import MAX_JSON, parse_json, read_bytes
+from bertwright.model.config_file import read_bert_file, read_config_file
 
 Kernel = Literal["sequences", "padded"]
 """How attention is computed; `model.attention` has a file for each."""
@@ -126,6 +126,7 @@ class BertModelConfig(Section):
                 f"model.config {self.config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
                 f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
             )
+        # Rows beyond the vocabulary are no token's; `export` cuts them off again.
         multiple = self.pad_vocab_to_multiple_of
         chosen = {
             "hidden_dropout_prob": self.dropout,
@@ -156,30 +157,11 @@ class BertModelConfig(Section):
 def read_bert_config(path: Path) -> dict[str, Any]:
     """The `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
 
-    An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
+    A `RecipeError` as for `read_bert_file`, and where the values describe no network.
     """
-    from bertwright.model.external_config_keys import SAME_NETWORK
-
-    values, own = _json_object(path), dict[str, Any]()
-    for key, value in values.items():
-        if key in BertConfig.model_fields:
-            own[key] = value
-        elif key not in SAME_NETWORK:
-            raise RecipeError(f"{path}: unknown key {key!r}; correct its spelling or remove it")
-        elif (allowed := SAME_NETWORK[key]) is not None and value not in allowed:
-            raise RecipeError(f"{path}: {key} = {value!r} is not BERT; it must be {allowed[0]!r} or absent")
+    own = read_bert_file(path, BertConfig.model_fields)
     _validated(BertConfig, own, path)
     return own
-
-
-def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        values = parse_json(read_bytes(path, MAX_JSON))
-    except (OSError, ValueError) as error:
-        raise RecipeError(f"cannot read the model configuration {path}: {error}; name a JSON file") from error
-    if not isinstance(values, dict):
-        raise RecipeError(f"{path} holds a JSON {type(values).__name__}; a model configuration is an object of keys")
-    return values
 
 
 Network = TypeVar("Network", bound=BertConfig)
@@ -206,7 +188,7 @@ def read_network_config(path: Path) -> NetworkConfig:
 
     `RecipeError` where it describes none of the families' networks.
     """
-    values = _json_object(path)
+    values = read_config_file(path)
     family = values.pop("model_type", "bert")
     if family == "bert":
         return _validated(BertConfig, read_bert_config(path), path)

@@ -30,8 +30,8 @@ def visible_gpus() -> list[str]:
     """Name and memory of each GPU that torch sees, such as "NVIDIA H100 80GB HBM3 (85 GB)"."""
     if not torch.cuda.is_available():
         return []
-    found = (torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count()))
-    return [f"{gpu.name} ({gpu.total_memory / 1e9:.0f} GB)" for gpu in found]
+    gpus = (torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count()))
+    return [f"{gpu.name} ({gpu.total_memory / 1e9:.0f} GB)" for gpu in gpus]
 
 
 @contextmanager
@@ -44,6 +44,7 @@ def torch_settings(threads: int) -> Iterator[None]:
     keep_freed_memory()
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    # A resumed run ends bit-identical to an undisturbed one; a kernel that adds in any order would break that.
     torch.use_deterministic_algorithms(True)
     # Else torch fills each of some 200 fresh tensors a step with NaN before a kernel writes them: 3 to 11 % of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
@@ -51,6 +52,7 @@ def torch_settings(threads: int) -> Iterator[None]:
     try:
         yield
     finally:
+        # The process may be a notebook of the user's, with settings of its own.
         torch.use_deterministic_algorithms(before[0])
         torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
         torch.set_num_threads(before[1])

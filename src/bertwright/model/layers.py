@@ -29,16 +29,14 @@ class Layer(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention with its residual and layer norm.
-
-    Query, key and value stay three tensors, because LAMB's trust ratio is one number per tensor.
-    """
+    """Multi-head self-attention with its residual and layer norm."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads = (config.num_attention_heads, width // config.num_attention_heads)
         self.attention_dropout = config.attention_probs_dropout_prob
+        # Three tensors and not one, because LAMB's trust ratio is one number per tensor.
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
@@ -50,6 +48,7 @@ class SelfAttention(nn.Module):
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
         projections = (self.query, self.key, self.value)
         q_TAD, k_TAD, v_TAD = (project(x_TH).unflatten(-1, self.heads) for project in projections)
+        # `scaled_dot_product_attention` knows nothing of train and eval: its dropout has to be turned off here.
         attended_TH = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         if read_N is not None:
             x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)

@@ -26,6 +26,7 @@ class PreTraining:
         """As `Objective.terms`; the model gives the logits [P, V] of the masked tokens and [B, 2] of the sequences."""
         mlm_PV, nsp_B2 = model(batch)
         terms = {"mlm": Term(mlm_PV, batch.labels, batch.weights)}
+        # A model without the head gives None, and there is no loss of 0 that nobody measured.
         if self.next_sentence:
             terms["nsp"] = Term(nsp_B2, batch.next_sentence_labels, batch.sequence_weights)
         return terms

@@ -24,15 +24,16 @@ def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedB
 
     The model is scored without dropout and left in the mode it was in.
     """
+    # Scoring happens inside training too, which has to go on with dropout.
     was_training, sums = model.training, list[Tensor]()
     model.eval()
     try:
         for batch in batches:
             terms = objective.terms(model, batch)
-            found = [
+            parts = [
                 (terms[name].loss_sum, terms[name].right_sum, terms[name].weight_sum) for name in objective.counted
             ]
-            sums.append(torch.stack([torch.stack([value.double() for value in each]) for each in found]).cpu())
+            sums.append(torch.stack([torch.stack([value.double() for value in of_term]) for of_term in parts]).cpu())
     finally:
         model.train(was_training)
     return sums
@@ -44,6 +45,7 @@ def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
     A mean over nothing is None. The batches' sums, [terms, 3] each, are added in their order.
     """
     names = objective.counted
+    # In the order of the batches, whoever scored them: the scores then do not depend on the number of ranks.
     total = sum(sums, torch.zeros(len(names), 3, dtype=torch.float64)).tolist()
     scores: Scores = {}
     for name, (loss, right, weight) in zip(names, total, strict=True):

@@ -62,6 +62,7 @@ class _CrossEntropySum(Function):
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
+        # bfloat16 has two to three digits, too few for a sum over a whole vocabulary.
         wide = torch.promote_types(logits_NC.dtype, torch.float32)
         log_p_NC = torch.log_softmax(logits_NC, -1, dtype=wide)
         weights_N = weights_N.to(wide)
@@ -73,6 +74,7 @@ class _CrossEntropySum(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         log_p_NC, labels_N, weights_N = ctx.saved_tensors  # refused by torch once changed below
+        # In place: this is the largest tensor of the step, and nobody needs the log-probabilities any more.
         p_NC = log_p_NC.exp_()
         p_NC[torch.arange(len(labels_N), device=labels_N.device), labels_N] -= 1
         return p_NC.mul_((gradient * weights_N)[:, None]).to(ctx.dtype), None, None

@@ -26,13 +26,13 @@ def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
     groups = decay_groups(model.named_parameters(), config.weight_decay)
     match config:
         case AdamWConfig():
+            # Fused: one pass over memory for weights, gradient and both moments instead of one for each operation.
             return AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=True)
         case LambConfig():
             from bertwright.optim.lamb import Lamb
 
             return Lamb(
                 groups,
-                lr=0.0,
                 betas=config.betas,
                 eps=config.eps,
                 bias_correction=config.bias_correction,
@@ -55,6 +55,7 @@ def moment_names(config: OptimConfig) -> tuple[str, ...]:
 
 def decays(name: str) -> bool:
     """Whether the parameter of this name decays; layer norms are the modules called `norm`."""
+    # "" before the name, so that a parameter of the model itself has a module as well.
     *_, module, parameter = ["", *name.split(".")]
     return parameter != "bias" and module != "norm"
 

@@ -37,14 +37,13 @@ class Lamb(Optimizer):
         self,
         params: Iterable[dict[str, Any]],
         *,
-        lr: float,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         bias_correction: bool = True,
         trust_ratio_on_undecayed: bool = False,
         reduce_norms: Callable[[Tensor], Tensor] = whole_tensors,
     ) -> None:
-        super().__init__(params, {"lr": lr, "weight_decay": 0.0})
+        super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
         self.betas = betas
         self.eps = eps
         self.bias_correction = bias_correction
@@ -59,6 +58,7 @@ class Lamb(Optimizer):
         if not moving:
             return
         parameters = [p for _, p in moving]
+        # Negative, because the fused kernel subtracts: it turns the buffers into -u by a step of rate 1 on them.
         negative_updates = [self._negative_update(p, group["weight_decay"]) for group, p in moving]
         self._add_adam(parameters, negative_updates)
         squares = self.reduce_norms(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
@@ -67,6 +67,7 @@ class Lamb(Optimizer):
         for (group, p), negative_update, ratio in zip(moving, negative_updates, ratios, strict=True):
             adapts = group["weight_decay"] != 0 or self.trust_ratio_on_undecayed
             rate = group["lr"] * (ratio if adapts else torch.ones_like(ratio))
+            # The ratio stays on the device: reading it would make the host wait once for every tensor.
             p.addcmul_(negative_update, rate.to(p.dtype))
 
     def _negative_update(self, p: Tensor, weight_decay: float) -> Tensor:
@@ -100,6 +101,7 @@ class Lamb(Optimizer):
     def _state(self, p: Tensor) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self.state[p]
         if not state:
+            # float32 on the device of the parameter is what the fused kernel asks for.
             state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
             state["exp_avg"] = torch.zeros_like(p)
             state["exp_avg_sq"] = torch.zeros_like(p)

@@ -27,6 +27,7 @@ def clip_global_norm(gradients: Sequence[Tensor], max_norm: float) -> Tensor:
     """
     norm = square_norms(gradients).sum().sqrt()
     if max_norm > 0:
+        # Without a branch on the norm, which the host would have to wait for; a norm that is not finite scales nothing.
         scale = torch.where(norm.isfinite() & (norm > max_norm), max_norm / norm, 1.0)
         torch._foreach_mul_(list(gradients), scale.to(gradients[0].dtype))
     return norm

@@ -82,6 +82,7 @@ def learning_rate(schedule: Schedule, step: int, total_steps: int, warmup_steps:
     """
     if not 0 <= step < total_steps:
         raise RecipeError(f"no learning rate for step {step} of {total_steps}; steps run from 0 to {total_steps - 1}")
+    # A warm-up longer than the phase would end at a rate below the peak, and nobody would notice.
     if not 0 <= warmup_steps <= total_steps:
         raise RecipeError(
             f"warm-up of {warmup_steps} steps in a phase of {total_steps}; it must lie between 0 and that"

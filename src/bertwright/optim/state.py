@@ -19,6 +19,7 @@ def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The moments (the tensors themselves, not copies) and the step counter (int64); before any update only that."""
     stepped = {name: optimizer.state[p] for name, p in _named(optimizer, model).items() if p in optimizer.state}
     steps = {int(state["step"]) for state in stepped.values()} or {0}
+    # One counter is saved for all: the schedule and the bias correction know one number of updates.
     if len(steps) > 1:
         raise CheckpointError(
             f"parameters have had different numbers of updates ({sorted(steps)}); all must move together"
@@ -36,6 +37,7 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
     A tensor that is missing, unexpected or of another shape is a `CheckpointError` naming it.
     """
     parameters = _named(optimizer, model)
+    # Before the first update an optimizer keeps nothing; a checkpoint at step 0 has no moments to look for.
     if set(state) == {"step"} and state["step"].numel() == 1 and int(state["step"]) == 0:
         optimizer.state.clear()
         return

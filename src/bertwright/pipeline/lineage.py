@@ -14,11 +14,19 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
-from bertwright.core.artifact import MANIFEST, Artifact, Identity, changes, open_artifact
+from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
+from bertwright.pipeline.arguments import train_settings
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.identity import CHECKPOINTS, checkpoint_identity, extended, identity, refuse_other_settings
+from bertwright.train.identity import (
+    CHECKPOINTS,
+    checkpoint_identity,
+    extended,
+    identity,
+    refuse_other_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,9 @@ def inputs_of(
     changed keys and the command to run.
     """
     needed = STAGES[stage].needs(recipe)
-    made = {name: finished_artifact(folder, name) for name in needed}
+    artifacts = {name: finished_artifact(folder, name) for name in needed}
     if not needed:
-        return made
+        return artifacts
     last = max(needed, key=list(STAGES).index)
     for name, expected in lineage(recipe, folder, last, made_now).identities.items():
         if different := _differences(folder, name, expected):
@@ -51,7 +59,7 @@ def inputs_of(
                 f"{folder / name} was made with other settings ({different}). Make it first: "
                 f"bertwright run RECIPE --until {last} --out {folder}"
             )
-    return made
+    return artifacts
 
 
 def finished_artifact(folder: Path, stage: str) -> Artifact:
@@ -69,25 +77,27 @@ def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str]
     An identity has the recipe's settings, the files that the standing artifact was made of, and the artifacts before it
     as they should be.
     """
-    found = Lineage({}, dict(made_now or {}))
+    expected = Lineage({}, dict(made_now or {}))
     for name in [*takewhile(last.__ne__, STAGES), last]:
-        if name in found.fingerprints or (name == "corpus" and recipe.corpus is None):
+        # What this run has made of the recipe needs no comparison; a recipe without a corpus has no such input.
+        if name in expected.fingerprints or (name == "corpus" and recipe.corpus is None):
             continue
         if _is_finished(folder, name):
             standing = open_artifact(folder / name, name)
-            found.identities[name] = _expected(recipe, name, standing.manifest["inputs"], found.fingerprints)
-            found.fingerprints[name] = found.identities[name].fingerprint
+            expected.identities[name] = _expected(recipe, name, standing.manifest["inputs"], expected.fingerprints)
+            expected.fingerprints[name] = expected.identities[name].fingerprint
         elif recorded := next(_recorded(folder, name), None):
-            found.fingerprints[name] = recorded
-    return found
+            expected.fingerprints[name] = recorded
+    return expected
 
 
 def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[str, str]) -> Identity:
     """What the artifact of a stage should be that was made of the inputs `was`."""
     stage = STAGES[name]
-    files = {each: fingerprint for each, fingerprint in was.items() if each not in STAGES}
-    artifacts = {each: known.get(each, was.get(each)) for each in stage.needs(recipe)}
-    inputs = {each: fingerprint for each, fingerprint in artifacts.items() if fingerprint is not None}
+    # Files are not opened here, so they count as the manifest has them (docs/decisions/0023).
+    files = {input_name: fingerprint for input_name, fingerprint in was.items() if input_name not in STAGES}
+    artifacts = {input_name: known.get(input_name, was.get(input_name)) for input_name in stage.needs(recipe)}
+    inputs = {input_name: fingerprint for input_name, fingerprint in artifacts.items() if fingerprint is not None}
     return Identity(name, stage.version, stage.sections(recipe, was), {**inputs, **files})
 
 
@@ -107,8 +117,8 @@ def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -
     Reads the manifests of what the recipe names as `train.init_from` and as data of phases. Raises `ArtifactError`
     where one is no finished artifact.
     """
-    ours = {name: inputs[name] for name in STAGES["train"].inputs}
-    return identity(recipe.train, recipe.model, recipe.optim, recipe.next_sentence, ours, folder / "train")
+    needed = {name: inputs[name] for name in STAGES["train"].inputs}
+    return identity(train_settings(recipe), recipe.next_sentence, needed, folder / "train")
 
 
 def refuse_other_training(recipe: Recipe, folder: Path) -> None:
@@ -130,12 +140,13 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     # A vocabulary knows the hash of its entries only when it is built. It follows from the fingerprint.
     if words := next(_recorded(folder, "vocabulary"), None):
         run = replace(run, inputs={**run.inputs, "vocabulary": words})
-    sections = recipe.train, recipe.model, recipe.optim, recipe.next_sentence
     try:
-        refuse_other_settings(folder / "train", checkpoint_identity(*sections, run))
+        refuse_other_settings(folder / "train", checkpoint_identity(train_settings(recipe), recipe.next_sentence, run))
     except ArtifactError as error:
         changed = [
-            f"{name} ({d})" for name, each in before.identities.items() if (d := _differences(folder, name, each))
+            f"{name} ({d})"
+            for name, expected in before.identities.items()
+            if (d := _differences(folder, name, expected))
         ]
         raise ArtifactError(f"{error} Changed before it: {', '.join(changed)}." if changed else str(error)) from None
 
@@ -143,6 +154,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
 def _sealed(run: Identity, folder: Path) -> Identity:
     """The identity `run` as the finished training in `folder` would be sealed with it."""
     standing = open_artifact(folder / "train", "train")
+    # Another version may count other things, so what it counted is not looked at; the version alone differs.
     if standing.manifest["version"] != run.version:
         return run
     return extended(run, standing.counts["extensions"], standing.counts["weights"])

@@ -16,8 +16,9 @@ from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
+from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.lineage import finished_artifact, inputs_of, refuse_other_training, training_identity
-from bertwright.pipeline.stage import STAGES, Work
+from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -40,22 +41,23 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     settings than the recipe's.
     """
     refuse_other_training(recipe, folder)
-    made = {**_corpus(recipe, folder), **inputs_of("train", recipe, folder)}
-    found = _newest(recipe, folder, made, log)
-    state = found.counts["unfinished"]
-    out = make_folder(folder / "unfinished" / f"after-{found.checkpoint.path.name}")
+    artifacts = {**_corpus(recipe, folder), **inputs_of("train", recipe, folder)}
+    newest = _newest(recipe, folder, artifacts, log)
+    state = newest.counts["unfinished"]
+    out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")
     of = f"{state['step']:,} of {state['steps']:,} steps"
     log.say(f"{', '.join(stages)}: training is not finished, so this is of its newest checkpoint ({of}), in {out}")
+    # Of this folder and not of the run, which may be training: two looks at one checkpoint exclude each other.
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
-        made["train"] = found.snapshot(out / "train", log)
+        artifacts["train"] = newest.snapshot(out / "train", log)
         for name in ("evaluate", "export"):
             if name in stages or (name == "evaluate" and "export" in stages):
-                STAGES[name].start(Work(recipe, made, out, log))
+                STAGES[name].start(Work(recipe, artifacts, out, log))
             if (out / name / MANIFEST).is_file():  # made of this checkpoint now or before
-                made[name] = open_artifact(out / name, name)
+                artifacts[name] = open_artifact(out / name, name)
         if "report" in stages:
-            STAGES["report"].start(Work(recipe, made, out, log))
+            STAGES["report"].start(Work(recipe, artifacts, out, log))
     return out
 
 
@@ -78,6 +80,7 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
             write_page(
                 recipe.report, folder, {name: artifacts[name] for name in STAGES["report"].inputs if name in artifacts}
             )
+        # A page is for people to look at; a training of days must not end for want of one.
         except (BertwrightError, OSError) as error:
             log.say(f"report: no page at {checkpoint.name}: {error}")
 

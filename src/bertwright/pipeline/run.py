@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from bertwright.check.recipe import check_recipe
@@ -16,10 +17,11 @@ from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
+from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training
 from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES, Work
+from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES
 from bertwright.recipe import Recipe
 
 
@@ -29,36 +31,38 @@ def run(
     stages: Sequence[str] = tuple(STAGES),
     log: Log = SILENT,
     executor: Executor | None = None,
-    rank: int = 0,
-    world: int = 1,
+    share: WorkSplit = SINGLE,
 ) -> RunFolder:
     """Run `stages` in their order in the folder `out`; what is finished is skipped, what is begun continues.
 
     Task lists are done by `executor`; without one, by processes on this machine. A stage of `PARALLEL_STAGES` alone may
-    be shared by `world` processes, each with a `rank` of its own; the last one to finish completes it.
+    be shared by several processes, each with its own `share`; the last one to finish completes it.
     Where training is not finished, `evaluate`, `export` and `report` by themselves are of its newest checkpoint, and
     lie in a folder of their own, which is returned.
     Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
     (`ArtifactError`), or when `check_recipe` finds an error, such as a missing source or package, too little memory or
     a folder of someone else's.
     """
-    _refuse_impossible(stages, rank, world)
+    _refuse_impossible(stages, share)
     stages = _without_missing_corpus(recipe, stages)
+    # Ranks of torchrun share one folder: the first alone locks it, writes the recipe and says what it finds.
     first_rank = rank_and_world()[0] == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
         return RunFolder(look(recipe, Path(out).absolute(), stages, log))
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
-    with FolderLock(folder.path, world > 1, log) if first_rank else nullcontext() as lock:
-        if first_rank and world == 1:
+    with FolderLock(folder.path, share.world > 1, log) if first_rank else nullcontext() as lock:
+        if first_rank and share.world == 1:
             remove_leftovers(folder.path, ".*.tmp")
+        # Before any stage: a corpus built anew for settings that training then refuses would cost hours.
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         names = [name for name in STAGES if name in stages]
         if names:
+            # Only the first stage: the inputs of the others are made here, of this recipe.
             inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
-            _run_stages(names, recipe, folder, log, executor, WorkSplit(rank, world, lock))
+            _run_stages(names, recipe, folder, log, executor, replace(share, lock=lock))
     return folder
 
 
@@ -69,9 +73,10 @@ def _run_stages(
     made_now: dict[str, str] = {}
     for name in names:
         try:
-            made = run_stage(name, recipe, folder, log, executor, share, made_now)
-            if isinstance(made, Artifact):
-                made_now[name] = made.fingerprint
+            inputs = inputs_of(name, recipe, folder.path, made_now)
+            result = _start(name, Work(recipe, inputs, folder.path, log, executor, share))
+            if isinstance(result, Artifact):
+                made_now[name] = result.fingerprint
         except StageIncomplete as rest:
             log.say(str(rest))
 
@@ -83,28 +88,32 @@ def run_stage(
     log: Log = SILENT,
     executor: Executor | None = None,
     share: WorkSplit = SINGLE,
-    made_now: Mapping[str, str] | None = None,
 ) -> Artifact | Path:
     """Make one stage of the recipe in `folder`; returns its artifact, of `report` the page.
 
-    `made_now` as for `inputs_of`. Raises `ArtifactError` where what it is made of is missing or of other settings, and
+    Raises `ArtifactError` where what it is made of is missing or of other settings, and
     what the stage raises.
     """
-    made = inputs_of(name, recipe, folder.path, made_now)
-    page = page_while_training(recipe, folder.path, made, log)
-    return STAGES[name].start(Work(recipe, made, folder.path, log, executor, share, page))
+    return _start(name, Work(recipe, inputs_of(name, recipe, folder.path), folder.path, log, executor, share))
 
 
-def _refuse_impossible(stages: Sequence[str], rank: int, world: int) -> None:
+def _start(name: str, work: Work) -> Artifact | Path:
+    page = page_while_training(work.recipe, work.folder, work.made, work.log)
+    return STAGES[name].start(replace(work, saved=page))
+
+
+def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:
     """Raise what can be told from the arguments, the environment and the packages alone."""
     if unknown := [name for name in stages if name not in STAGES]:
         raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
+    rank, world = share.rank, share.world
     if world > 1 and (len(stages) != 1 or stages[0] not in PARALLEL_STAGES):
         raise RecipeError(
             f"--world {world}: ranks can share one of the stages {', '.join(PARALLEL_STAGES)}, by its own verb."
         )
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
+    # Every rank would otherwise prepare the same corpus in the same folder.
     if rank_and_world()[1] > 1 and list(stages) != ["train"]:
         raise RecipeError(
             "several ranks can only train. Prepare with one process (--until examples), then start "
@@ -122,6 +131,7 @@ def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[s
 def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
     """Raise before hours of work what can be told beforehand; say what may go wrong."""
     _, world = rank_and_world()
+    # A run that has begun has its own weights: what it started from may be gone by now.
     recipe.check(ranks=world, given=not RunFolder(out).begun)
     verdicts = check_recipe(recipe, out, stages, world)
     refuse(verdicts)

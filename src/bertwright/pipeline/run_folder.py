@@ -1,17 +1,99 @@
-"""The folder of a run, and what can be read from it."""
+"""The folder of a run, and what can be read from it: metrics, scores and summary, with their types.
+
+Losses are in nats, accuracies and shares from 0 to 1. More keys may stand beside these.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NotRequired, TypedDict, cast
 
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
 from bertwright.pipeline.lineage import finished_artifact
-from bertwright.pipeline.results import MetricsRow, Scores, Summary
 from bertwright.train.metrics import read_rows
+
+
+class MetricsRow(TypedDict):
+    """One logged step of training; losses and norms are means over the updates since the row before.
+
+    None is no number (NaN), as of losses where no update was applied.
+    """
+
+    time: str
+    """When the row was written (ISO, UTC)."""
+    phase: int
+    """Number of the phase, from 0."""
+    step: int
+    """Steps done in the phase."""
+    steps: int
+    """Steps that the phase has."""
+    total_steps: int
+    """Steps done over all phases."""
+    mlm_loss: float | None
+    """Training loss of the masked tokens."""
+    nsp_loss: float | None
+    """Training loss of the sentence pairs; 0 without pairs."""
+    grad_norm: float | None
+    """Norm of the gradient before clipping."""
+    learning_rate: float
+    """Learning rate of the step."""
+    tokens_seen: int
+    """Real (not padding) tokens since the start of training."""
+    tokens_per_second: float
+    """Real tokens trained on in a second."""
+    data_wait_share: float
+    """Share of the time in which the model waited for data."""
+    seconds: float
+    """Seconds of training so far."""
+    remaining_seconds: float
+    """Seconds to the end of the last phase and of the score that follows, as far as can be told."""
+    heldout_mlm_loss: NotRequired[float | None]
+    """The held-out loss of the masked tokens; absent where the model was not scored."""
+    heldout_mlm_accuracy: NotRequired[float]
+    """The held-out share of masked tokens guessed right."""
+
+
+class Scores(TypedDict):
+    """Held-out scores of the finished model beside their baselines, on the same tokens and pairs."""
+
+    mlm_loss: float | None
+    """Cross-entropy of the masked tokens."""
+    mlm_accuracy: float
+    """Share of masked tokens whose best guess is right."""
+    perplexity: float | None
+    """e to the power of `mlm_loss`."""
+    unigram_loss: float
+    """`mlm_loss` of the training tokens' frequencies alone."""
+    commonest_accuracy: float
+    """`mlm_accuracy` of always guessing the commonest token."""
+    nsp_accuracy: float | None
+    """Share of pairs labelled right; None without pairs."""
+    nsp_majority: float | None
+    """Share of pairs with the commoner label; None without pairs."""
+
+
+class Summary(Scores):
+    """The headline numbers of a run."""
+
+    title: str
+    """Title of the report."""
+    parameters: int
+    """Trained weights."""
+    steps: int
+    """Optimizer steps."""
+    tokens_seen: int
+    """Real tokens trained on."""
+    tokens_per_second: float
+    """Real tokens trained on in a second."""
+    seconds: float
+    """Seconds of all stages together."""
+    recipe_sha256: str
+    """SHA-256 of recipe.toml as it was when the report was written."""
+    stages: dict[str, dict[str, str | int | float]]
+    """Version, fingerprint and seconds of each stage."""
 
 
 @dataclass(frozen=True)

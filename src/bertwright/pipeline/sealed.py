@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError
+from bertwright.core.renamed import renamed
 from bertwright.recipe import Recipe
 from bertwright.train.identity import CHECKPOINTS
 
@@ -26,16 +27,18 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     Of what is not made yet, and of what changes no result, recipe.toml tells. `ArtifactError` where it cannot belong
     to the artifacts.
     """
+    # Folders that training started from may be gone since; nothing is started from them here.
     recipe = Recipe.load(folder / "recipe.toml", given=False)
     written = recipe.model_dump(mode="json")
-    made = _made(folder)
-    values = {**written, **{key: _overlaid(written[key], sealed) for key, sealed in _settings(made, written).items()}}
-    _restore_own_data(folder, values, made)
+    artifacts = _artifacts(folder)
+    values = {
+        **written,
+        **{key: _overlaid(written[key], sealed) for key, sealed in _settings(artifacts, written).items()},
+    }
+    _restore_own_data(folder, values, artifacts)
     try:
         return Recipe.model_validate(values), differences(values, written)
     except ValidationError as error:
-        from bertwright.core.mistakes import renamed  # not needed at every start
-
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
         wrong = f"it is called {new} now" if (new := renamed(key)) else fault["msg"]
@@ -47,40 +50,42 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
 
 def is_trained(folder: Path) -> bool:
     """Whether training has sealed its settings: it is finished, or has a checkpoint."""
-    return "train" in _made(folder)
+    return "train" in _artifacts(folder)
 
 
-def _made(folder: Path) -> dict[str, Artifact]:
+def _artifacts(folder: Path) -> dict[str, Artifact]:
     """The artifacts of the stages whose settings matter; of unfinished training its newest checkpoint."""
     stages = ("corpus", "vocab", "examples", "train")
-    made = {name: open_artifact(folder / name, name) for name in stages if (folder / name / MANIFEST).is_file()}
-    if "train" not in made:
+    artifacts = {name: open_artifact(folder / name, name) for name in stages if (folder / name / MANIFEST).is_file()}
+    if "train" not in artifacts:
+        # The newest alone: all checkpoints of a folder have the same settings, or training would have refused.
         for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)[:1]:
-            made["train"] = open_artifact(path, "checkpoint")
-    return made
+            artifacts["train"] = open_artifact(path, "checkpoint")
+    return artifacts
 
 
-def _settings(made: dict[str, Artifact], written: dict[str, Any]) -> dict[str, Any]:
+def _settings(artifacts: dict[str, Artifact], written: dict[str, Any]) -> dict[str, Any]:
     """The sealed settings by section of the recipe."""
-    found: dict[str, Any] = {}
-    for name, artifact in made.items():
+    settings: dict[str, Any] = {}
+    for name, artifact in artifacts.items():
         config = artifact.manifest["config"]
         sections = ("train", "model", "optim") if name == "train" else (name,)
-        found |= {section: dict(config[section]) for section in sections if section in config}
+        settings |= {section: dict(config[section]) for section in sections if section in config}
     if written["corpus"] is None:
-        found.pop("corpus", None)  # left by an earlier run in this folder
-    if "corpus" in found and len(found["corpus"]["source"]) != len(written["corpus"]["source"]):
-        del found["corpus"]["source"]  # where the texts lie is not sealed
-    return found
+        settings.pop("corpus", None)  # left by an earlier run in this folder
+    if "corpus" in settings and len(settings["corpus"]["source"]) != len(written["corpus"]["source"]):
+        del settings["corpus"]["source"]  # where the texts lie is not sealed
+    return settings
 
 
-def _restore_own_data(folder: Path, values: dict[str, Any], made: dict[str, Artifact]) -> None:
+def _restore_own_data(folder: Path, values: dict[str, Any], artifacts: dict[str, Artifact]) -> None:
     """Which phases have data of their own is sealed, where it lies is not."""
-    if "train" not in made:
+    if "train" not in artifacts:
         return
-    inputs = {key for artifact in made.values() for key in artifact.manifest["inputs"]}
+    inputs = {key for artifact in artifacts.values() for key in artifact.manifest["inputs"]}
     for index, phase in enumerate(values["train"]["phases"]):
         own = not inputs.isdisjoint((f"train.phases.{index}.data", f"data {index}"))
+        # recipe.toml may name data that this run never saw.
         if not own:
             phase |= {"data": None, "quarantine": False}
         elif phase.get("data") in (None, GIVEN):
@@ -94,6 +99,7 @@ def _overlaid(old: Any, new: Any) -> Any:
     """`old` with everything that `new` says; elements of lists of tables one by one."""
     if isinstance(old, dict) and isinstance(new, dict) and new.get("kind") in (None, old.get("kind")):
         return {**old, **{key: _overlaid(old.get(key), value) for key, value in new.items()}}
+    # The sealed list may be longer: phases that recipe.toml has lost were trained all the same.
     if isinstance(old, list) and isinstance(new, list):
         return [_overlaid(a, b) for a, b in zip_longest(old[: len(new)], new)]
     return old if new == GIVEN and old is not None else new

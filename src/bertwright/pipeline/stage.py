@@ -10,34 +10,16 @@ from typing import Any, cast
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
-from bertwright.core.log import Log
-from bertwright.core.tasks import Executor
-from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus import config as corpus
 from bertwright.evaluate import config as evaluate
 from bertwright.examples import config as examples
 from bertwright.export import config as export
+from bertwright.pipeline import arguments as arguments_of
+from bertwright.pipeline.arguments import Work
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
 from bertwright.train import config as train
-from bertwright.train import identity
 from bertwright.vocab import config as vocab
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a stage is started with."""
-
-    recipe: Recipe
-    made: Mapping[str, Artifact]
-    """The artifacts it is made of, by the names of their stages."""
-    folder: Path
-    """Of the run, or another one with the same parts."""
-    log: Log
-    executor: Executor | None = None
-    share: WorkSplit = SINGLE
-    saved: Callable[[Path], None] = lambda _: None
-    """Called with the path of each new checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -76,65 +58,9 @@ class Stage:
         """Import the stage and run it; returns what it made. Raises what the stage raises."""
         runs = self.runs if work.recipe.corpus else self.runs_without_corpus or self.runs
         module, _, function = runs.partition(":")
+        # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
         return cast(Artifact | Path, run(**self.arguments(work)))
-
-
-def _corpus(work: Work) -> dict[str, Any]:
-    return {"config": work.recipe.corpus, **_out(work, "corpus"), "executor": work.executor, "share": work.share}
-
-
-def _vocab(work: Work) -> dict[str, Any]:
-    return {"config": work.recipe.vocab, "corpus": work.made.get("corpus"), **_out(work, "vocab")}
-
-
-def _examples(work: Work) -> dict[str, Any]:
-    recipe, made = work.recipe, work.made
-    imported = recipe.train.imported_data()
-    shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "vocab": made["vocab"]}
-    shared |= {**_out(work, "examples"), "executor": work.executor, "share": work.share}
-    if recipe.corpus is None:
-        return {**shared, "imported": imported}
-    sets = import_module("bertwright.formats.imported.sets").Sets.find(imported) if imported else None
-    return {**shared, "corpus": made["corpus"], "imported": sets}
-
-
-def _train(work: Work) -> dict[str, Any]:
-    recipe, made = work.recipe, work.made
-    sections = {"config": recipe.train, "model": recipe.model, "optim": recipe.optim}
-    inputs = {"examples": made["examples"], "vocab": made["vocab"]}
-    scored_after = _scored_after(recipe, made["examples"])
-    return {**sections, **inputs, **_out(work, "train"), "scored_after": scored_after, "saved": work.saved}
-
-
-def _scored_after(recipe: Recipe, examples: Artifact) -> int:
-    """Tokens of room of the held-out sequences that the stage `evaluate` scores."""
-    length = recipe.evaluate_length()
-    (sequences,) = examples.counts["heldout"]["rows"][f"{length}"]
-    return length * min(int(sequences), recipe.evaluate.max_sequences or int(sequences))
-
-
-def _evaluate(work: Work) -> dict[str, Any]:
-    inputs = {name: work.made[name] for name in ("train", "examples", "vocab")}
-    length = work.recipe.evaluate_length()
-    return {"config": work.recipe.evaluate, "length": length, **inputs, **_out(work, "evaluate")}
-
-
-def _export(work: Work) -> dict[str, Any]:
-    inputs = {name: work.made[name] for name in ("train", "vocab", "evaluate")}
-    source = work.made["corpus" if work.recipe.corpus else "examples"]
-    texts = work.recipe.texts
-    return {"config": work.recipe.export, **inputs, "source": source, "texts": texts, **_out(work, "export")}
-
-
-def _report(work: Work) -> dict[str, Any]:
-    order = STAGES["report"].inputs
-    artifacts = {name: work.made[name] for name in order if name in work.made}
-    return {"config": work.recipe.report, "folder": work.folder, "artifacts": artifacts, "log": work.log}
-
-
-def _out(work: Work, name: str) -> dict[str, Any]:
-    return {"out": work.folder / name, "log": work.log}
 
 
 def _corpus_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
@@ -161,7 +87,7 @@ _ROWS = (
         version=corpus.VERSION,
         sections=_corpus_sections,
         runs="bertwright.corpus.run:run",
-        arguments=_corpus,
+        arguments=arguments_of.corpus,
         parallel=True,
     ),
     Stage(
@@ -172,7 +98,7 @@ _ROWS = (
         version=vocab.VERSION,
         sections=lambda recipe, _: vocab.sections(recipe.vocab),
         runs="bertwright.vocab.run:run",
-        arguments=_vocab,
+        arguments=arguments_of.vocab,
     ),
     Stage(
         name="examples",
@@ -183,7 +109,7 @@ _ROWS = (
         sections=_examples_sections,
         runs="bertwright.examples.run:run",
         runs_without_corpus="bertwright.formats.imported.without_corpus:run",
-        arguments=_examples,
+        arguments=arguments_of.examples,
         parallel=True,
     ),
     Stage(
@@ -192,9 +118,9 @@ _ROWS = (
         inputs=("examples", "vocab"),
         without_corpus=("examples", "vocab"),
         version=train.VERSION,
-        sections=lambda recipe, _: identity.sections(recipe.train, recipe.model, recipe.optim, recipe.next_sentence),
+        sections=lambda recipe, _: arguments_of.train_settings(recipe).sections(recipe.next_sentence),
         runs="bertwright.train.run:run",
-        arguments=_train,
+        arguments=arguments_of.train,
     ),
     Stage(
         name="evaluate",
@@ -204,7 +130,7 @@ _ROWS = (
         version=evaluate.VERSION,
         sections=lambda recipe, _: evaluate.sections(recipe.evaluate, recipe.evaluate_length()),
         runs="bertwright.evaluate.run:run",
-        arguments=_evaluate,
+        arguments=arguments_of.evaluate,
     ),
     Stage(
         name="export",
@@ -214,17 +140,17 @@ _ROWS = (
         version=export.VERSION,
         sections=_export_sections,
         runs="bertwright.export.run:run",
-        arguments=_export,
+        arguments=arguments_of.export,
     ),
     Stage(
         name="report",
         about="`report.html` and `summary.json`.",
-        inputs=("corpus", "vocab", "examples", "train", "evaluate", "export"),
+        inputs=arguments_of.REPORTED,
         without_corpus=("vocab", "examples", "train", "evaluate", "export"),
         version=report.VERSION,
         sections=lambda recipe, _: report.sections(recipe.report),
         runs="bertwright.report.run:run",
-        arguments=_report,
+        arguments=arguments_of.report,
     ),
 )
 STAGES: dict[str, Stage] = {row.name: row for row in _ROWS}

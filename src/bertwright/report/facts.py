@@ -9,8 +9,10 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import parse_json, read_bytes, read_typed
-from bertwright.core.shapes import PREDICTIONS, ROW
+from bertwright.core.files import read_bytes, read_typed
+from bertwright.core.json_values import parse_json
+from bertwright.evaluate.shapes import PREDICTIONS
+from bertwright.train.shapes import ROW
 
 METRICS = "metrics.jsonl"
 SCORES = (

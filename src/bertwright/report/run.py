@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity
+from bertwright.core.artifact import Artifact
+from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
 from bertwright.report.config import VERSION, ReportConfig, sections

@@ -12,75 +12,22 @@ import contextlib
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
-from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
+from bertwright.core.artifact import Artifact, open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError
-from bertwright.core.files import cannot_write, make_folder, read_json, read_typed, sync_folder, write_json
+from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.model.saved import read_tensors
+from bertwright.train.state import State, state_of
 
 Tensors = dict[str, torch.Tensor]
-
-
-@dataclass(frozen=True)
-class State:
-    """Where training stands; everything else is a function of the recipe."""
-
-    phase: int = 0
-    """Index of the phase."""
-    data_step: int = 0
-    """Global batches drawn in this phase; always advances."""
-    optimizer_step: int = 0
-    """Updates applied in this phase; the schedule and the bias correction follow it."""
-    total_steps: int = 0
-    """Global batches drawn over all phases."""
-    skipped_in_a_row: int = 0
-    """Updates dropped since the last applied one, because a gradient was not finite."""
-    sequences_seen: int = 0
-    """Sequences trained on, all ranks and phases."""
-    tokens_seen: int = 0
-    """Real tokens trained on, all ranks and phases."""
-    seconds: float = 0.0
-    """Time spent in training steps, all phases and restarts."""
-    other_seconds: float = 0.0
-    """Time spent on scoring and saving, all phases and restarts."""
-    phase_steps: tuple[int, ...] = ()
-    """The length of every phase in steps, as this state was trained: what its learning rate follows."""
-    phase_ends: tuple[int, ...] = ()
-    """The step after which every phase ends: earlier than its length where `end_after` says so."""
-    extensions: tuple[Mapping[str, int], ...] = ()
-    """Phases that grew after they had begun: phase, step, old and new length."""
-    lives: tuple[Mapping[str, Any], ...] = ()
-    """One entry per start of the program: from which step, and what bit-identity depends on."""
-    heldout: Mapping[str, float] = field(default_factory=dict)
-    """Held-out scores at this step, if they were taken."""
-    phase_end: bool = False
-    """This is the last step of its phase."""
-
-    def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float) -> State:
-        """The state after one more global batch."""
-        return replace(
-            self,
-            data_step=self.data_step + 1,
-            optimizer_step=self.optimizer_step + applied,
-            total_steps=self.total_steps + 1,
-            skipped_in_a_row=0 if applied else self.skipped_in_a_row + 1,
-            sequences_seen=self.sequences_seen + sequences,
-            tokens_seen=self.tokens_seen + tokens,
-            seconds=self.seconds + seconds,
-            heldout={},
-        )
-
-
-_STATE = TypeAdapter(State)
 
 
 def save(folder: Path, identity: Identity, state: State, model: Tensors, optimizer: Tensors) -> Path:
@@ -88,6 +35,7 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
     name = f"step-{state.total_steps:09d}"
     final, draft = folder / name, folder / f".{name}.draft"
     try:
+        # A killed run may have left a draft of this very step, with files of other sizes.
         shutil.rmtree(draft, ignore_errors=True)
         make_folder(draft)
         _write(model, draft / "model.safetensors")
@@ -95,6 +43,7 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
+            # A damaged one of this step, which was skipped and trained again: no folder can replace another.
             final.rename(final.with_name(f".{name}.{time.time_ns()}.replaced"))
         draft.rename(final)
         sync_folder(folder)
@@ -106,6 +55,7 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
 
 def _write(tensors: Tensors, path: Path) -> None:
     """The library makes files for their owner alone; this one gets the mode of any new file."""
+    # safetensors gives its files mode 600, so a group that shares the run folder could not read the checkpoints.
     path.touch()
     mode = path.stat().st_mode
     save_file(tensors, path)
@@ -131,10 +81,12 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
 
     Raises `CheckpointError` when there are checkpoints and none of them can be trusted.
     """
+    # Names have nine digits, so that their order is that of the steps.
     candidates = sorted(folder.glob("step-*"), reverse=True)
     for path in candidates:
         try:
             checkpoint = open_artifact(path, "checkpoint")
+            # Every hash: a size that is right says nothing of a disk that returns zeros.
             checkpoint.verify()
             return checkpoint
         except ArtifactError as error:
@@ -170,27 +122,6 @@ def _states(paths: list[Path]) -> dict[Path, State]:
         with contextlib.suppress(ArtifactError, OSError):
             states[path] = state_of(open_artifact(path, "checkpoint"))
     return states
-
-
-def state_of(checkpoint: Artifact) -> State:
-    """Where training stood; an `ArtifactError` where that cannot have been."""
-    path = checkpoint.file("state.json")
-    state, told = read_typed(path, _STATE), read_json(path)
-    numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
-    missing = [field.name for field in fields(State) if field.name not in told]
-    if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
-        what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
-        raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")
-    return state
-
-
-def _possible(state: State) -> bool:
-    steps = state.phase_steps
-    return (
-        (not steps or state.phase < len(steps))
-        and all(0 < length < 2**62 for length in steps)
-        and state.optimizer_step <= state.data_step <= min((state.total_steps, *steps[state.phase : state.phase + 1]))
-    )
 
 
 def best_of(states: Mapping[Path, State], judged_by: str) -> Path | None:

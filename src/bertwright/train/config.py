@@ -75,6 +75,7 @@ class PhaseConfig(Section):
             raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
+        # Each alone says how large a forward pass is: two of them could contradict each other.
         if self.micro_tokens and (self.micro_batch or self.packing):
             raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
         if 0 < self.micro_tokens < self.length:
@@ -126,5 +127,6 @@ class TrainConfig(Section):
         return tuple(
             ImportedData(i, p.data, p.length, p.masking, p.quarantine)
             for i, p in enumerate(self.phases)
+            # An examples folder of ours is read as it is; anything else has first to become one.
             if p.data is not None and not (p.data / MANIFEST).is_file()
         )

@@ -15,9 +15,9 @@ import torch
 
 from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.train.checkpoint import State
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import Ranks
+from bertwright.train.state import State
 
 
 def life(state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
@@ -25,6 +25,7 @@ def life(state: State, device: torch.device, kernel: Kernel, ranks: Ranks, confi
     return {
         "from_step": state.total_steps,
         "ranks": ranks.world,
+        # Threads, micro-batches, kernel, device and torch change the order of summation, so they bound bit-identity.
         "threads": torch.get_num_threads(),
         "micro_batches": [asdict(phase.micro_batching) for phase in config.phases],
         "attention": kernel,
@@ -68,6 +69,7 @@ def peak_memory() -> int:
     started this one.
     """
     status = Path("/proc/self/status")
-    if status.is_file() and (found := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
-        return int(found[1]) * 1024
+    if status.is_file() and (match := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
+        return int(match[1]) * 1024
+    # macOS counts in bytes, other systems in kilobytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

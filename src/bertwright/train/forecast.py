@@ -33,14 +33,16 @@ class Forecast:
 
     def remaining(self, phase: Phase, step: int, pace: float) -> float:
         """Seconds from `step` of `phase` to the end, where a step takes `pace` seconds."""
+        # Per token of room and not per step: other phases have other lengths and batches.
         training = pace / phase.room
         scoring = self.scoring if self.scoring is not None else training * FORWARD
+        # The stage `evaluate` that follows scores too, and whoever waits for the run waits for it.
         seconds = self.scored_after * scoring
-        for each in self.phases[phase.index :]:
-            done = step if each.index == phase.index else 0
-            seconds += (each.steps - done) * each.room * training
-            seconds += _times(each.evaluate_every, done, each.steps) * each.heldout_room * scoring
-            seconds += _times(each.checkpoint_every, done, each.steps) * self.saving
+        for later in self.phases[phase.index :]:
+            done = step if later.index == phase.index else 0
+            seconds += (later.steps - done) * later.room * training
+            seconds += _times(later.evaluate_every, done, later.steps) * later.heldout_room * scoring
+            seconds += _times(later.checkpoint_every, done, later.steps) * self.saving
         return seconds
 
 

@@ -16,10 +16,10 @@ from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import packed
 from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps
-from bertwright.train.checkpoint import State
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session, Window, score_heldout
+from bertwright.train.state import State
 from bertwright.train.step import train_step
 
 MOST_SKIPPED_IN_A_ROW = 20
@@ -30,6 +30,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
     """Train from `state` to the end of the last phase."""
     for phase in phases[state.phase :]:
         if state.phase < phase.index:
+            # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
             reset_steps(session.trained.optimizer)
             state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_end=False)
         if state.data_step < phase.steps:
@@ -48,18 +49,22 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     ahead = prefetch(
         lambda k: (loader.step(k, rank, world), loader.counts(k + 1, rank, world)), state.data_step, phase.steps
     )
+    # No step before the first one brings its counts.
     pending = ranks.all_reduce_async(loader.counts(state.data_step, rank, world))
     window, name = Window(), f"phase {phase.index}"
     session.progress(name, state.data_step, phase.steps, "steps")
     for (micro_batches, next_counts), waited in ahead:
         counts = StepCounts(*pending.result())
         pending = ranks.all_reduce_async(next_counts)
+        # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = learning_rate(phase.schedule, state.optimizer_step, phase.schedule_steps, phase.warmup_steps, phase.peak)
         result = train_step(
             trained,
+            # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
             [packed(batch, trained.device) for batch in micro_batches if batch.counts.sequences],
             {term: getattr(counts, what) for term, what in counted.items()},
             learning_rate=rate,
+            # A key of the step and not a generator's state: a resumed run draws the same dropout with nothing saved.
             dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
         )
         seconds = window.add(result, counts.tokens, waited)
@@ -77,6 +82,7 @@ def _observe(
     """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
     ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
     state = replace(state, phase_end=step == phase.steps)
+    # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
     stop = ranks.any(session.stop_requested())
     scored = state.phase_end or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
@@ -93,6 +99,7 @@ def _observe(
         saving = time.perf_counter()
         session.save(state)
         session.forecast.saving = time.perf_counter() - saving
+    # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
     window.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
@@ -118,6 +125,7 @@ def _number(value: Any) -> Any:
 
 def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
+    # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
     high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
     return hash_digits(high * 2**32 + low)
 

@@ -44,8 +44,10 @@ def meet(rank: int, world: int, seconds: float) -> Meeting:
     """Wait until all ranks are there; `RankError` names those that do not come in `seconds` (ARRIVAL at least)."""
     until = time.monotonic() + max(seconds, ARRIVAL)
     store = _open_store(rank, until)
+    # The secret keeps ranks of an earlier start, which torchrun's store still knows, out of this one.
     secret, peers = _await_others(world, store, until) if rank == 0 else _go_to_first(rank, world, store, until)
     for peer in peers:
+        # From here on the watchdog's thread reads it among others, and must never wait for one of them.
         peer.connection.setblocking(False)
     return Meeting(PrefixStore(secret, store), peers)
 
@@ -74,33 +76,35 @@ def _open_store(rank: int, until: float) -> Store:
 
 
 def _await_others(world: int, store: Store, until: float) -> tuple[str, list[Peer]]:
-    secret, found = secrets.token_hex(16), dict[int, Peer]()
+    secret, peers = secrets.token_hex(16), dict[int, Peer]()
     with socket.create_server(("", 0)) as listener:
         store.set(_KEY, f"{listener.getsockname()[1]} {secret} {our_name(0, world)}")
-        while len(found) < world - 1:
+        while len(peers) < world - 1:
             listener.settimeout(_left(until).total_seconds())
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
-                raise _absent(found, world) from None
+                raise _absent(peers, world) from None
+            # Five seconds and 512 bytes for a greeting: a stranger that says nothing must not hold up the job.
             given, number, name = ((_line(connection, 5.0) or "") + "  ").split(" ", 2)
+            # Compared in constant time: the port is open to whoever can reach the machine.
             if hmac.compare_digest(given.encode(), secret.encode()):
-                found[int(number)] = Peer(name.strip(), connection)
+                peers[int(number)] = Peer(name.strip(), connection)
             else:  # no rank of this start
                 connection.close()
-    for peer in found.values():
+    for peer in peers.values():
         peer.tell("")
-    return secret, list(found.values())
+    return secret, list(peers.values())
 
 
-def _absent(found: dict[int, Peer], world: int) -> RankError:
+def _absent(peers: dict[int, Peer], world: int) -> RankError:
     """The error about the ranks that have not come, which is told to those that have."""
-    missing = ", ".join(str(rank) for rank in range(1, world) if rank not in found)
+    missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
     error = RankError(
         f"rank {missing} of {world} did not come in time (train.timeout, at least {ARRIVAL:g} s). Look why it does not "
         "run, then start all ranks again."
     )
-    for peer in found.values():
+    for peer in peers.values():
         peer.tell(f"lost {error}")
         peer.connection.close()
     return error
@@ -112,6 +116,7 @@ def _go_to_first(rank: int, world: int, store: Store, until: float) -> tuple[str
         try:
             store.wait([_KEY], _left(until))
             port, secret, name = store.get(_KEY).decode().split(" ", 2)
+            # What the store says may be the address of a first rank that is dead: it counts once somebody answers.
             connection = socket.create_connection((host, int(port)), _left(until).total_seconds())
         except (RuntimeError, OSError) as error:
             fault = _first_line(error)

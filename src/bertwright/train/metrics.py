@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import parse_json, read_bytes
-from bertwright.core.shapes import ROW
+from bertwright.core.files import read_bytes
+from bertwright.core.json_values import parse_json
+from bertwright.train.shapes import ROW
 
 
 class Metrics:
@@ -18,9 +19,11 @@ class Metrics:
 
     def __init__(self, path: Path, total_steps: int) -> None:
         """Open `path` for appending after dropping every line of a step beyond `total_steps` (and a torn last line)."""
+        # Steps past the checkpoint are trained again: their rows would stand twice.
         kept = rows_until(path, total_steps)
         temporary = path.with_name(f".{path.name}.tmp")
         temporary.write_bytes(b"".join(kept))
+        # By way of a second file: a crash here must not lose the rows of the whole training.
         os.replace(temporary, path)
         self._handle = path.open("ab")
 
@@ -54,6 +57,7 @@ def rows_until(path: Path, total_steps: int) -> list[bytes]:
 
 def saved_before(path: Path) -> bool:
     """Whether rows follow one that was written with a checkpoint, so that a checkpoint must have existed."""
+    # The last row may have been written just before the checkpoint it speaks of, and the process killed between.
     return any(row["saved"] for row, _ in _rows(path)[:-1])
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bertwright.core.artifact import Artifact, Identity, open_artifact
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
@@ -21,6 +22,7 @@ from bertwright.optim.config import OptimConfig
 from bertwright.optim.schedule import Schedule
 from bertwright.train.config import PhaseConfig, TrainConfig
 
+# The same for every recipe and number of ranks, as the batches decide in which order scores are added up.
 HELDOUT_MICRO_BATCH = 64
 PARTS_OF_A_PHASE = 10
 """How often a phase is scored and saved when the recipe does not say."""
@@ -102,10 +104,12 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     return Phase(
         index=index,
         loader=loader,
+        # Drawn when first scored, and kept: a forecast or a plan of phases never needs the batches.
         heldout=cache(lambda: _heldout(examples, phase, config.heldout_sequences)),
         heldout_sequences=min(config.heldout_sequences, sequences),
         steps=min(steps, phase.end_after or steps),
         schedule_steps=steps,
+        # Of the whole length, also where the phase ends early: its rates stay those of the planned phase.
         warmup_steps=phase.warmup * steps,
         schedule=phase.schedule,
         peak=phase.learning_rate,
@@ -118,6 +122,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
 
 def _loader(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
     if own := [data for data in config.imported_data() if data.phase == index]:
+        # Only data made elsewhere needs it, and few modules are loaded where there is none.
         from bertwright.examples.imported import open_imported
 
         return open_imported(examples, own[0], settings, vocab)
@@ -130,6 +135,7 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
     """The phase's own examples, refused when they train on documents that the run holds out."""
     assert phase.data is not None
     own = open_artifact(phase.data, "examples")
+    # By the hash of the text: a document keeps its hash when another run or dump numbers it differently.
     leaked = int(np.isin(Store.open(own).hashes, Store.open(examples, "heldout").hashes).sum())
     if leaked:
         raise ArtifactError(
@@ -142,6 +148,7 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
 def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBatch]:
     """What the run holds out, also for a phase with its own data: all phases are scored on the same documents."""
     length, masking = phase.length, phase.masking
+    # The rate of the first step also where a schedule changes it: scores of all steps are of the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
 

@@ -52,6 +52,7 @@ class Ranks:
         """Replace each tensor, of any shape, by its sum over all ranks, in one all-reduce."""
         if self.world == 1 or not tensors:
             return
+        # One message for all tensors: each all-reduce costs a round trip of its own.
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         self._finish(dist.all_reduce(flat, async_op=True))
         for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
@@ -59,6 +60,7 @@ class Ranks:
 
     def all_reduce_async(self, counts: Sequence[int]) -> PendingSum:
         """Start adding up `counts` over all ranks; the result is asked for later."""
+        # Whole numbers, so that sums are exact and the order of ranks does not matter.
         values = torch.tensor(counts, dtype=torch.int64)
         work = dist.all_reduce(values, async_op=True) if self.world > 1 else None
         return PendingSum(self, values, work)
@@ -71,6 +73,7 @@ class Ranks:
         """Raise `ArtifactError` on every rank unless all ranks pass the same value."""
         if self.world == 1:
             return
+        # The maximum of x and of -x are equal and opposite only where all x are the same: one reduction compares all.
         number = rng.key(value) >> 1
         extremes = torch.tensor([number, -number])
         self._finish(dist.all_reduce(extremes, op=dist.ReduceOp.MAX, async_op=True))
@@ -100,6 +103,7 @@ class Ranks:
         """Say farewell to the others, and close the process group; or say `why` this rank fails, and leave it open."""
         if self.watchdog:
             self.watchdog.close(why)
+            # Destroying the group waits for the others, who may be waiting for this rank.
             if not why:
                 dist.destroy_process_group()
 
@@ -112,6 +116,7 @@ class Ranks:
                 work.wait(LOOK)
                 return
             except RuntimeError as error:
+                # A time-out and a broken connection raise the same; only of the latter the work is completed.
                 if completed:
                     raise self._broken(error) from error
                 if not (completed := work.is_completed()):  # the second of waiting is over
@@ -155,6 +160,7 @@ def process_group(timeout: float) -> Iterator[Ranks]:
     if world == 1:
         yield Ranks()
         return
+    # A single process opens no socket and loads nothing that could.
     from bertwright.train.meeting import meet, our_name
     from bertwright.train.watchdog import Watchdog, failure
 
@@ -168,6 +174,7 @@ def process_group(timeout: float) -> Iterator[Ranks]:
             ranks.leave()
         else:
             ranks.leave(failure(our_name(rank, world), error))
+            # At exit gloo's threads would wait for the lost rank, for up to NEVER.
             atexit.register(_end, getattr(error, "exit_code", 1))
         raise
     ranks.leave()

@@ -21,22 +21,21 @@ from bertwright.core.errors import Interrupted
 from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
+from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
-from bertwright.model.config import ModelConfig
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer
-from bertwright.optim.config import OptimConfig
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.checkpoint import State
-from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, life
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import (
     CHECKPOINTS,
+    Inputs,
+    Settings,
     checkpoint_identity,
     extended,
     finished,
@@ -49,17 +48,14 @@ from bertwright.train.phases import Job, resolve_phases
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session
 from bertwright.train.start import check_phase_lengths, restore_or_initialize, training_device, training_kernel
+from bertwright.train.state import State
 from bertwright.train.step import Trained
 
 
 def run(
-    config: TrainConfig,
-    model: ModelConfig,
-    optim: OptimConfig,
-    examples: Artifact,
-    vocab: Artifact,
-    out: Path,
-    log: Log = SILENT,
+    settings: Settings,
+    inputs: Inputs,
+    context: StageContext,
     scored_after: int = 0,
     saved: Callable[[Path], None] = lambda _: None,
 ) -> Artifact:
@@ -68,26 +64,24 @@ def run(
     `scored_after`: tokens of room of the held-out sequences that are scored afterwards, for the time that is left.
     `saved` is called on the first rank with the path of each new checkpoint.
 
-    Raises `ArtifactError` when `out` holds checkpoints of other settings, `CheckpointError` when none of them
+    Raises `ArtifactError` when `context.out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
     """
-    pairs = config.objective.next_sentence(examples.manifest["config"]["examples"]["plan"] in PAIRS)
-    inputs = {"examples": examples.fingerprint, "vocab": vocab.fingerprint}
-    ours = identity(config, model, optim, pairs, inputs, out)
-    if done := finished(out, ours):
+    config, out = settings.train, context.out
+    pairs = config.objective.next_sentence(inputs.examples.manifest["config"]["examples"]["plan"] in PAIRS)
+    run_identity = identity(settings, pairs, inputs.fingerprints, out)
+    if done := finished(out, run_identity):
         return done
-    network = model.resolve(int(vocab.counts["entries"]), pairs)
-    phases = resolve_phases(config, examples, vocab)
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
-    words = {"vocabulary": str(vocab.counts["vocabulary"])}
-    checkpoint = checkpoint_identity(config, model, optim, pairs, replace(ours, inputs={**ours.inputs, **words}))
+    words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
+    checkpoint = checkpoint_identity(settings, pairs, replace(run_identity, inputs={**run_identity.inputs, **words}))
     job = Job(
         config=config,
-        network=network,
-        optim=optim,
-        vocab=vocab,
-        phases=phases,
-        identity=ours,
+        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs),
+        optim=settings.optim,
+        vocab=inputs.vocab,
+        phases=resolve_phases(config, inputs.examples, inputs.vocab),
+        identity=run_identity,
         checkpoint=checkpoint,
         out=out,
         scored_after=scored_after,
@@ -96,9 +90,11 @@ def run(
     with torch_settings(config.threads), process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
+            # Only the first rank writes checkpoints, so it alone clears up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
-        ranks.assert_equal(f"{ours.fingerprint}", "the settings and data of this run")
-        _train(job, ranks, stop_requested, log if ranks.first else SILENT)
+        # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
+        ranks.assert_equal(run_identity.fingerprint, "the settings and data of this run")
+        _train(job, ranks, stop_requested, context.log if ranks.first else SILENT)
         if ranks.any(stop_requested()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
     return open_artifact(out, "train")
@@ -107,10 +103,12 @@ def run(
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
     kernel = training_kernel(job, device)
+    # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(job.config.seed)
     model = PreTrainingModel(job.network, kernel).to(device).train()
     optimizer = build_optimizer(job.optim, model)
     log.say(f"train: {job.network.parameters:,} parameters on {device}, attention kernel {kernel}")
+    # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
     state = restore_or_initialize(job, model, optimizer, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
@@ -132,9 +130,11 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             saved=job.saved,
         )
         state = train(session, job.phases, state)
+    # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = engine.gather()
     if ranks.first:
         _finish(job, weights, state)
+    # A rank that leaves early would have the first one ended while it still writes.
     ranks.barrier()
 
 
@@ -146,4 +146,5 @@ def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:
     sealed = extended(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
+    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model.
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)

@@ -12,16 +12,16 @@ from typing import Any
 
 import torch
 
-from bertwright.core.artifact import Identity
+from bertwright.core.config import Identity
 from bertwright.core.log import Log
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.checkpoint import State
 from bertwright.train.forecast import Forecast
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
+from bertwright.train.state import State
 from bertwright.train.step import StepResult, Trained
 
 
@@ -58,10 +58,13 @@ class Session:
 
     def save(self, state: State) -> None:
         """Write a checkpoint, all ranks together; the rows before it survive a power cut."""
+        # All ranks, before those that do not write leave: gathering may need every one of them.
         weights, moments = self.trained.engine.gather()
         if self.metrics is None:
             return
+        # In this order, so that after a power cut no checkpoint exists whose rows are gone.
         self.metrics.sync()
+        # The watchdog ends a process whose peer is lost, but a checkpoint that is half written helps nobody.
         with self.trained.ranks.saving():
             saved = checkpoints.save(self.folder, self.identity, state, weights, moments)
         checkpoints.prune(self.folder, self.keep, saved, judged_by(self.trained.objective))
@@ -88,6 +91,7 @@ class Window:
         self.steps += 1
         self.skipped += not result.applied
         for name, loss in result.losses.items():
+            # The loss of a dropped step may be NaN, and would make the mean of the whole window one.
             self.losses[name] = self.losses.get(name, 0.0) + (loss if result.applied else 0.0)
         self.grad_norm += result.grad_norm if result.applied else 0.0
         self.tokens += tokens
@@ -130,13 +134,15 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     began, trained = time.perf_counter(), session.trained
     rank, world = trained.ranks.rank, trained.ranks.world
     batches = phase.heldout()
+    # A slot for each batch, not a total for each rank: floating-point sums depend on the order of addition.
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
-    mine = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
-    if mine:
-        sums[rank::world] = torch.stack(mine)
+    own_sums = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
+    if own_sums:
+        sums[rank::world] = torch.stack(own_sums)
     trained.ranks.all_reduce([sums])
     scores = scores_of(trained.objective, sums)
     session.forecast.scored(phase, time.perf_counter() - began)
+    # JSON has no NaN, and a checkpoint must not be the best one because its score is not a number.
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
     return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
 

@@ -20,11 +20,11 @@ from bertwright.model.saved import load_model
 from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.checkpoint import State
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Job, Phase
 from bertwright.train.ranks import Ranks
+from bertwright.train.state import State
 
 
 def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, ranks: Ranks, log: Log) -> State:
@@ -34,6 +34,7 @@ def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, rank
     from zero.
     """
     config, out = job.config, job.out
+    # Each rank looks for itself; on a shared disk that lags, one may see an older checkpoint than another.
     ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
     ranks.assert_equal(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
@@ -66,6 +67,7 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
     Raises `ArtifactError` naming the phase otherwise.
     """
     before = zip(state.phase_steps, state.phase_ends, strict=True)
+    # A state of step 0 has no lengths yet, and one of fewer phases than the recipe has none for the new ones.
     for phase, (length, end) in zip(phases, before, strict=False):
         index, wanted = phase.index, phase.schedule_steps
         ended = index < state.phase
@@ -88,6 +90,7 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
                 f"phase there, set {_end_key(index, state.data_step, wanted)}."
             )
         if length != wanted and begun:
+            # The steps so far had the rates of the shorter length: another model than that of the longer recipe.
             extension = {"phase": index, "step": state.data_step, "from": length, "to": wanted}
             state = replace(state, extensions=(*state.extensions, extension))
     lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
@@ -130,12 +133,14 @@ def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init_from {given.path}")
         load_named_state(optimizer, model, moments, moment_names(job.optim))
+        # The moments fit these weights; the number of updates is of a schedule that this training does not continue.
         reset_steps(optimizer)
     else:
         _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
 
 
 def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:
+    # Shapes are compared first: torch's own message lists every tensor and does not say what to do.
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]

@@ -60,9 +60,12 @@ def train_step(
     `dropout_key` names the step: the generator is seeded from it and (micro-step, rank), so no generator state
     needs saving.
     """
+    # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
+    # Added up on the device: reading them each micro-batch would make the host wait for it every time.
     losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.device)
     for micro_step, batch in enumerate(batches):
+        # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(dropout_key, micro_step, trained.ranks.rank))
         means = _means(trained, batch, totals)
         trained.engine.backward(means.sum())
@@ -75,4 +78,5 @@ def train_step(
 def _means(trained: Trained, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
     """What a micro-batch adds to the mean of each term, in the order of `totals`."""
     terms = trained.objective.terms(trained.model, batch)
+    # A global batch without any pair has N = 0, and its sum is 0 too.
     return torch.stack([terms[name].loss_sum / max(total, 1) for name, total in totals.items()])

@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
-from bertwright.train.checkpoint import state_of
 from bertwright.train.facts import counts
 from bertwright.train.identity import extended
 from bertwright.train.metrics import rows_until
+from bertwright.train.state import state_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def standing(
     identity = extended(run, state.extensions, weights)
     facts = {
         **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init_from")}),
+        # This process did not train: its own peak would be reported as that of the training.
         "peak_memory_bytes": None,
         "seconds": round(state.seconds + state.other_seconds, 3),
         "unfinished": {
@@ -93,6 +95,7 @@ def _same_file(source: Path, target: Path) -> None:
     """The file under a second name, which outlives the first; copied where the file system has no such names."""
     target.unlink(missing_ok=True)
     try:
+        # The weights may be gigabytes, and the checkpoint may be pruned while they are read.
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)

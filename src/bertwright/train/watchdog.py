@@ -50,6 +50,7 @@ class Peer:
     def tell(self, line: str) -> None:
         """Send a line; what cannot be sent shows in what does not come back."""
         with contextlib.suppress(OSError):
+            # The socket does not block, so a peer that has stopped reading cannot stop this rank's signs of life.
             self.connection.send(f"{line}\n".encode())
 
     def lines(self) -> list[str] | None:
@@ -62,6 +63,7 @@ class Peer:
             return None
         if not data:
             return None
+        # A connection is a stream: a line may come in parts, and several at once.
         *whole, self.unread = (self.unread[-_LONGEST_LINE:] + data).split(b"\n")
         return [line.decode(errors="replace") for line in whole]
 
@@ -113,6 +115,7 @@ class Watchdog:
         self._thread.join(2 * BETWEEN)
 
     def _watch(self) -> None:
+        # At least four signs in a time-out, so that one that is late loses nobody.
         between = min(BETWEEN, self._timeout / 4)
         ticks, found_at = 0, 0.0
         with selectors.DefaultSelector() as selector:
@@ -126,6 +129,7 @@ class Watchdog:
                 self._miss(ticks, between)
                 if self._found.is_set():
                     found_at = found_at or time.monotonic()
+                    # The main thread ends in order; only one that does not get to it is ended from here.
                     if time.monotonic() - found_at > GRACE and not self._raised.is_set():
                         self._end_process()
             self._listen(selector, between, ticks)
@@ -166,6 +170,7 @@ class Watchdog:
             self._lost = sentence
             self._found.set()
             for peer in self._peers:
+                # The others learn it from the first rank: they have no connection to the lost one themselves.
                 peer.tell(f"lost {sentence}")
 
     def _end_process(self) -> None:

@@ -13,9 +13,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.stage_context import StageContext
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.identity import Inputs
+from bertwright.train.identity import Settings as TrainSettings
 from bertwright.train.run import run
 
 NETWORK = {
@@ -48,12 +51,13 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     attention = {"attention": settings.get("attention", "auto")}
     phases = [phase | settings.get("phase", {}) for phase in (SHORT, LONG)]
     return run(
-        TrainConfig.model_validate({**TRAINING, **attention, **training, "phases": phases}),
-        ModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
-        TypeAdapter(OptimConfig).validate_python(settings["optim"]),
-        examples,
-        vocab,
-        out,
+        TrainSettings(
+            TrainConfig.model_validate({**TRAINING, **attention, **training, "phases": phases}),
+            ModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
+            TypeAdapter(OptimConfig).validate_python(settings["optim"]),
+        ),
+        Inputs(examples, vocab),
+        StageContext(out),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.reference.mlperf import picked
 from tests.unit.formats.test_imported_data import Notes
 
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
@@ -52,7 +52,7 @@ def entries(trained: Path) -> list[str]:
 def test_a_run_becomes_what_static_masks_train_on(
     trained: Path, entries: list[str], tmp_path: Path, kind: Kind
 ) -> None:
-    note = convert(trained, tmp_path / "out", Target(kind), files=3)
+    note = convert(trained, tmp_path / "out", Target(kind), ConvertOptions(files=3))
     recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
     phase = recipe.train.phases[0]
     static = phase.masking.model_copy(update={"static": True})
@@ -70,7 +70,7 @@ def test_a_run_becomes_what_static_masks_train_on(
 
 def test_blocks_of_files_do_not_depend_on_the_batch_of_the_phase(trained: Path, tmp_path: Path) -> None:
     """A block for each step of 8 examples made writing 30 times as slow, and Parquet files 3 times as large."""
-    convert(trained, tmp_path / "out", Target("datasets"), files=2)
+    convert(trained, tmp_path / "out", Target("datasets"), ConvertOptions(files=2))
     files = list((tmp_path / "out" / "seq_16" / "train").glob("*.arrow"))
     assert len(files) == 2
     for file in files:
@@ -78,7 +78,7 @@ def test_blocks_of_files_do_not_depend_on_the_batch_of_the_phase(trained: Path, 
 
 
 def test_nvidias_folders_and_files(trained: Path, tmp_path: Path) -> None:
-    convert(trained, tmp_path / "out", Target("hdf5"), files=2)
+    convert(trained, tmp_path / "out", Target("hdf5"), ConvertOptions(files=2))
     made = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.hdf5"))
     names = ("corpus_en_test_0", "corpus_en_training_0", "corpus_en_training_1")
     assert made == [f"{FOLDER}/corpus_en/{name}.hdf5" for name in names]
@@ -86,8 +86,8 @@ def test_nvidias_folders_and_files(trained: Path, tmp_path: Path) -> None:
 
 def test_the_evaluation_set_is_every_so_manyth_example(trained: Path, entries: list[str], tmp_path: Path) -> None:
     """MLPerf: example int(i·(n/m)) of n, for i below m."""
-    convert(trained, tmp_path / "all", Target("hdf5"), files=1)
-    convert(trained, tmp_path / "some", Target("hdf5"), files=1, heldout=7)
+    convert(trained, tmp_path / "all", Target("hdf5"), ConvertOptions(files=1))
+    convert(trained, tmp_path / "some", Target("hdf5"), ConvertOptions(files=1, heldout=7))
     (whole,), (some,) = (
         [block for path in (tmp_path / name).rglob("*_test_0.hdf5") for block in format_of("hdf5").read(path)]
         for name in ("all", "some")
@@ -101,7 +101,7 @@ def test_what_belongs_to_the_other_kind_of_source_is_refused(trained: Path, tmp_
         convert(trained, tmp_path / "out", Target("hdf5", length=128))
     convert(trained, tmp_path / "out", Target("hdf5"))
     with pytest.raises(RecipeError, match="is no run folder"):
-        convert(tmp_path / "out", tmp_path / "again", Target("tfrecord"), files=3)
+        convert(tmp_path / "out", tmp_path / "again", Target("tfrecord"), ConvertOptions(files=3))
     with pytest.raises(RecipeError, match="is there already"):
         convert(trained, tmp_path / "out", Target("hdf5"))
     with pytest.raises(RecipeError, match="there is no format 'csv'.* hdf5, hdf5-varlen, tfrecord, lddl, datasets"):
@@ -115,7 +115,7 @@ def test_phases_of_one_length_do_not_overwrite_each_other(small_recipe: Path, tm
     shares = [phase + f"document_range = {share}\n\n" for share in ("[0.0, 0.5]", "[0.5, 1.0]", "[0.5, 1.0]")]
     (tmp_path / "three.toml").write_text(text.replace(phase, "".join(shares)))
     run_stages(Recipe.load(tmp_path / "three.toml"), tmp_path / "run", ["corpus", "vocab", "examples"])
-    note = convert(tmp_path / "run", tmp_path / "out", Target(kind), files=1)
+    note = convert(tmp_path / "run", tmp_path / "out", Target(kind), ConvertOptions(files=1))
     rows = RunFolder(tmp_path / "run").artifact("examples").counts
     first, second = (sum(rows["train"]["rows"][name]) for name in ("16-0.0-0.5", "16-0.5-1.0"))
     (heldout,) = rows["heldout"]["rows"]["16"]
@@ -128,11 +128,11 @@ def test_phases_of_one_length_do_not_overwrite_each_other(small_recipe: Path, tm
 
 def test_phases_with_their_own_data_are_left_out(two_phases: Path, tmp_path: Path) -> None:
     """Said in the log; a run of such phases alone has nothing to convert."""
-    convert(two_phases.parent / "own", tmp_path / "data", Target("tfrecord"), files=1)
+    convert(two_phases.parent / "own", tmp_path / "data", Target("tfrecord"), ConvertOptions(files=1))
     given = [f'train.phases.{i}.data="{tmp_path / "data"}"' for i in range(2)]
     notes = Notes()
     run_stages(Recipe.load(two_phases, given[:1]), tmp_path / "one", ["corpus", "vocab", "examples"])
-    note = convert(tmp_path / "one", tmp_path / "out", Target("tfrecord"), files=1, log=notes)
+    note = convert(tmp_path / "one", tmp_path / "out", Target("tfrecord"), ConvertOptions(files=1), log=notes)
     assert [Path(name).parts[0] for name in note["files"]] == ["seq_32", "seq_32"]
     assert any("phase 0 has its own data" in line for line in notes.said)
     run_stages(Recipe.load(two_phases, given), tmp_path / "both", ["corpus", "vocab", "examples"])
@@ -148,7 +148,7 @@ def test_order_labels_in_the_place_of_next_sentence_labels_are_said_once(
     notes = Notes()
     recipe = Recipe.load(two_phases, [f"examples.plan={plan}"])
     run_stages(recipe, tmp_path / "run", ["corpus", "vocab", "examples"])
-    convert(tmp_path / "run", tmp_path / "out", Target(kind), files=1, log=notes)
+    convert(tmp_path / "run", tmp_path / "out", Target(kind), ConvertOptions(files=1), log=notes)
     said = [each for each in notes.said if "sentence order" in each]
     assert len(said) == (plan == "sentence-order")
     assert all("next-sentence labels" in each and "examples.plan=sentence-order" in each for each in said)
@@ -161,7 +161,7 @@ def test_no_file_is_empty_and_no_room_is_beyond_what_is_read(trained: Path, tmp_
     recipe = Recipe.load(trained / "recipe.toml", ["train.phases.0.masking.max_predictions=99"])
     recipe.write(trained / "recipe.toml")
     shutil.rmtree(trained / "train")  # or its own settings would count
-    note = convert(trained, tmp_path / "out", Target("hdf5"), files=10_000)
+    note = convert(trained, tmp_path / "out", Target("hdf5"), ConvertOptions(files=10_000))
     assert all(note["files"].values())
     assert all(found.shape.predictions == 16 and not found.damaged for found in recognise(tmp_path / "out"))
 
@@ -175,13 +175,13 @@ def test_settings_that_would_do_nothing_are_refused(trained: Path, tmp_path: Pat
 
 
 def test_inspect_asks_for_the_vocabulary_of_word_pieces(trained: Path, tmp_path: Path) -> None:
-    convert(trained, tmp_path / "out", Target("lddl"), files=1)
+    convert(trained, tmp_path / "out", Target("lddl"), ConvertOptions(files=1))
     with pytest.raises(RecipeError, match=r"holds word pieces .* give the vocab.txt"):
         describe(tmp_path / "out")
 
 
 def test_inspect_tells_of_foreign_examples(trained: Path, tmp_path: Path) -> None:
-    convert(trained, tmp_path / "out", Target("tfrecord"), files=2)
+    convert(trained, tmp_path / "out", Target("tfrecord"), ConvertOptions(files=2))
     facts = describe(tmp_path / "out", examples=Examples(trained / "vocab" / "vocab.txt", world=4))
     _, train = sorted(facts["set"], key=lambda each: each["examples"])
     assert train["files"] == 2 and train["mask_rate"] > 0.1 and train["unknown_rate"] == 0

@@ -1,6 +1,6 @@
 """Rates and remaining time."""
 
-from bertwright.cli.throughput import Throughput
+from bertwright.cli.terminal import Throughput
 
 
 def test_rates_are_those_of_the_last_half_minute() -> None:

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.formats.samples import sample
 
 from bertwright.cli import app, main, stages
-from bertwright.core.artifact import Identity, build
+from bertwright.core.artifact import build
+from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
 from bertwright.formats.format import Shape

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bertwright.core import artifact as artifacts
-from bertwright.core.artifact import MANIFEST, Artifact, Identity, build, changes, open_artifact, seal
+from bertwright.core.artifact import MANIFEST, Artifact, build, changes, open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT

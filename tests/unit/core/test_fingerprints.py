@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from bertwright.core.artifact import Identity, build, changes, open_artifact
-from bertwright.core.config import Section, extendable, fingerprinted, known_by_content, runtime_only
+from bertwright.core.artifact import build, changes, open_artifact
+from bertwright.core.config import Identity, Section, extendable, fingerprinted, known_by_content, runtime_only
 from bertwright.core.log import SILENT
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig
 from bertwright.corpus.dropped import read_dropped

@@ -12,16 +12,19 @@ import torch
 import zstandard
 
 from bertwright.core import rng
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
+from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained
-from bertwright.evaluate.config import EvaluateConfig
+from bertwright.evaluate.config import EvaluateConfig, Inputs
 from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import token_counts
+from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.loader import heldout_batches
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
@@ -72,12 +75,14 @@ class Made:
         plan = "next-sentence" if next_sentence else "doc-sentences"
         config = ExamplesConfig(passes=1, heldout=0.3, plan=plan, workers=1)
         sets = (PlanSet(length=LENGTH),)
-        self.examples = make_examples(config, sets, self.corpus, self.vocab, folder / "examples")
+        self.examples = make_examples(
+            config, sets, ExamplesInputs(self.corpus, self.vocab), StageContext(folder / "examples")
+        )
         self.train = build(folder / "train", Identity("train", 1, {}, {}), SILENT, model)
 
     def evaluate(self, out: Path, **settings: Any) -> Artifact:
         config = EvaluateConfig(**{"samples": 3, **settings})
-        return run(config, LENGTH, self.train, self.examples, self.vocab, out)
+        return run(config, LENGTH, Inputs(self.train, self.examples, self.vocab), StageContext(out))
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
 from bertwright.core.rng import below, key
+from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.inputs import Inputs
 from bertwright.vocab import run as vocab_stage
 from bertwright.vocab.config import VocabConfig
 
@@ -69,7 +72,8 @@ def examples(folder: Path, **changes: object) -> Artifact:
     """The examples of two shards of 60 documents, with everything they were made from beside them."""
     source = corpus(folder / "corpus", [text(60, seed=1), text(60, seed=2)])
     config = ExamplesConfig.model_validate({"passes": 3, "heldout": 0.1, "workers": 1, **changes})
-    return examples_stage.run(config, SETS, source, vocabulary(folder / "vocab", source), folder / "examples")
+    inputs = Inputs(source, vocabulary(folder / "vocab", source))
+    return examples_stage.run(config, SETS, inputs, StageContext(folder / "examples"))
 
 
 def rows_of(batch: MicroBatch) -> list[tuple[bytes, bytes, bytes, int]]:

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from tests.unit.examples import made
 
-from bertwright.core.artifact import Artifact, Identity, open_artifact, seal
+from bertwright.core.artifact import Artifact, open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.done import is_done
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.log import Silent
+from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings, open_loader
 from bertwright.examples.store import Store, heldout_place
 
@@ -110,7 +113,12 @@ def test_a_task_carries_the_manifest_of_its_shard_alone(examples: Artifact, tmp_
             return super().map(function, tasks, *rest)
 
     inputs = (open_artifact(examples.path.parent / name) for name in ("corpus", "vocab"))
-    stage.run(ExamplesConfig(workers=1), made.SETS[:1], *inputs, tmp_path / "examples", executor=Heard(1))
+    stage.run(
+        ExamplesConfig(workers=1),
+        made.SETS[:1],
+        Inputs(*inputs),
+        StageContext(tmp_path / "examples", executor=Heard(1)),
+    )
     assert len(carried) == 2 and all(names == [name] for name, names in carried)
 
 
@@ -154,7 +162,7 @@ def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_o
 
     def build(out: str, share: float) -> Artifact:
         config = ExamplesConfig(heldout=share, passes=2, workers=1)
-        return stage.run(config, made.SETS[:1], *inputs, tmp_path / out, Said(said))
+        return stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / out, Said(said)))
 
     few = build("few", 1e-5)
     assert few.counts["heldout"]["documents"] == 1 and few.counts["train"]["documents"] == 119
@@ -173,9 +181,8 @@ def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(tmp_path: Path) 
     source = made.corpus(tmp_path / "corpus", [[document]])
     vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "other", [made.text(60)]))
     said: list[str] = []
-    made_of_one = stage.run(
-        ExamplesConfig(workers=1, passes=2), made.SETS[:1], source, vocab, tmp_path / "examples", Said(said)
-    )
+    context = StageContext(tmp_path / "examples", Said(said))
+    made_of_one = stage.run(ExamplesConfig(workers=1, passes=2), made.SETS[:1], Inputs(source, vocab), context)
     assert any("the corpus is one document: its last tenth is held out" in line for line in said)
     assert any(line.endswith("will be rough; only more text helps") for line in said)
     train, heldout = Store.open(made_of_one), Store.open(made_of_one, "heldout")
@@ -189,7 +196,7 @@ def test_one_sentence_is_no_corpus(tmp_path: Path) -> None:
     source = made.corpus(tmp_path / "corpus", [[["Ba di fu."]]])
     vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "other", [made.text(60)]))
     with pytest.raises(DataError, match=r"one document of one sentence.*Add text to corpus\.source"):
-        stage.run(ExamplesConfig(workers=1), made.SETS[:1], source, vocab, tmp_path / "examples")
+        stage.run(ExamplesConfig(workers=1), made.SETS[:1], Inputs(source, vocab), StageContext(tmp_path / "examples"))
 
 
 def test_something_must_be_held_out() -> None:
@@ -202,14 +209,14 @@ def test_an_empty_share_is_an_error(examples: Artifact, tmp_path: Path) -> None:
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
     sets = (PlanSet(length=32, document_range=(0.5, 0.5001)),)
     with pytest.raises(DataError, match=r"no training examples for 32-0\.5-0\.5001"):
-        stage.run(ExamplesConfig(workers=1), sets, *inputs, tmp_path / "examples")
+        stage.run(ExamplesConfig(workers=1), sets, Inputs(*inputs), StageContext(tmp_path / "examples"))
 
 
 def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Path) -> None:
     base = examples.path.parent
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
     config = ExamplesConfig(passes=3, heldout=0.1, workers=1)
-    alone = stage.run(config, made.SETS[:1], *inputs, tmp_path / "examples")
+    alone = stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / "examples"))
     settings = LoaderSettings(64, MaskingConfig(max_predictions=10), 20, MicroBatching(8), 1, "one")
     hashes = [[batch_hash(b) for b in open_loader(a, made.SETS[0], settings).step(2)] for a in (alone, examples)]
     assert hashes[0] == hashes[1]

@@ -6,10 +6,12 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_json
+from bertwright.core.stage_context import StageContext
 from bertwright.corpus.contamination import contamination
 from bertwright.examples import heldout_overlap
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.heldout_overlap import SAMPLE, heldout_contamination, training_text
+from bertwright.examples.inputs import Inputs
 from bertwright.examples.run import run
 from bertwright.examples.store import is_heldout, text_hash
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
@@ -62,7 +64,9 @@ def test_it_agrees_with_the_search_in_the_text(tmp_path: Path) -> None:
     source = made.corpus(tmp_path / "corpus", [texts[:70], texts[70:]])
     vocab = made.vocabulary(tmp_path / "vocab", source)
     config = ExamplesConfig(passes=1, heldout=0.2, workers=1)
-    found = run(config, made.SETS, source, vocab, tmp_path / "examples").counts["heldout_contamination"]
+    found = run(config, made.SETS, Inputs(source, vocab), StageContext(tmp_path / "examples")).counts[
+        "heldout_contamination"
+    ]
     heldout = is_heldout(np.array([text_hash(document) for document in texts], np.uint64), 0.2).tolist()
     train = [document for document, held in zip(texts, heldout, strict=True) if not held]
     test = [line for document, held in zip(texts, heldout, strict=True) if held for line in document]

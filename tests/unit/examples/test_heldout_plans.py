@@ -7,8 +7,10 @@ import pytest
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import heldout_batches, rows_of
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store, is_heldout, text_hash
@@ -29,7 +31,7 @@ def made_of(folder: Path, shards: list[made.Text], **changes: object) -> Artifac
     source = made.corpus(folder / "corpus", shards)
     config = ExamplesConfig.model_validate({"passes": 5, "heldout": 0.1, "workers": 1, **changes})
     vocab = made.vocabulary(folder / "vocab", source)
-    return examples_stage.run(config, (PlanSet(length=64),), source, vocab, folder / "examples")
+    return examples_stage.run(config, (PlanSet(length=64),), Inputs(source, vocab), StageContext(folder / "examples"))
 
 
 def test_lone_held_out_documents_of_shards_are_partners_of_each_other(tmp_path: Path) -> None:

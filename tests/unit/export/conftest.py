@@ -8,7 +8,8 @@ import pytest
 import torch
 import zstandard
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic, write_json
 from bertwright.core.log import SILENT
 from bertwright.model.config import BertConfig

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
+from bertwright.export.config import Inputs
 from bertwright.export.origin import MOST_FILES, origin_of
 
 COUNTS = {
@@ -52,7 +54,8 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
         for name, counts in {**COUNTS, "corpus": corpus}.items()
     }
     origin = origin_of(made["corpus"], made["vocab"], TextsConfig())
-    model_card(tmp_path / "README.md", "x", origin, made["vocab"], made["train"], made["evaluate"], EXPORTED)
+    inputs = Inputs(made["train"], made["vocab"], made["evaluate"], made["corpus"])
+    model_card(tmp_path / "README.md", "x", origin, inputs, EXPORTED)
     return (tmp_path / "README.md").read_text()
 
 

@@ -10,8 +10,9 @@ from safetensors.torch import load_file, save_file
 
 from bertwright.core.errors import ArtifactError, MissingExtraError
 from bertwright.core.files import read_json, write_json
+from bertwright.core.stage_context import StageContext
 from bertwright.export import run as stage
-from bertwright.export.config import ExportConfig
+from bertwright.export.config import ExportConfig, Inputs
 from bertwright.model.saved import load_model
 from bertwright.vocab.tokenizer import load_tokenizer
 
@@ -19,7 +20,8 @@ Make = Callable[..., Any]
 
 
 def export(made: Any, tmp_path: Path, **settings: Any) -> Any:
-    return stage.run(ExportConfig(**settings), made.train, made.vocab, made.evaluate, made.corpus, tmp_path / "export")
+    inputs = Inputs(made.train, made.vocab, made.evaluate, made.corpus)
+    return stage.run(ExportConfig(**settings), inputs, StageContext(tmp_path / "export"))
 
 
 def test_transformers_loads_the_folder_and_gives_our_numbers(trained: Make, tmp_path: Path) -> None:

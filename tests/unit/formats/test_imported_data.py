@@ -17,6 +17,7 @@ from bertwright import Recipe, cli, run
 from bertwright.cli.batch_text import describe_batch
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.imported import ImportedLoader
@@ -286,7 +287,7 @@ def test_ranks_share_the_files(two_phases: Path, converted: Callable[[Kind], lis
     shutil.copytree(two_phases.parent / "own", out, ignore=shutil.ignore_patterns("examples"))
     for rank in (0, 1):
         assert not (out / "examples").exists()
-        run(Recipe.load(two_phases, options), out, ["examples"], rank=rank, world=2)
+        run(Recipe.load(two_phases, options), out, ["examples"], share=WorkSplit(rank, 2))
     shared = RunFolder(out).artifact("examples")
     assert shared.fingerprint == alone.fingerprint
     hashes = [{name: file["sha256"] for name, file in each.manifest["files"].items()} for each in (alone, shared)]

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.formats.test_imported_data import Notes, data, prepared, without_masks
 from tests.unit.formats.test_imported_tokens import WITHOUT_CHANCE, facts_of, flat, loaders_of, nested, saved, store_of
 
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError
 from bertwright.core.files import sha256
@@ -164,8 +164,8 @@ def test_inspect_and_convert_say_what_it_is(own: RunFolder, two_phases: Path, te
     assert numbers["holds"] == "documents" and numbers["kind"] == "datasets" and not numbers["faults"]
     assert numbers["documents"] == numbers["single"] == len(texts) and numbers["tokens"] == sum(map(len, texts))
     with pytest.raises(DataError, match="token documents, of which .* are yet to be made. Train on them as they lie"):
-        convert(source, tmp_path / "out", Target("lddl"), vocabulary=vocabulary)
-    convert(own.path, tmp_path / "examples", Target("datasets"), files=1)
+        convert(source, tmp_path / "out", Target("lddl"), ConvertOptions(vocabulary=vocabulary))
+    convert(own.path, tmp_path / "examples", Target("datasets"), ConvertOptions(files=1))
     made = next(path for path in (tmp_path / "examples").iterdir() if path.is_dir())
     bare = without_masks(made, tmp_path / "bare", read_vocabulary(vocabulary))
     assert not recognise(bare)[0].documents

@@ -15,11 +15,12 @@ from tests.unit.formats.test_megatron import write_new, write_old
 
 from bertwright import Recipe, cli, run
 from bertwright.cli.batch_text import describe_batch
-from bertwright.cli.conversion import convert
+from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.cli.describe import describe
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json, sha256
+from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.instances import ends
@@ -47,7 +48,7 @@ def own(two_phases: Path) -> RunFolder:
 @pytest.fixture(scope="session")
 def written(own: RunFolder) -> Path:
     """The training documents of the run as Megatron's files."""
-    convert(own.path, own.path.parent / "megatron", Target("megatron"), files=3)
+    convert(own.path, own.path.parent / "megatron", Target("megatron"), ConvertOptions(files=3))
     return own.path.parent / "megatron"
 
 
@@ -109,7 +110,7 @@ def test_a_run_becomes_files_with_its_training_documents(own: RunFolder, written
     note = convert(own.path, tmp_path / "shards", Target("megatron"))
     assert len(note["files"]) == own.artifact("examples").counts["shards"] and note["documents"] == len(store.hashes)
     with pytest.raises(RecipeError, match="none of the held-out ones. Leave --heldout out"):
-        convert(own.path, tmp_path / "more", Target("megatron"), heldout=3)
+        convert(own.path, tmp_path / "more", Target("megatron"), ConvertOptions(heldout=3))
     with pytest.raises(DataError, match="token documents, of which .* are yet to be made. Train on them as they lie"):
         convert(written, tmp_path / "more", Target("tfrecord"))
 
@@ -352,7 +353,7 @@ def test_ranks_share_the_stretches_and_a_killed_import_goes_on(
     for rank in (0, 0, 1):
         assert not (out / "examples").exists()
         try:
-            run(Recipe.load(two_phases, options), out, ["examples"], rank=rank, world=2)
+            run(Recipe.load(two_phases, options), out, ["examples"], share=WorkSplit(rank, 2))
         except KeyboardInterrupt:
             assert len(begun) == 4
     stretches = len(begun) - 1

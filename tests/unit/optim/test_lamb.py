@@ -43,7 +43,7 @@ def ours(weights: dict[str, np.ndarray], **options: Any) -> tuple[dict[str, torc
         {"params": decaying, "weight_decay": 0.01},
         {"params": [named[name] for name in UNDECAYED], "weight_decay": 0.0},
     ]
-    return named, Lamb(groups, lr=0.0, **options)
+    return named, Lamb(groups, **options)
 
 
 def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max_norm: float = 1.0) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Artifact, Identity, build
+from bertwright.core.artifact import Artifact, build
+from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT
 

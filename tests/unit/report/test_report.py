@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import Identity, open_artifact, seal
+from bertwright.core.artifact import open_artifact, seal
+from bertwright.core.config import Identity
 from bertwright.core.files import read_json
 from bertwright.report.config import VERSION, ReportConfig
 from bertwright.report.run import run

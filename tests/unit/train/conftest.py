@@ -9,9 +9,12 @@ import pytest
 from tests.conftest import Prepared
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.log import SILENT
+from bertwright.core.stage_context import StageContext
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import AdamWConfig, LambConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
 
 MODEL = {
@@ -36,13 +39,13 @@ def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
         given = {key: settings.pop(key) for key in ("log", "examples", "vocab") if key in settings}
         values = {"phases": PHASES, "heldout_sequences": 32, "checkpoint_every": 4, "evaluate_every": 6, "log_every": 2}
         return run(
-            TrainConfig.model_validate(values | settings),
-            ModelConfig(config=tmp_path / "bert.json", dropout=dropout),
-            optim or AdamWConfig(),
-            given.pop("examples", prepared.examples),
-            given.pop("vocab", prepared.vocab),
-            tmp_path / name,
-            **given,
+            Settings(
+                TrainConfig.model_validate(values | settings),
+                ModelConfig(config=tmp_path / "bert.json", dropout=dropout),
+                optim or AdamWConfig(),
+            ),
+            Inputs(given.get("examples", prepared.examples), given.get("vocab", prepared.vocab)),
+            StageContext(tmp_path / name, given.get("log", SILENT)),
         )
 
     return start

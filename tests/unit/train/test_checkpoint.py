@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from bertwright.core.artifact import Identity
+from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
-from bertwright.train.checkpoint import State, load, newest_valid, prune, save
+from bertwright.train.checkpoint import load, newest_valid, prune, save
+from bertwright.train.state import State
 
 IDENTITY = Identity("checkpoint", 1, {}, {})
 

@@ -19,7 +19,9 @@ from tests.unit.train.conftest import MODEL, PHASES
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted
+from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.plans import Plans
 from bertwright.examples.run import run as examples_run
 from bertwright.examples.store import Store
@@ -309,7 +311,10 @@ def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepar
     other = vocab_run(VocabConfig(size=160, alphabet_coverage=1, lower_case=True), prepared.corpus, tmp_path / "vocab")
     sets = (PlanSet(length=16),)
     examples = examples_run(
-        ExamplesConfig(passes=1, heldout=0.1, workers=1), sets, prepared.corpus, other, tmp_path / "ex"
+        ExamplesConfig(passes=1, heldout=0.1, workers=1),
+        sets,
+        ExamplesInputs(prepared.corpus, other),
+        StageContext(tmp_path / "ex"),
     )
     with pytest.raises(ArtifactError, match=r"was trained with another vocabulary .* Give vocab.file the"):
         train("words", phases=[PHASES[0]], init_from=donor.path, examples=examples, vocab=other)
@@ -317,7 +322,9 @@ def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepar
 
 def test_own_data_may_not_hold_what_the_run_holds_out(train: Train, prepared: Prepared, tmp_path: Path) -> None:
     config = ExamplesConfig(passes=1, heldout=0.01, workers=1)
-    leaky = examples_run(config, (PlanSet(length=16),), prepared.corpus, prepared.vocab, tmp_path / "leaky")
+    leaky = examples_run(
+        config, (PlanSet(length=16),), ExamplesInputs(prepared.corpus, prepared.vocab), StageContext(tmp_path / "leaky")
+    )
     with pytest.raises(
         ArtifactError, match=r"train.phases.0.data .* trains on [\d,]+ documents that this run holds out"
     ):

@@ -5,14 +5,18 @@ from pathlib import Path
 import pytest
 from tests.unit.examples import made
 
-from bertwright.core.artifact import Artifact, Identity, build, open_artifact
+from bertwright.core.artifact import Artifact, build, open_artifact
+from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.log import SILENT
+from bertwright.core.stage_context import StageContext
 from bertwright.evaluate import run as evaluate
 from bertwright.evaluate.config import EvaluateConfig
+from bertwright.evaluate.config import Inputs as Scored
 from bertwright.examples.store import Store
 from bertwright.export import run as export
 from bertwright.export.config import ExportConfig
+from bertwright.export.config import Inputs as Exported
 from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 
 
@@ -56,7 +60,7 @@ def test_a_store_a_score_and_an_export_refuse_another(
     with pytest.raises(ArtifactError, match=both.format(examples.path)):
         Store.open(examples, "train", other)
     with pytest.raises(ArtifactError, match=both.format(train.path)):
-        evaluate.run(EvaluateConfig(), 32, train, examples, other, tmp_path / "evaluate")
+        evaluate.run(EvaluateConfig(), 32, Scored(train, examples, other), StageContext(tmp_path / "evaluate"))
     with pytest.raises(ArtifactError, match=both.format(train.path)):
-        export.run(ExportConfig(), train, other, train, examples, tmp_path / "export")
+        export.run(ExportConfig(), Exported(train, other, train, examples), StageContext(tmp_path / "export"))
     assert not (tmp_path / "evaluate").exists() and not (tmp_path / "export").exists()

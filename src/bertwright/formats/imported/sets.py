@@ -1,4 +1,4 @@
-"""The data made elsewhere that phases of a recipe train on, as the stage `examples` takes it (`work.ImportedSets`)."""
+"""The data made elsewhere that phases of a recipe train on, as the stage `examples` takes it (`ImportedSets`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Self, cast
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.inputs import Step, Task
 from bertwright.examples.store import Vocabulary
-from bertwright.examples.work import Step, Task
 from bertwright.formats.imported.join import join_imported
 from bertwright.formats.imported.phase_files import find, known_by
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks

@@ -16,7 +16,8 @@ import numpy as np
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.libraries import libraries
-from bertwright.core.log import SILENT, Log
+from bertwright.core.log import Log
+from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
@@ -58,15 +59,13 @@ def run(
     sets: tuple[PlanSet, ...],
     imported: Sequence[ImportedData],
     vocab: Artifact,
-    out: Path,
-    log: Log = SILENT,
-    executor: Executor | None = None,
-    share: WorkSplit = SINGLE,
+    context: StageContext,
 ) -> Artifact:
-    """The examples artifact at `out` of the data of `imported` alone, of which some are held out; `sets` are the
-    lengths of the phases, for its identity.
+    """The examples artifact in `context.out` of the data of `imported` alone, of which some are held out.
 
-    Raises `StageIncomplete` when `share` is not the whole and another process completes the stage.
+    `sets` are the lengths of the phases, for its identity.
+
+    Raises `StageIncomplete` when `context.share` is not the whole and another process completes the stage.
     """
     chosen = [(data, find(data)) for data in imported]
     tests = {data.phase: find_tests(data, found) for data, found in chosen}
@@ -74,9 +73,10 @@ def run(
     for data, found in chosen:
         inputs |= known_by(data, found, tests[data.phase])
     stage = Stage(config, vocab, chosen, tests, inputs)
-    with executor or Pool(config.workers) as pool:
-        ours = identity(config, distinct(sets), inputs, imported)
-        return build(out, ours, log, lambda draft: _make(stage, draft, log, pool, share))
+    ours = identity(config, distinct(sets), inputs, imported)
+    log, share = context.log, context.share or SINGLE
+    with context.executor or Pool(config.workers) as pool:
+        return build(context.out, ours, log, lambda draft: _make(stage, draft, log, pool, share))
 
 
 def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:

@@ -28,6 +28,7 @@ def bind(kernel: Kernel, batch: Batch[Tensor]) -> Attend:
     """`kernel` for the sequences of one batch."""
     match kernel:
         case "sequences":
+            # Imported where it is chosen: a kernel may need a newer torch than the rest.
             from bertwright.model.attention.sequences import Sequences
 
             return Sequences(batch)

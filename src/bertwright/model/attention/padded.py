@@ -48,12 +48,14 @@ class Padded:
     def _spread(self, x_TAD: Tensor) -> Tensor:
         """[T, A, D] -> [R, A, S, D], zero where no token is."""
         rows, longest = self.shape
+        # Zeros and not what memory holds: a masked key still enters the product, and NaN times 0 is NaN.
         flat = x_TAD.new_zeros(rows * longest, *x_TAD.shape[1:]).index_copy(0, self.slot_T, x_TAD)
         return flat.view(rows, longest, *x_TAD.shape[1:]).transpose(1, 2)
 
     def _blocks(self, sequence_T: Tensor) -> Tensor:
         """[R, 1, S, S] whether two slots belong to the same sequence; unused slots see each other."""
         rows, longest = self.shape
+        # Unused slots share the number -1, so that each sees something: a row of masked keys alone gives NaN.
         number_RS = sequence_T.new_full((rows * longest,), -1).index_copy(0, self.slot_T, sequence_T)
         number_RS = number_RS.view(rows, longest)
         return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]

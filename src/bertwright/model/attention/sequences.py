@@ -23,10 +23,12 @@ class Sequences:
     """
 
     def __init__(self, batch: Batch[Tensor]) -> None:
+        # Reading the lengths waits for the device, hence no kernel for GPUs.
         bounds = batch.cu_seqlens.tolist()
         spans = [(end - start, start) for start, end in pairwise(bounds) if end > start]
         self.runs = _runs(spans)
         self.order: Tensor | None = None
+        # Sequences that were drawn in order of length already lie in runs, and are not copied.
         if len(self.runs) > len({length for length, _ in spans}):
             spans.sort()
             self.runs = _runs(spans)

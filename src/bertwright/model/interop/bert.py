@@ -63,6 +63,7 @@ def to_hf(state: dict[str, Tensor], vocab_size: int | None = None) -> dict[str, 
     `vocab_size` cuts the rows that padded the vocabulary, so that the softmax no longer runs over them; the logits of
     real tokens are unchanged. Unset keeps all rows.
     """
+    # A larger vocabulary would be cut to the rows there are, and its last entries would have no embedding.
     _refuse_growth(state, vocab_size)
     return {
         _renamed(name, _THEIRS): tensor[:vocab_size].clone() if name in _BY_VOCABULARY else tensor
@@ -81,6 +82,7 @@ def from_hf(tensors: dict[str, Tensor], vocab_size: int | None = None) -> dict[s
     for copy, original in _TIED.items():
         if copy in modern and not torch.equal(modern[copy], modern[original]):
             raise ArtifactError(f"{copy} differs from {original}; only a model with a tied decoder converts")
+    # A buffer of older versions with the numbers 0 to 511; transformers makes it anew.
     dropped = {*_TIED, "bert.embeddings.position_ids"}
     state = {_renamed(name, _OURS): tensor for name, tensor in modern.items() if name not in dropped}
     return state if vocab_size is None else _padded(state, vocab_size)
@@ -112,5 +114,6 @@ def _padded(state: dict[str, Tensor], vocab_size: int) -> dict[str, Tensor]:
     embeddings, bias = (state[name] for name in _BY_VOCABULARY)
     return state | {
         "bert.embeddings.token.weight": torch.cat([embeddings, embeddings.new_zeros(rows, embeddings.shape[1])]),
+        # A bias of 0 would give the rows without a token a share of every softmax.
         "mlm.bias": torch.cat([bias, bias.new_full((rows,), -10000.0)]),
     }

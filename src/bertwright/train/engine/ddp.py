@@ -23,6 +23,7 @@ class DataParallel:
 
     def update(self, learning_rate: float) -> Update:
         """As `Engine.update`; a rank without sequences takes part in the sum."""
+        # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
         self.ranks.all_reduce(self.single.gradients())
         return self.single.update(learning_rate)
 

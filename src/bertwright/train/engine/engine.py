@@ -41,6 +41,7 @@ def build_engine(
         case DdpConfig():
             if ranks.world == 1:
                 return single
+            # Not loaded by one process alone, which has nothing to sum.
             from bertwright.train.engine.ddp import DataParallel
 
             return DataParallel(single, ranks)

@@ -36,13 +36,14 @@ class Single:
 
     def gradients(self) -> list[Tensor]:
         """The gradient of every trained parameter, of the same shape, 0 where no micro-batch had one."""
-        found = []
+        gradients = []
         for parameter in self.model.parameters():
             if parameter.requires_grad:
                 if parameter.grad is None:
+                    # A rank without sequences has no gradients, but must bring tensors of the same shapes to the sum.
                     parameter.grad = torch.zeros_like(parameter)
-                found.append(parameter.grad)
-        return found
+                gradients.append(parameter.grad)
+        return gradients
 
     def update(self, learning_rate: float) -> Update:
         """As `Engine.update`."""

@@ -62,8 +62,8 @@ def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
             )
         case Bf16Config(allow_slow=False) if not _has_bf16(device):
             raise RecipeError(
-                f"train.precision = bf16, but this {'GPU' if gpu else 'processor'} has no unit for it (AMX, AVX512-BF16; "
-                "NVIDIA from Ampere on), and a step would take ten times as long as in fp32. Set "
+                f"train.precision = bf16, but this {'GPU' if gpu else 'processor'} has no unit for it (AMX, "
+                "AVX512-BF16; NVIDIA from Ampere on): a step would take ten times as long as in fp32. Set "
                 "train.precision=fp32, or train.precision.allow_slow=true to train so all the same."
             )
         case _:

@@ -1,0 +1,45 @@
+"""What `evaluate` counts, as its manifest has it, and `predictions.json`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Required
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from bertwright.core.shapes import Count, Flag, Number, Score, Text
+from bertwright.train.shapes import Unfinished
+
+
+class Counts(TypedDict, total=False):
+    """The held-out scores beside their baselines; losses in nats, accuracies and shares from 0 to 1."""
+
+    mlm_loss: Score
+    mlm_accuracy: Score
+    nsp_loss: Score
+    nsp_accuracy: Score
+    nsp_majority: Score
+    nsp_label_share: Score
+    untrained: Flag
+    unfinished: Unfinished
+    perplexity: Score
+    unigram_loss: Score
+    commonest_accuracy: Score
+    commonest_token: Text
+    predictions: Count
+    sequences: Count
+
+
+class _Guess(TypedDict):
+    token: Text
+    probability: Annotated[Number, Field(ge=0, le=1)]
+
+
+class _Prediction(TypedDict, total=False):
+    source: Text
+    text: Required[Text]
+    gold: Required[Text | None]
+    top: Required[list[_Guess]]
+
+
+PREDICTIONS = TypeAdapter(list[_Prediction])

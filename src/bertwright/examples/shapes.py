@@ -1,0 +1,53 @@
+"""What `examples` counts, as its manifest has it."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from bertwright.core.shapes import Count, Flag, Number, Score, Text
+from bertwright.corpus.shapes import Overlap
+from bertwright.vocab.shapes import Rates
+
+
+class _Sequences(TypedDict):
+    lengths: list[Count]
+    mean_length: Number
+    label_share: Score
+
+
+class _HeldOut(TypedDict, total=False):
+    """What a phase holds out in a run without a corpus."""
+
+    examples: Count
+    documents: Count
+    share: Number | None
+    files: list[Text]
+
+
+class _Split(TypedDict, total=False):
+    sequences: dict[Text, _Sequences]
+    documents: Count
+    sentences: Count
+    tokens: Count
+    rows: dict[Text, list[Count]]
+    unigram_loss: Score
+    phases: dict[Text, _HeldOut]
+
+
+class _Imported(TypedDict, total=False):
+    kind: Text
+    examples: Count
+    static: Flag
+
+
+class Counts(TypedDict, total=False):
+    """Of both splits, and of data made elsewhere."""
+
+    vocabulary: Text
+    shards: Count
+    documents: Count
+    train: _Split
+    heldout: _Split
+    heldout_contamination: Overlap
+    imported: dict[Text, _Imported]
+    text: Rates

@@ -1,0 +1,118 @@
+"""What the function of each stage is called with: its sections of the recipe, the artifacts it reads, its context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.log import Log
+from bertwright.core.stage_context import StageContext
+from bertwright.core.tasks import Executor
+from bertwright.core.work_split import SINGLE, WorkSplit
+from bertwright.evaluate.config import Inputs as EvaluateInputs
+from bertwright.examples.inputs import Inputs as ExamplesInputs
+from bertwright.export.config import Inputs as ExportInputs
+from bertwright.recipe import Recipe
+from bertwright.train.identity import Inputs as TrainInputs
+from bertwright.train.identity import Settings
+
+REPORTED = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+"""The artifacts that the page shows, in travel order; the page shows them in this one."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage is started with."""
+
+    recipe: Recipe
+    made: Mapping[str, Artifact]
+    """The artifacts it is made of, by the names of their stages."""
+    folder: Path
+    """Of the run, or another one with the same parts."""
+    log: Log
+    executor: Executor | None = None
+    share: WorkSplit = SINGLE
+    saved: Callable[[Path], None] = lambda _: None
+    """Called with the path of each new checkpoint."""
+
+    def context(self, stage: str) -> StageContext:
+        """Where the stage of this name works."""
+        return StageContext(self.folder / stage, self.log, self.executor, self.share)
+
+
+def corpus(work: Work) -> dict[str, Any]:
+    """Of `corpus.run.run`."""
+    workers = {"executor": work.executor, "share": work.share}
+    return {"config": work.recipe.corpus, "out": work.folder / "corpus", "log": work.log, **workers}
+
+
+def vocab(work: Work) -> dict[str, Any]:
+    """Of `vocab.run.run`."""
+    out = work.folder / "vocab"
+    return {"config": work.recipe.vocab, "corpus": work.made.get("corpus"), "out": out, "log": work.log}
+
+
+def examples(work: Work) -> dict[str, Any]:
+    """Of `examples.run.run`, or of `formats.imported.without_corpus.run` where there is no corpus."""
+    recipe, vocab, imported = work.recipe, work.made["vocab"], work.recipe.train.imported_data()
+    shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "context": work.context("examples")}
+    if recipe.corpus is None:
+        return {**shared, "vocab": vocab, "imported": imported}
+    # By name: the formats need packages that examples of a corpus alone do not.
+    sets = import_module("bertwright.formats.imported.sets").Sets.find(imported) if imported else None
+    return {**shared, "inputs": ExamplesInputs(work.made["corpus"], vocab, sets)}
+
+
+def train(work: Work) -> dict[str, Any]:
+    """Of `train.run.run`."""
+    return {
+        "settings": train_settings(work.recipe),
+        "inputs": TrainInputs(work.made["examples"], work.made["vocab"]),
+        "context": work.context("train"),
+        "scored_after": _scored_after(work.recipe, work.made["examples"]),
+        "saved": work.saved,
+    }
+
+
+def train_settings(recipe: Recipe) -> Settings:
+    """The sections that decide what is trained."""
+    return Settings(recipe.train, recipe.model, recipe.optim)
+
+
+def _scored_after(recipe: Recipe, examples: Artifact) -> int:
+    """Tokens of room of the held-out sequences that the stage `evaluate` scores."""
+    length = recipe.evaluate_length()
+    # One pass alone is planned of held-out documents, so there is one number.
+    (sequences,) = examples.counts["heldout"]["rows"][f"{length}"]
+    return length * min(int(sequences), recipe.evaluate.max_sequences or int(sequences))
+
+
+def evaluate(work: Work) -> dict[str, Any]:
+    """Of `evaluate.run.run`."""
+    return {
+        "config": work.recipe.evaluate,
+        "length": work.recipe.evaluate_length(),
+        "inputs": EvaluateInputs(work.made["train"], work.made["examples"], work.made["vocab"]),
+        "context": work.context("evaluate"),
+    }
+
+
+def export(work: Work) -> dict[str, Any]:
+    """Of `export.run.run`."""
+    made, source = work.made, work.made["corpus" if work.recipe.corpus else "examples"]
+    return {
+        "config": work.recipe.export,
+        "inputs": ExportInputs(made["train"], made["vocab"], made["evaluate"], source),
+        "context": work.context("export"),
+        "texts": work.recipe.texts,
+    }
+
+
+def report(work: Work) -> dict[str, Any]:
+    """Of `report.run.run`; its page lies beside the folders of the stages, not in one of its own."""
+    artifacts = {name: work.made[name] for name in REPORTED if name in work.made}
+    return {"config": work.recipe.report, "folder": work.folder, "artifacts": artifacts, "log": work.log}

@@ -1,0 +1,86 @@
+"""What `train` counts, as its manifest has it, and a row of `metrics.jsonl`."""
+
+from __future__ import annotations
+
+from typing import Required
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
+
+from bertwright.core.shapes import Count, Flag, Number, Score, Text
+
+
+class _Network(TypedDict):
+    num_hidden_layers: Count
+    hidden_size: Count
+    num_attention_heads: Count
+    intermediate_size: Count
+    max_position_embeddings: Count
+    vocab_size: Count
+    hidden_dropout_prob: Number
+    next_sentence: Flag
+
+
+class _Start(TypedDict):
+    from_step: Count
+    ranks: Count
+    threads: Count
+    device: Text
+    machine: Text
+    torch: Text
+
+
+class Unfinished(TypedDict):
+    """The checkpoint that stands for a training which has not ended, its step, and the steps of the whole."""
+
+    checkpoint: Text
+    step: Count
+    steps: Count
+    phase: Count
+
+
+class Counts(TypedDict, total=False):
+    """Of the whole training, over all its starts."""
+
+    parameters: Count
+    network: _Network
+    init: dict[Text, Text] | None
+    steps: Count
+    phase_steps: list[Count]
+    phase_ends: list[Count]
+    sequences_seen: Count
+    tokens_seen: Count
+    train_seconds: Number
+    tokens_per_second: Number
+    heldout: dict[Text, Score]
+    extensions: list[dict[Text, Count]]
+    lives: list[_Start]
+    unfinished: Unfinished
+    vocabulary: Text
+    weights: Text
+    peak_memory_bytes: Count | None
+    device: Text
+    ranks: Count
+    threads: Count
+    torch: Text
+
+
+class _Row(TypedDict, total=False):
+    """A row of metrics.jsonl."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+
+    phase: Count
+    step: Count
+    steps: Count
+    total_steps: Required[Count]
+    saved: Flag
+    mlm_loss: Score
+    learning_rate: Number
+    tokens_per_second: Number
+    heldout_mlm_loss: Score
+    heldout_mlm_accuracy: Score
+    heldout_nsp_accuracy: Score
+
+
+ROW = TypeAdapter(_Row)

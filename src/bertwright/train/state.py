@@ -1,0 +1,90 @@
+"""Where training stands: all that a checkpoint holds beside its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json, read_typed
+
+
+@dataclass(frozen=True)
+class State:
+    """Where training stands; everything else is a function of the recipe."""
+
+    phase: int = 0
+    """Index of the phase."""
+    data_step: int = 0
+    """Global batches drawn in this phase; always advances."""
+    optimizer_step: int = 0
+    """Updates applied in this phase; the schedule and the bias correction follow it."""
+    total_steps: int = 0
+    """Global batches drawn over all phases."""
+    skipped_in_a_row: int = 0
+    """Updates dropped since the last applied one, because a gradient was not finite."""
+    sequences_seen: int = 0
+    """Sequences trained on, all ranks and phases."""
+    tokens_seen: int = 0
+    """Real tokens trained on, all ranks and phases."""
+    seconds: float = 0.0
+    """Time spent in training steps, all phases and restarts."""
+    other_seconds: float = 0.0
+    """Time spent on scoring and saving, all phases and restarts."""
+    phase_steps: tuple[int, ...] = ()
+    """The length of every phase in steps, as this state was trained: what its learning rate follows."""
+    phase_ends: tuple[int, ...] = ()
+    """The step after which every phase ends: earlier than its length where `end_after` says so."""
+    extensions: tuple[Mapping[str, int], ...] = ()
+    """Phases that grew after they had begun: phase, step, old and new length."""
+    lives: tuple[Mapping[str, Any], ...] = ()
+    """One entry per start of the program: from which step, and what bit-identity depends on."""
+    heldout: Mapping[str, float] = field(default_factory=dict)
+    """Held-out scores at this step, if they were taken."""
+    phase_end: bool = False
+    """This is the last step of its phase."""
+
+    def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float) -> State:
+        """The state after one more global batch."""
+        return replace(
+            self,
+            data_step=self.data_step + 1,
+            optimizer_step=self.optimizer_step + applied,
+            total_steps=self.total_steps + 1,
+            skipped_in_a_row=0 if applied else self.skipped_in_a_row + 1,
+            sequences_seen=self.sequences_seen + sequences,
+            tokens_seen=self.tokens_seen + tokens,
+            seconds=self.seconds + seconds,
+            # Scores are of the weights of one step; the state after another step has none until it is scored.
+            heldout={},
+        )
+
+
+_STATE = TypeAdapter(State)
+
+
+def state_of(checkpoint: Artifact) -> State:
+    """Where training stood; an `ArtifactError` where that cannot have been."""
+    path = checkpoint.file("state.json")
+    state, told = read_typed(path, _STATE), read_json(path)
+    # The seal says that the file is the one that was written, not that a training can have been there.
+    numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
+    # A dataclass would fill what is absent with its default, and training would go on from step 0.
+    missing = [field.name for field in fields(State) if field.name not in told]
+    if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
+        what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
+        raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")
+    return state
+
+
+def _possible(state: State) -> bool:
+    steps = state.phase_steps
+    return (
+        (not steps or state.phase < len(steps))
+        and all(0 < length < 2**62 for length in steps)
+        and state.optimizer_step <= state.data_step <= min((state.total_steps, *steps[state.phase : state.phase + 1]))
+    )

@@ -1,0 +1,37 @@
+"""What `vocab` counts, as its manifest has it."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from bertwright.core.shapes import Count, Flag, Number, Text
+
+
+class Rates(TypedDict, total=False):
+    """How a vocabulary cuts a text."""
+
+    words: Count
+    fertility: Number
+    unknown_rate: Number
+    single_character_rate: Number
+    unused_rate: Number
+    entries: Count
+    unused: Count
+
+
+class _Trained(TypedDict, total=False):
+    documents: Count
+    bytes: Count
+    share: Number
+
+
+class Counts(Rates, total=False):
+    """Of the vocabulary, and how it cuts the corpus."""
+
+    sample_words: Count
+    sample_tokens: Count
+    scripts: dict[Text, Rates]
+    trained_on: _Trained
+    vocabulary: Text
+    lower_case: Flag
+    strip_accents: Flag

@@ -1,0 +1,87 @@
+"""Every hash below a path: what is whole is counted, and what is damaged, lost or no artifact is named."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bertwright.cli.verify import check_hashes
+from bertwright.core.artifact import MANIFEST, build
+from bertwright.core.config import Identity
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import write_json
+from bertwright.core.log import SILENT
+
+
+def made(folder: Path, stage: str, **files: str) -> Path:
+    def write(draft: Path) -> dict[str, object]:
+        for name, text in files.items():
+            (draft / name).write_text(text)
+        return {}
+
+    return build(folder / stage, Identity(stage, 1, {}, {}), SILENT, write).path
+
+
+def test_all_files_of_all_artifacts_are_read(tmp_path: Path) -> None:
+    made(tmp_path, "corpus", a="szöveg", b="")
+    made(tmp_path, "vocab", c="x")
+    assert check_hashes(tmp_path) == 3
+    assert check_hashes(tmp_path / "vocab") == 1
+
+
+def test_one_bit_is_found_where_the_size_is_right(tmp_path: Path) -> None:
+    folder = made(tmp_path, "corpus", a="szöveg")
+    check_hashes(tmp_path)  # known to be whole, by this very process
+    (folder / "a").write_bytes("szövef".encode())
+    with pytest.raises(ArtifactError, match=r"corpus/a is damaged"):
+        check_hashes(tmp_path)
+
+
+@pytest.mark.parametrize("path", ["nothing", "file.txt", "empty"])
+def test_where_nothing_was_sealed_nothing_is_verified(tmp_path: Path, path: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").touch()
+    with pytest.raises(ArtifactError, match="nothing to verify against"):
+        check_hashes(tmp_path / path)
+
+
+def test_drafts_are_nobodys_result(tmp_path: Path) -> None:
+    made(tmp_path, "corpus", a="x")
+    draft = Path(shutil.copytree(tmp_path / "corpus", tmp_path / ".vocab.0123.draft"))
+    (draft / "a").write_text("torn")
+    assert check_hashes(tmp_path) == 1
+
+
+@pytest.mark.parametrize("stage", ["corpus", "vocab", "examples", "evaluate"])
+def test_a_stage_that_lost_its_manifest_is_named(tmp_path: Path, stage: str) -> None:
+    made(tmp_path, "export", a="x")
+    (made(tmp_path, stage, a="x") / MANIFEST).unlink()
+    with pytest.raises(ArtifactError, match=f"{stage} has no {MANIFEST}.*Restore it, or move"):
+        check_hashes(tmp_path)
+
+
+def test_a_folder_that_is_gone_is_missed_when_the_summary_tells_of_it(tmp_path: Path) -> None:
+    made(tmp_path, "vocab", a="x")
+    write_json(tmp_path / "summary.json", {"stages": {"vocab": {}, "corpus": {}}})
+    with pytest.raises(ArtifactError, match="corpus has no"):
+        check_hashes(tmp_path)
+    write_json(tmp_path / "summary.json", {"stages": ["corpus"]})
+    with pytest.raises(ArtifactError, match=r"summary\.json is not what it should be: stages"):
+        check_hashes(tmp_path)
+    write_json(tmp_path / "summary.json", [])
+    with pytest.raises(ArtifactError, match="no JSON object"):
+        check_hashes(tmp_path)
+
+
+def test_training_that_is_under_way_or_goes_on_is_no_damage(tmp_path: Path) -> None:
+    made(tmp_path, "vocab", a="x")
+    (tmp_path / "train").mkdir()
+    assert check_hashes(tmp_path) == 1
+    (tmp_path / "train" / "model").mkdir()
+    with pytest.raises(ArtifactError, match="train has no"):
+        check_hashes(tmp_path)
+    (tmp_path / "train" / f".{MANIFEST}.before-extension").touch()
+    assert check_hashes(tmp_path) == 1
+    (tmp_path / "train" / "checkpoints" / "step-000000005").mkdir(parents=True)
+    with pytest.raises(ArtifactError, match="step-000000005 has no"):
+        check_hashes(tmp_path)

@@ -1,0 +1,99 @@
+"""The exported folder read back: any difference, also one that is no number, is an error that names it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import make_folder, read_json, write_json
+from bertwright.export.folder import write_hf_folder
+from bertwright.export.origin import plain
+from bertwright.export.verify import PROBES, _rows, compare_model, compare_tokenizer
+from bertwright.model.saved import load_model
+from bertwright.vocab.normalization import MASK
+from bertwright.vocab.tokenizer import load_tokenizer
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def written(trained: Make, tmp_path: Path) -> tuple[Path, Any, Any]:
+    """The folder, our model and our tokenizer."""
+    made = trained()
+    model, hf = load_model(made.train.path / "model"), make_folder(tmp_path / "hf")
+    write_hf_folder(hf, model, made.vocab)
+    return hf, model, load_tokenizer(made.vocab)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 3.0])
+def test_a_number_that_is_none_is_a_difference(written: tuple[Path, Any, Any], value: float) -> None:
+    hf, model, tokenizer = written
+    assert compare_model(hf, model, tokenizer, [], 1e-4)["mlm_difference"] < 1e-4
+    tensors = load_file(hf / "model.safetensors")
+    tensors["cls.predictions.bias"][7] = value
+    save_file(tensors, hf / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ArtifactError, match=r"mlm_difference of the logits is (nan|inf|\d.*), above export\.tolerance"):
+        compare_model(hf, model, tokenizer, [], 1e-4)
+
+
+def test_an_error_in_the_last_position_shows(written: tuple[Path, Any, Any]) -> None:
+    hf, model, tokenizer = written
+    tensors = load_file(hf / "model.safetensors")
+    tensors["bert.embeddings.position_embeddings.weight"][-1, 0] += 5.0
+    save_file(tensors, hf / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ArtifactError, match="mlm_difference"):
+        compare_model(hf, model, tokenizer, [], 1e-4)
+
+
+def test_a_tokenizer_without_its_last_entry_is_refused(written: tuple[Path, Any, Any]) -> None:
+    hf, _, tokenizer = written
+    description = read_json(hf / "tokenizer.json")
+    last = max(description["model"]["vocab"], key=description["model"]["vocab"].__getitem__)
+    del description["model"]["vocab"][last]
+    write_json(hf / "tokenizer.json", description)
+    entries = len(tokenizer.vocabulary)
+    with pytest.raises(ArtifactError, match=f"its tokenizer has {entries - 1} entries, the vocabulary {entries}"):
+        compare_tokenizer(hf, tokenizer, [])
+
+
+@pytest.mark.parametrize("text", [" ", MASK, f"{MASK}{MASK}", "\u202eabc", "東京" * 300, "a\u0301" * 50])
+def test_texts_of_any_kind_are_compared_and_counted(written: tuple[Path, Any, Any], text: str) -> None:
+    hf, _, tokenizer = written
+    assert compare_tokenizer(hf, tokenizer, [text]) == len(PROBES) + 1
+
+
+def test_every_sequence_fits_and_has_a_mask(written: tuple[Path, Any, Any]) -> None:
+    _, model, tokenizer = written
+    positions = model.config.max_position_embeddings
+    rows = _rows(tokenizer, [*PROBES, "szó " * 500], positions)
+    assert len(rows[0][0]) + len(rows[0][1]) == positions
+    assert all(len(a) + len(b) <= positions and tokenizer.ids(MASK) in a for a, b in rows)
+
+
+def test_rows_of_padding_leave_the_folder_and_the_numbers_stay(trained: Make, tmp_path: Path) -> None:
+    made = trained(extra_rows=5)
+    model = load_model(made.train.path / "model")
+    size = write_hf_folder(make_folder(tmp_path / "hf"), model, made.vocab)
+    tensors = load_file(tmp_path / "hf" / "model.safetensors")
+    assert size["vocab_size"] == len(tensors["cls.predictions.bias"]) == int(made.vocab.counts["entries"])
+    assert size["parameters"] == sum(tensor.numel() for tensor in tensors.values())
+    difference = compare_model(tmp_path / "hf", model, load_tokenizer(made.vocab), ["A Duna."], 1e-4)
+    assert torch.isfinite(torch.tensor(difference["mlm_difference"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("a\u202eb\u200bc\x00d", "a b c d"),
+        ("  két \n sor\t", "két sor"),
+        ("<b>&", "&lt;b&gt;&amp;"),
+        ("~~x~~ `y` [z](u)", r"\~\~x\~\~ \`y\` \[z\]\(u\)"),
+    ],
+)
+def test_words_of_others_are_plain_text_of_one_line(text: str, shown: str) -> None:
+    assert plain(text) == shown

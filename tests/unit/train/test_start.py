@@ -1,0 +1,77 @@
+"""Which phase lengths a state may go on with, and on what device."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.train.ranks import Ranks
+from bertwright.train.start import check_phase_lengths, training_device
+from bertwright.train.state import State
+
+
+def phases(*lengths: int, ends: dict[int, int] | None = None) -> list[Any]:
+    return [
+        SimpleNamespace(index=i, schedule_steps=length, steps=(ends or {}).get(i, length))
+        for i, length in enumerate(lengths)
+    ]
+
+
+def at(phase: int, step: int, *lengths: int, ends: tuple[int, ...] = ()) -> State:
+    return State(phase=phase, data_step=step, phase_steps=lengths, phase_ends=ends or lengths)
+
+
+def test_the_first_start_takes_the_lengths_of_the_recipe() -> None:
+    state = check_phase_lengths(State(), phases(10, 20))
+    assert (state.phase_steps, state.phase_ends, state.extensions) == ((10, 20), (10, 20), ())
+
+
+def test_what_has_not_begun_may_change_without_a_trace() -> None:
+    assert check_phase_lengths(at(0, 5, 10, 20), phases(10, 7)).extensions == ()
+    assert check_phase_lengths(at(0, 0, 10, 20), phases(3, 20)).phase_steps == (3, 20)
+    assert check_phase_lengths(at(0, 5, 10), phases(10, 20)).phase_steps == (10, 20), "a phase was added"
+
+
+def test_growth_after_the_beginning_is_remembered_each_time() -> None:
+    once = check_phase_lengths(at(0, 5, 10), phases(12))
+    twice = check_phase_lengths(once, phases(15))
+    assert [dict(e) for e in twice.extensions] == [
+        {"phase": 0, "step": 5, "from": 10, "to": 12},
+        {"phase": 0, "step": 5, "from": 12, "to": 15},
+    ]
+
+
+def test_a_phase_under_way_does_not_shrink() -> None:
+    with pytest.raises(ArtifactError, match=r"phases\.0 was begun with 10 .* says 8.* may grow, not shrink.*end_after"):
+        check_phase_lengths(at(0, 5, 10), phases(8))
+
+
+@pytest.mark.parametrize("length", [9, 11])
+def test_a_phase_that_has_ended_keeps_its_length(length: int) -> None:
+    with pytest.raises(ArtifactError, match=r"phases\.0 was trained with 10 .* has ended and cannot change"):
+        check_phase_lengths(at(1, 0, 10, 20), phases(length, 20))
+
+
+def test_a_phase_that_was_ended_early_is_to_be_ended_there_again() -> None:
+    ended = at(1, 2, 10, 20, ends=(6, 20))
+    assert check_phase_lengths(ended, phases(10, 20, ends={0: 6})).phase_ends == (6, 20)
+    with pytest.raises(ArtifactError, match=r"has ended after step 6 .* Set train\.phases\.0\.end_after=6"):
+        check_phase_lengths(ended, phases(10, 20))
+    with pytest.raises(ArtifactError, match=r"Set train\.phases\.0\.end_after=, or train in another folder"):
+        check_phase_lengths(at(1, 2, 10, 20), phases(10, 20, ends={0: 6}))
+
+
+def test_a_phase_ends_at_no_step_that_has_passed() -> None:
+    assert check_phase_lengths(at(0, 5, 10), phases(10, ends={0: 5})).phase_ends == (5,)
+    with pytest.raises(ArtifactError, match=r"end_after=4: step 5 is already done.*set train\.phases\.0\.end_after=5"):
+        check_phase_lengths(at(0, 5, 10), phases(10, ends={0: 4}))
+
+
+def test_ranks_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert training_device("auto", Ranks()).type == "cuda"
+    assert training_device("cpu", Ranks(0, 2)).type == "cpu"
+    with pytest.raises(RecipeError, match=r"2 ranks on GPUs .* train\.device=cpu"):
+        training_device("auto", Ranks(0, 2))
