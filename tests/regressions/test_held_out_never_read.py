@@ -23,6 +23,8 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
 from bertwright.train.engine.single import Single
+from bertwright.train.precision.config import Fp32Config
+from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import Trained, train_step
 
@@ -49,7 +51,7 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
     engine = Single(model, optimizer, max_grad_norm=1.0)
-    trained = Trained(model, objective, optimizer, engine, Ranks(), torch.device("cpu"))
+    trained = Trained(model, objective, optimizer, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     losses = [train_step(trained, batch, totals, learning_rate=5e-3, dropout_key=0).losses["mlm"] for _ in range(STEPS)]
     heldout = score(objective, model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16)))["mlm_loss"]
     assert heldout is not None and original(losses) < 0.1 < 3 < heldout

@@ -20,6 +20,8 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import cross_entropy_sum
 from bertwright.train.engine.single import Single
+from bertwright.train.precision.config import Fp32Config
+from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import Trained, train_step
 
@@ -66,7 +68,7 @@ def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tenso
     predictions, pairs, _ = drawn.counts(0)
     idle = torch.optim.SGD(model.parameters(), lr=0.0)
     objective, engine = PreTraining(next_sentence=True), Single(model, idle, max_grad_norm=0.0)
-    trained = Trained(model, objective, idle, engine, Ranks(), torch.device("cpu"))
+    trained = Trained(model, objective, idle, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}
     result = train_step(trained, batches, totals, learning_rate=0.0, dropout_key=0)
     return result.losses["mlm"], gradient(model)

@@ -63,6 +63,16 @@ def gpu_memory() -> tuple[int, ...]:
     return tuple(sizes)
 
 
+@cache
+def bf16_units() -> tuple[str, ...]:
+    """The instruction sets of this processor that multiply bfloat16, as Linux names them; () where none is known."""
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split())
+    except OSError:
+        return ()
+    return tuple(unit for unit in ("amx_bf16", "avx512_bf16", "bf16", "svebf16") if unit in flags)
+
+
 def memory_size() -> int:
     """Bytes of memory that this process may use: the machine's, or less where a container or a limit says so."""
     # In a container the machine's memory is not what the process may use: beyond its limit it is killed.

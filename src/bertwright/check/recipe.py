@@ -8,7 +8,7 @@ from pathlib import Path
 from bertwright.check.data import imported_data, sources
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
-from bertwright.check.resources import device, disk, memory
+from bertwright.check.resources import device, disk, memory, precision
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
 from bertwright.recipe import Recipe
@@ -35,5 +35,6 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     if "examples" in stages:
         yield from imported_data(recipe)
     yield from device(recipe, pending)
+    yield from precision(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertwright.check.machine import disk_free, gpu_memory, memory_size, torch_build
+from bertwright.check.machine import bf16_units, disk_free, gpu_memory, memory_size, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import default_workers
 from bertwright.model.config import NetworkConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import PhaseConfig
+from bertwright.train.precision.config import Bf16Config, Tf32Config
 
 DOUBT = 2
 """By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
@@ -44,6 +45,20 @@ def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
             yield ok(key, "the CPU")
         else:
             yield ok(key, f"a GPU ({gpus[0] / 1e9:.0f} GB)")
+
+
+def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """Whether the processor has units for the precision, where training will be on it; a GPU is asked when it starts."""
+    if "train" not in stages or (torch_build().accelerated and gpu_memory() and recipe.train.device != "cpu"):
+        return
+    key, wanted = "train.precision", recipe.train.precision
+    if isinstance(wanted, Tf32Config):
+        yield error(key, f"{key} = tf32, but a processor has no tensor cores for it.", f"Set {key}=fp32.")
+    elif isinstance(wanted, Bf16Config) and not wanted.allow_slow and not bf16_units():
+        missing = "this processor has no unit for it (AMX or AVX512-BF16): a step would take ten times as long"
+        yield error(key, f"{key} = bf16, but {missing}.", f"Set {key}=fp32, or {key}.allow_slow=true.")
+    elif isinstance(wanted, Bf16Config):
+        yield ok(key, f"bf16, by {', '.join(bf16_units()) or 'software'}")
 
 
 def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Verdict]:

@@ -14,15 +14,16 @@ def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[st
     """Scores of the training tokens' distribution on held-out `labels` [N], given its counts [V].
 
     `unigram_loss` is the mean of -log p(label) in nats, p with one added to every count (so an entry that training
-    never saw has a probability); `commonest_accuracy` the share of labels that are the commonest training token.
+    never saw has a probability); `most_common_token_accuracy` is the share of labels that are the most common training
+    token.
     """
     log_p = log_probabilities(training)
     # Of the training text: the commonest held-out token is not known to whoever guesses.
     commonest = int(training.argmax())
     return {
         "unigram_loss": -float(log_p[labels].mean()),
-        "commonest_accuracy": float((labels == commonest).mean()),
-        "commonest_id": commonest,
+        "most_common_token_accuracy": float((labels == commonest).mean()),
+        "most_common_id": commonest,
     }
 
 

@@ -66,7 +66,7 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     questions = [cloze_question(line, tokenizer, positions) for line in config.cloze]
     questions += heldout_questions(heldout, tokenizer, config.samples, positions)
     scores = _scores(model, batches, training_counts(examples), log)
-    scores["commonest_token"] = tokenizer.vocabulary[scores.pop("commonest_id")]
+    scores["most_common_token"] = tokenizer.vocabulary[scores.pop("most_common_id")]
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
     # Copied on: whoever reads the scores alone must see that they are of an unfinished training.
     if note := train.counts.get("unfinished"):

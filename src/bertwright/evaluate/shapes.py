@@ -24,8 +24,8 @@ class Counts(TypedDict, total=False):
     unfinished: Unfinished
     perplexity: Score
     unigram_loss: Score
-    commonest_accuracy: Score
-    commonest_token: Text
+    most_common_token_accuracy: Score
+    most_common_token: Text
     predictions: Count
     sequences: Count
 

@@ -90,7 +90,7 @@ def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> lis
 
 
 def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
-    commonest = f"{scores['commonest_accuracy']:.1%} (commonest token)"
+    commonest = f"{scores['most_common_token_accuracy']:.1%} (commonest token)"
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
     rows = [
         ("masked-token loss (nats)", loss, f"{scores['unigram_loss']:.3f} (unigram)"),

@@ -35,7 +35,8 @@ class Inputs:
     @property
     def fingerprints(self) -> dict[str, str]:
         """Theirs, by the names of their stages."""
-        return {str(artifact.manifest["stage"]): artifact.fingerprint for artifact in vars(self).values()}
+        by_field = {name: artifact.fingerprint for name, artifact in vars(self).items()}
+        return {str(self.source.manifest["stage"]): by_field.pop("source"), **by_field}
 
 
 def sections(config: ExportConfig, texts: Section | None) -> dict[str, Section]:

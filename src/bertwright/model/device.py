@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -10,7 +12,11 @@ from typing import Literal
 import torch
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.allocator import keep_freed_memory
+
+# From malloc.h of the GNU C library; their values are part of its binary interface.
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+_NEVER = 2**31 - 1
+_AHEAD = 1 << 26
 
 
 def resolve_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
@@ -35,11 +41,15 @@ def visible_gpus() -> list[str]:
 
 
 @contextmanager
-def torch_settings(threads: int) -> Iterator[None]:
-    """Deterministic algorithms and so many processor threads (0: torch's own choice), for the length of the block."""
+def torch_settings(threads: int, keep_kernels: bool = False) -> Iterator[None]:
+    """Deterministic algorithms and so many processor threads (0: torch's own choice), for the length of the block.
+
+    `keep_kernels` says whether shapes repeat, so that what oneDNN compiles for one is worth keeping.
+    """
     # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
     # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
+    if not keep_kernels:
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
     keep_freed_memory()
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
@@ -56,3 +66,17 @@ def torch_settings(threads: int) -> Iterator[None]:
         torch.use_deterministic_algorithms(before[0])
         torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
         torch.set_num_threads(before[1])
+
+
+def keep_freed_memory() -> bool:
+    """Have freed memory stay with the process, for its next tensors; whether the C library can.
+
+    The GNU library gives blocks above 32 MB back to the system at once, and fetches them again, zeroed page by page, at
+    the next step: at a vocabulary of 30,522 that is half the time of the loss. What stays is about the memory of the
+    largest step.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    wanted = ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _AHEAD))
+    return mallopt is not None and all(mallopt(option, value) == 1 for option, value in wanted)

@@ -18,16 +18,19 @@ def square_norms(tensors: Sequence[Tensor]) -> Tensor:
     return torch.stack([torch.linalg.vector_norm(x, dim=-1).double().square().sum() for x in tensors])
 
 
-def clip_global_norm(gradients: Sequence[Tensor], max_norm: float) -> Tensor:
+def clip_global_norm(gradients: Sequence[Tensor], max_norm: float, loss_scale: float = 1.0) -> Tensor:
     """Scale all gradients so that their global norm is at most `max_norm`; the norm before that, float64, a scalar.
+
+    They are of a loss that was multiplied by `loss_scale`, which is undone in the same pass; the norms are without it.
 
     NVIDIA's rule: divide by norm / max_norm where the norm is longer (torch's clip_grad_norm_ adds 1e-6 to the
     norm). `max_norm` 0 measures only. A norm that is not finite leaves the gradients alone: such an update is the
     caller's to drop.
     """
-    norm = square_norms(gradients).sum().sqrt()
-    if max_norm > 0:
+    norm = square_norms(gradients).sum().sqrt() / loss_scale
+    if max_norm > 0 or loss_scale != 1:
         # Without a branch on the norm, which the host would have to wait for; a norm that is not finite scales nothing.
-        scale = torch.where(norm.isfinite() & (norm > max_norm), max_norm / norm, 1.0)
+        longest = max_norm or torch.inf
+        scale = torch.where(norm.isfinite() & (norm > longest), longest / norm, 1.0) / loss_scale
         torch._foreach_mul_(list(gradients), scale.to(gradients[0].dtype))
     return norm

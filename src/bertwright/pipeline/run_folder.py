@@ -67,7 +67,7 @@ class Scores(TypedDict):
     """e to the power of `mlm_loss`."""
     unigram_loss: float
     """`mlm_loss` of the training tokens' frequencies alone."""
-    commonest_accuracy: float
+    most_common_token_accuracy: float
     """`mlm_accuracy` of always guessing the commonest token."""
     nsp_accuracy: float | None
     """Share of pairs labelled right; None without pairs."""

@@ -69,7 +69,7 @@ def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
 
 
 def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> Chart:
-    last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["commonest_accuracy"]
+    last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["most_common_token_accuracy"]
     series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
     # A run without sentence pairs has no such score, and an empty curve would look like a failure.
     if any(row.get("heldout_nsp_accuracy") is not None for row in rows):

@@ -20,7 +20,7 @@ SCORES = (
     "mlm_accuracy",
     "perplexity",
     "unigram_loss",
-    "commonest_accuracy",
+    "most_common_token_accuracy",
     "nsp_accuracy",
     "nsp_majority",
 )

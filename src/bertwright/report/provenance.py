@@ -99,21 +99,21 @@ def machine(facts: Facts) -> str:
         export = facts.counts("export")
         rows.append(("export read back by", f"transformers {export['transformers']}"))
         rows.append(("its logits differ by at most", f"{export['mlm_difference']:.1e}"))
-    return definitions(rows) + _starts(train["lives"])
+    return definitions(rows) + _starts(train["sessions"])
 
 
-def _starts(lives: Sequence[Mapping[str, Any]]) -> str:
+def _starts(sessions: Sequence[Mapping[str, Any]]) -> str:
     """A row for each start of the program: what bit-identity depends on besides the settings."""
     rows = [
         (
-            f"{life['from_step']:,}",
-            number(life["ranks"]),
-            number(life["threads"]),
-            escape(life["device"]),
-            escape(life["machine"]),
-            escape(life["torch"]),
+            f"{session['from_step']:,}",
+            number(session["ranks"]),
+            number(session["threads"]),
+            escape(session["device"]),
+            escape(session["machine"]),
+            escape(session["torch"]),
         )
-        for life in lives
+        for session in sessions
     ]
     times = f"{len(rows):,} times" if len(rows) > 1 else "once"
     return f"<p>Training was started {times}.</p>" + table(

@@ -84,9 +84,9 @@ def _gap(loss: float | None, unigram: float) -> str:
 def _commonest(facts: Facts) -> str:
     scores = facts.scores
     # Training does not take this score.
-    if scores["commonest_accuracy"] is None:
+    if scores["most_common_token_accuracy"] is None:
         return "of the best guess"
-    return f"always guessing “{scores['commonest_token']}”: {percent(scores['commonest_accuracy'])}"
+    return f"always guessing “{scores['most_common_token']}”: {percent(scores['most_common_token_accuracy'])}"
 
 
 def _task(facts: Facts) -> str:

@@ -20,7 +20,9 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 
 
-def life(state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig) -> dict[str, Any]:
+def session_facts(
+    state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig
+) -> dict[str, Any]:
     """This start of the program: from which step, and all that bit-identity depends on besides the settings."""
     return {
         "from_step": state.total_steps,
@@ -30,6 +32,7 @@ def life(state: State, device: torch.device, kernel: Kernel, ranks: Ranks, confi
         "micro_batches": [asdict(phase.micro_batching) for phase in config.phases],
         "attention": kernel,
         "engine": config.engine.kind,
+        "precision": config.precision.kind,
         "device": str(device) if device.type == "cpu" else f"{device} {torch.cuda.get_device_name(device)}",
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),
@@ -54,11 +57,11 @@ def counts(
         "extensions": [dict(extension) for extension in state.extensions],
         "phase_steps": list(state.phase_steps),
         "phase_ends": list(state.phase_ends),
-        "lives": [dict(entry) for entry in state.lives],
+        "sessions": [dict(entry) for entry in state.sessions],
         "vocabulary": vocab.counts["vocabulary"],
         "weights": weights,
         "peak_memory_bytes": peak_memory(),
-        **{key: state.lives[-1][key] for key in ("device", "ranks", "threads", "torch")},
+        **{key: state.sessions[-1][key] for key in ("device", "ranks", "threads", "torch")},
     }
 
 

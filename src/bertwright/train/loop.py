@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bertwright.core import rng
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.examples.loader import StepCounts
-from bertwright.model.batch import packed
 from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps
 from bertwright.train.phases import Phase
+from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session, Window, score_heldout
 from bertwright.train.state import State
@@ -61,14 +60,16 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         result = train_step(
             trained,
             # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
-            [packed(batch, trained.device) for batch in micro_batches if batch.counts.sequences],
+            [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
             {term: getattr(counts, what) for term, what in counted.items()},
             learning_rate=rate,
             # A key of the step and not a generator's state: a resumed run draws the same dropout with nothing saved.
             dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
+            loss_scale=state.scale.factor if state.scale else 1.0,
         )
         seconds = window.add(result, counts.tokens, waited)
-        state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds)
+        scale = scale_after(trained.precision.config, state.scale, result.applied)
+        state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds, scale)
         _refuse_divergence(state, phase)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, rate, micro_batches)
@@ -93,7 +94,7 @@ def _observe(
         batch = _digits(ranks, micro_batches)
         left = session.forecast.remaining(phase, step, window.seconds / window.steps)
         row = window.row(phase, state, rate, scores) | {"remaining_seconds": left, "batch": batch, "saved": save}
-        session.record({name: _number(value) for name, value in row.items()})
+        session.record(row)
         window = Window()
     if save:
         saving = time.perf_counter()
@@ -116,11 +117,6 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     state, _ = score_heldout(session, phase, replace(state, phase_end=True))
     session.save(state)
     return state
-
-
-def _number(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become null, and are shown as NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:

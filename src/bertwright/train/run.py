@@ -30,7 +30,7 @@ from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.engine.engine import build_engine
-from bertwright.train.facts import counts, life
+from bertwright.train.facts import counts, session_facts
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import (
     CHECKPOINTS,
@@ -45,6 +45,8 @@ from bertwright.train.identity import (
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Job, resolve_phases
+from bertwright.train.precision.loss_scale import scale_from
+from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session
 from bertwright.train.start import check_phase_lengths, restore_or_initialize, training_device, training_kernel
@@ -87,7 +89,9 @@ def run(
         scored_after=scored_after,
         saved=saved,
     )
-    with torch_settings(config.threads), process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
+    # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
+    torch_is_set = torch_settings(config.threads, keep_kernels=config.precision.kind not in ("fp32", "tf32"))
+    with torch_is_set, process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
             # Only the first rank writes checkpoints, so it alone clears up.
@@ -102,19 +106,24 @@ def run(
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
-    kernel = training_kernel(job, device)
+    precision, kernel = build_precision(job.config.precision, device), training_kernel(job, device)
     # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(job.config.seed)
     model = PreTrainingModel(job.network, kernel).to(device).train()
     optimizer = build_optimizer(job.optim, model)
-    log.say(f"train: {job.network.parameters:,} parameters on {device}, attention kernel {kernel}")
+    numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}"
+    log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
     # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
     state = restore_or_initialize(job, model, optimizer, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
-    trained = Trained(model, objective, optimizer, engine, ranks, device)
+    trained = Trained(model, objective, optimizer, engine, ranks, precision)
     state = check_phase_lengths(state, job.phases)
-    state = replace(state, lives=(*state.lives, life(state, device, kernel, ranks, job.config)))
+    state = replace(
+        state,
+        scale=scale_from(precision.config, state.scale),
+        sessions=(*state.sessions, session_facts(state, device, kernel, ranks, job.config)),
+    )
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
     with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:

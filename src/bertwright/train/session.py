@@ -14,7 +14,7 @@ import torch
 
 from bertwright.core.config import Identity
 from bertwright.core.log import Log
-from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train import checkpoint as checkpoints
@@ -52,6 +52,7 @@ class Session:
 
     def record(self, row: dict[str, Any]) -> None:
         """Write a row of metrics, on the first rank."""
+        row = {name: _json_number(value) for name, value in row.items()}
         if self.metrics is not None:
             self.metrics.write(row)
         self.log.record(row)
@@ -113,12 +114,18 @@ class Window:
             **{f"{name}_loss": _mean(loss, applied) for name, loss in self.losses.items()},
             "grad_norm": _mean(self.grad_norm, applied),
             "learning_rate": rate,
+            **({"loss_scale": state.scale.factor} if state.scale else {}),
             "tokens_seen": state.tokens_seen,
             "tokens_per_second": self.tokens / self.seconds,
             "data_wait_share": self.waited / self.seconds,
             "seconds": state.seconds,
         }
         return row | {f"heldout_{name}": value for name, value in scores.items() if value is not None}
+
+
+def _json_number(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become null, and are shown as NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _mean(total: float, steps: int) -> float:
@@ -136,7 +143,8 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     batches = phase.heldout()
     # A slot for each batch, not a total for each rank: floating-point sums depend on the order of addition.
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
-    own_sums = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
+    with trained.precision.forward():
+        own_sums = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
     if own_sums:
         sums[rank::world] = torch.stack(own_sums)
     trained.ranks.all_reduce([sums])
@@ -153,5 +161,5 @@ def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[
     for number, batch in enumerate(batches):
         session.progress("scoring", number, len(batches), "batches")
         if number % world == rank:
-            yield packed(batch, session.trained.device)
+            yield session.trained.read(batch)
     session.progress("scoring", len(batches), len(batches), "batches")

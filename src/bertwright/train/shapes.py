@@ -54,7 +54,7 @@ class Counts(TypedDict, total=False):
     tokens_per_second: Number
     heldout: dict[Text, Score]
     extensions: list[dict[Text, Count]]
-    lives: list[_Start]
+    sessions: list[_Start]
     unfinished: Unfinished
     vocabulary: Text
     weights: Text

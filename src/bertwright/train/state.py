@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, read_typed
+from bertwright.train.precision.loss_scale import LossScale
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,17 @@ class State:
     """The step after which every phase ends: earlier than its length where `end_after` says so."""
     extensions: tuple[Mapping[str, int], ...] = ()
     """Phases that grew after they had begun: phase, step, old and new length."""
-    lives: tuple[Mapping[str, Any], ...] = ()
+    sessions: tuple[Mapping[str, Any], ...] = ()
     """One entry per start of the program: from which step, and what bit-identity depends on."""
+    scale: LossScale | None = None
+    """The loss scale of the next step; None where nothing is scaled."""
     heldout: Mapping[str, float] = field(default_factory=dict)
     """Held-out scores at this step, if they were taken."""
     phase_end: bool = False
     """This is the last step of its phase."""
 
-    def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float) -> State:
-        """The state after one more global batch."""
+    def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
+        """The state after one more global batch; `scale` is that of the next one."""
         return replace(
             self,
             data_step=self.data_step + 1,
@@ -59,6 +62,7 @@ class State:
             sequences_seen=self.sequences_seen + sequences,
             tokens_seen=self.tokens_seen + tokens,
             seconds=self.seconds + seconds,
+            scale=scale,
             # Scores are of the weights of one step; the state after another step has none until it is scored.
             heldout={},
         )

@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from bertwright.core import rng
-from bertwright.model.batch import PackedBatch
+from bertwright.examples.batch import MicroBatch
+from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import Objective
 from bertwright.train.engine.engine import Engine
+from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 
 
@@ -31,8 +33,12 @@ class Trained:
     optimizer: Optimizer
     engine: Engine
     ranks: Ranks
-    device: torch.device
-    """Where the model reads its batches."""
+    precision: Precision
+    """In which numbers, and on which device."""
+
+    def read(self, batch: MicroBatch) -> PackedBatch:
+        """The batch as the network reads it."""
+        return packed(self.precision.fit(batch), self.precision.device)
 
 
 @dataclass(frozen=True)
@@ -54,23 +60,25 @@ def train_step(
     *,
     learning_rate: float,
     dropout_key: int,
+    loss_scale: float = 1.0,
 ) -> StepResult:
     """Train on one global batch, of which `batches` is this rank's share; `totals` has the global N of each term.
 
     `dropout_key` names the step: the generator is seeded from it and (micro-step, rank), so no generator state
-    needs saving.
+    needs saving. The loss is multiplied by `loss_scale` on the way back, and gradients are divided by it.
     """
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
-    losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.device)
+    losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.precision.device)
     for micro_step, batch in enumerate(batches):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(dropout_key, micro_step, trained.ranks.rank))
-        means = _means(trained, batch, totals)
-        trained.engine.backward(means.sum())
+        with trained.precision.forward():
+            means = _means(trained, batch, totals)
+        trained.engine.backward(means.sum() * loss_scale)
         losses += means.detach()
-    update = trained.engine.update(learning_rate)
+    update = trained.engine.update(learning_rate, loss_scale)
     trained.ranks.all_reduce([losses])
     return StepResult(dict(zip(totals, losses.tolist(), strict=True)), update.grad_norm, update.applied)
 

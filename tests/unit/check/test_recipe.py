@@ -76,6 +76,33 @@ def test_a_gpu_that_is_asked_for_must_be_there(
     assert (verdict.level, verdict.text) == ("ok", "a GPU (80 GB)")
 
 
+@pytest.mark.parametrize(
+    ("override", "units", "level", "says"),
+    [
+        ("train.precision=bf16", (), "error", "train.precision = bf16, but this processor has no unit for it"),
+        ("train.precision={kind='bf16', allow_slow=true}", (), "ok", "bf16, by software"),
+        ("train.precision=bf16", ("amx_bf16", "avx512_bf16"), "ok", "bf16, by amx_bf16, avx512_bf16"),
+        ("train.precision=tf32", ("amx_bf16",), "error", "a processor has no tensor cores for it"),
+    ],
+)
+def test_a_precision_needs_units_for_it(
+    override: str,
+    units: tuple[str, ...],
+    level: str,
+    says: str,
+    load: Load,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resources, "bf16_units", lambda: units)
+    monkeypatch.setattr(resources, "gpu_memory", lambda: ())
+    (verdict,) = found(load(override), tmp_path / "run", "train.precision")
+    assert verdict.level == level and says in verdict.text
+    assert verdict.level == "ok" or verdict.remedy.startswith("Set train.precision=fp32")
+    assert not found(load(override), tmp_path / "run", "train.precision", ("corpus",))
+    assert not found(load(), tmp_path / "run", "train.precision")
+
+
 def test_torch_says_its_version_without_being_imported() -> None:
     import torch
 

@@ -59,7 +59,7 @@ def test_a_name_that_is_no_stage_is_not_imported(stage: str) -> None:
         ("corpus", {"sources": [{"weight": "half"}]}, "counts.sources.0.weight"),
         ("vocab", {"entries": -1}, "entries"),
         ("examples", {"heldout": {"rows": {"16": [2**63]}}}, "heldout.rows.16.0"),
-        ("train", {"lives": [{"from_step": 0}]}, "lives.0"),
+        ("train", {"sessions": [{"from_step": 0}]}, "sessions.0"),
         ("evaluate", {"mlm_loss": "low"}, "mlm_loss"),
         ("export", {"parameters": 1.5}, "parameters"),
     ],

@@ -95,7 +95,11 @@ def test_unigram_baseline_is_that_of_a_plain_count() -> None:
     counted, total = Counter(training), len(training)
     loss = -sum(math.log((counted[t] + 1) / (total + size)) for t in labels) / len(labels)
     found = baselines(token_counts(np.array(training, np.uint16), size), np.array(labels))
-    assert found == {"unigram_loss": pytest.approx(loss, rel=1e-12), "commonest_accuracy": 0.5, "commonest_id": 3}
+    assert found == {
+        "unigram_loss": pytest.approx(loss, rel=1e-12),
+        "most_common_token_accuracy": 0.5,
+        "most_common_id": 3,
+    }
 
 
 def test_counting_in_pieces_is_counting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +125,7 @@ def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> N
     loss = -sum(math.log((counted[t] + 1) / (total + size)) for t in labels) / len(labels)
     assert scores["unigram_loss"] == pytest.approx(loss, rel=1e-12)
     commonest = max(counted, key=lambda t: (counted[t], -t))
-    assert scores["commonest_accuracy"] == pytest.approx(labels.count(commonest) / len(labels))
+    assert scores["most_common_token_accuracy"] == pytest.approx(labels.count(commonest) / len(labels))
     random_pairs = sum(int(batch.next_sentence_labels[0]) for batch in batches) / len(batches)
     assert scores["nsp_majority"] == pytest.approx(max(random_pairs, 1 - random_pairs))
     assert scores["nsp_label_share"] == pytest.approx(random_pairs, abs=1e-4)

@@ -84,7 +84,7 @@ def _evaluate(out: Path, train: Artifact) -> Artifact:
             "mlm_accuracy": 0.41,
             "nsp_accuracy": 0.75,
             "unigram_loss": 5.1,
-            "commonest_accuracy": 0.06,
+            "most_common_token_accuracy": 0.06,
             "nsp_majority": 0.5,
             "nsp_label_share": 0.5,
             "untrained": False,

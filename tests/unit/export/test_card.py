@@ -22,7 +22,7 @@ COUNTS = {
         "mlm_loss": 1.0,
         "mlm_accuracy": 0.5,
         "unigram_loss": 2.0,
-        "commonest_accuracy": 0.1,
+        "most_common_token_accuracy": 0.1,
         "predictions": 9,
         "sequences": 3,
         "untrained": False,

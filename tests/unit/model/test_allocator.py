@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import resource, sys
 import torch
-from bertwright.model.allocator import keep_freed_memory
+from bertwright.model.device import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -140,7 +140,7 @@ TRAIN = {
     "extensions": [{"phase": 1, "step": 150, "from": 200, "to": 300}],
     "phase_steps": [800, 300],
     "phase_ends": [600, 300],
-    "lives": [
+    "sessions": [
         {"from_step": step, "ranks": 1, "threads": 2, "device": "cpu", "machine": "x86_64 AVX2", "torch": "2.13.0"}
         for step in (0, 480)
     ],
@@ -154,8 +154,8 @@ SCORES = {
     "nsp_label_share": 0.52,
     "untrained": False,
     "unigram_loss": 5.9,
-    "commonest_accuracy": 0.061,
-    "commonest_token": ".",
+    "most_common_token_accuracy": 0.061,
+    "most_common_token": ".",
     "predictions": 12_000,
     "sequences": 1400,
 }

@@ -56,7 +56,7 @@ def test_baselines_are_drawn_over_the_whole_of_training_where_they_are_known(run
     known = charts(run)
     assert lines(known["Loss of masked tokens"])["word frequencies"] == [(0.0, 5.9), (900.0, 5.9)]
     assert lines(known["Held-out accuracy"])["commonest token"] == [(0.0, 0.061), (900.0, 0.061)]
-    unknown = charts(run, commonest_accuracy=None)["Held-out accuracy"]
+    unknown = charts(run, most_common_token_accuracy=None)["Held-out accuracy"]
     assert "commonest token" not in lines(unknown) and "dashed" not in unknown.explanation
 
 

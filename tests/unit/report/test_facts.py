@@ -68,7 +68,7 @@ def test_before_the_evaluation_the_scores_are_the_last_that_training_took(run_fo
     rows = [row for row in under_way.metrics if "heldout_mlm_loss" in row]
     assert under_way.scores["mlm_loss"] == rows[-1]["heldout_mlm_loss"] and under_way.scores["step"] == 900
     assert under_way.scores["unigram_loss"] == 5.91, "of the examples: training does not count words"
-    assert under_way.scores["commonest_accuracy"] is None and set(SCORES) <= set(under_way.scores)
+    assert under_way.scores["most_common_token_accuracy"] is None and set(SCORES) <= set(under_way.scores)
     assert under_way.predictions == () and len(finished.predictions) == 2
     assert finished.scores["mlm_loss"] == 2.31 and finished.scores["unigram_loss"] == 5.9
     assert (under_way.scored_length, finished.scored_length) == (64, 64)

@@ -149,7 +149,7 @@ def test_a_training_from_random_weights_that_never_grew_says_no_more(run_folder:
     folder = run_folder()
     artifacts = opened(folder)
     artifacts["train"] = counted(
-        artifacts["train"], init=None, extensions=[], lives=artifacts["train"].counts["lives"][:1]
+        artifacts["train"], init=None, extensions=[], sessions=artifacts["train"].counts["sessions"][:1]
     )
     text = written(folder, artifacts)
     assert "random weights" in text and "grew from" not in text and "Training was started once." in text

@@ -141,7 +141,7 @@ def test_a_score_that_is_no_number_is_shown_as_such(run_folder: Make) -> None:
 def test_text_of_others_is_never_markup(run_folder: Make) -> None:
     evil = "<script>alert(1)</script>\"'&"
     line = {"source": "cloze", "text": f"{evil} [MASK] {evil}", "gold": evil, "top": [(evil, 0.5), ("a", 0.1)]}
-    page = report(run_folder([line], commonest_token=evil), title=evil)
+    page = report(run_folder([line], most_common_token=evil), title=evil)
     assert "script" not in page.tags
     assert page.text.count(evil) >= 6
 
@@ -162,7 +162,7 @@ def test_summary_has_the_numbers_and_the_stages(run_folder: Make) -> None:
         "mlm_loss": 2.31,
         "mlm_accuracy": 0.48,
         "unigram_loss": 5.9,
-        "commonest_accuracy": 0.061,
+        "most_common_token_accuracy": 0.061,
         "nsp_accuracy": 0.91,
     }
     assert {name: summary[name] for name in wanted} == wanted

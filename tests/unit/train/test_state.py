@@ -15,7 +15,7 @@ from bertwright.train.state import State, state_of
 STOOD = State(
     phase=1, data_step=4, optimizer_step=3, total_steps=14, sequences_seen=112, tokens_seen=900, seconds=2.5,
     phase_steps=(10, 8), phase_ends=(10, 8), heldout={"mlm_loss": 2.0},
-    extensions=({"phase": 0, "step": 5, "from": 8, "to": 10},), lives=({"from_step": 0, "machine": "gép"},),
+    extensions=({"phase": 0, "step": 5, "from": 8, "to": 10},), sessions=({"from_step": 0, "machine": "gép"},),
 )  # fmt: skip
 
 
@@ -56,20 +56,20 @@ def test_where_no_training_can_have_been_is_refused(tmp_path: Path, impossible: 
         state_of(written(tmp_path / "step-000000014", asdict(STOOD) | impossible))
 
 
-@pytest.mark.parametrize("wrong", [{"seconds": "long"}, {"lives": 3}, {"phase": 0.5}, {"heldout": [1.0]}])
+@pytest.mark.parametrize("wrong", [{"seconds": "long"}, {"sessions": 3}, {"phase": 0.5}, {"heldout": [1.0]}])
 def test_a_value_of_another_type_is_refused_with_its_place(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(ArtifactError, match=next(iter(wrong))):
         state_of(written(tmp_path / "step-000000014", asdict(STOOD) | wrong))
 
 
 def test_a_dropped_update_counts_as_drawn_and_not_as_applied() -> None:
-    once = STOOD.advanced(applied=False, sequences=8, tokens=60, seconds=0.5)
-    twice = once.advanced(applied=False, sequences=8, tokens=60, seconds=0.5)
+    once = STOOD.advanced(applied=False, sequences=8, tokens=60, seconds=0.5, scale=None)
+    twice = once.advanced(applied=False, sequences=8, tokens=60, seconds=0.5, scale=None)
     assert (twice.data_step, twice.optimizer_step, twice.total_steps, twice.skipped_in_a_row) == (6, 3, 16, 2)
     assert (twice.sequences_seen, twice.tokens_seen, twice.seconds) == (128, 1020, 3.5)
-    applied = twice.advanced(applied=True, sequences=8, tokens=60, seconds=0.5)
+    applied = twice.advanced(applied=True, sequences=8, tokens=60, seconds=0.5, scale=None)
     assert (applied.optimizer_step, applied.skipped_in_a_row) == (4, 0)
 
 
 def test_scores_are_of_one_step_alone() -> None:
-    assert STOOD.advanced(applied=True, sequences=1, tokens=1, seconds=0.0).heldout == {}
+    assert STOOD.advanced(applied=True, sequences=1, tokens=1, seconds=0.0, scale=None).heldout == {}

@@ -16,6 +16,8 @@ from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
+from bertwright.train.precision.config import Fp32Config
+from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepResult, Trained, train_step
 
@@ -45,7 +47,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         optimizer = build_optimizer(AdamWConfig(), model)
         engine = Single(model, optimizer, max_grad_norm)
         objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
-        trained = Trained(model, objective, optimizer, engine, ranks, torch.device("cpu"))
+        trained = Trained(model, objective, optimizer, engine, ranks, Precision(Fp32Config(), torch.device("cpu")))
         return train_step(trained, batches, totals, learning_rate=learning_rate, dropout_key=key), model
 
     return take

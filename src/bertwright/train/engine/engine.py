@@ -18,8 +18,8 @@ class Engine(Protocol):
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of a micro-batch's loss, a scalar, to those of this step."""
 
-    def update(self, learning_rate: float) -> Update:
-        """Sum the gradients over all ranks, clip, and update the weights; all ranks together.
+    def update(self, learning_rate: float, loss_scale: float = 1.0) -> Update:
+        """Sum the gradients over all ranks, undo the loss scale, clip, and update the weights; all ranks together.
 
         Where the sum is not finite, nothing is updated.
         """

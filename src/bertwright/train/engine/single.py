@@ -45,9 +45,9 @@ class Single:
                 gradients.append(parameter.grad)
         return gradients
 
-    def update(self, learning_rate: float) -> Update:
+    def update(self, learning_rate: float, loss_scale: float = 1.0) -> Update:
         """As `Engine.update`."""
-        norm = float(clip_global_norm(self.gradients(), self.max_grad_norm))
+        norm = float(clip_global_norm(self.gradients(), self.max_grad_norm, loss_scale))
         applied = norm < float("inf")  # False for NaN as well
         if applied:
             for group in self.optimizer.param_groups:

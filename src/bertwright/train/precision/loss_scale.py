@@ -10,29 +10,31 @@ from dataclasses import dataclass
 
 from bertwright.train.precision.config import Fp16Config, PrecisionConfig
 
+LARGEST = 2.0**31
+
 
 @dataclass(frozen=True)
 class LossScale:
     """The factor, and how long it has held."""
 
-    factor: float = 1.0
+    factor: float
     """The loss is multiplied by it before the backward pass, and the gradients divided by it after."""
     applied: int = 0
     """Updates since it last changed."""
 
 
-def initial_scale(config: PrecisionConfig) -> LossScale:
-    """The scale at the start of a training; 1 where nothing is scaled."""
-    return LossScale(config.initial_scale) if isinstance(config, Fp16Config) else LossScale()
+def scale_from(config: PrecisionConfig, before: LossScale | None) -> LossScale | None:
+    """The scale to go on with, where a checkpoint has `before`: None where this precision scales nothing."""
+    return before or LossScale(config.initial_scale) if isinstance(config, Fp16Config) else None
 
 
-def next_scale(config: PrecisionConfig, scale: LossScale, applied: bool) -> LossScale:
+def scale_after(config: PrecisionConfig, scale: LossScale | None, applied: bool) -> LossScale | None:
     """The scale of the step after one with `scale` whose update was `applied`, or dropped because of an overflow."""
-    if not isinstance(config, Fp16Config):
-        return scale
+    if not isinstance(config, Fp16Config) or scale is None:
+        return None
     if not applied:
         return LossScale(max(scale.factor / 2, config.min_scale))
     if scale.applied + 1 < config.growth_interval:
         return LossScale(scale.factor, scale.applied + 1)
-    doubled = min(scale.factor * 2, 2.0**31)  # far above any use; a float would grow to infinity in the end
-    return LossScale(doubled)
+    # Far above any use: without a limit it would grow to infinity on a network whose gradients vanish.
+    return LossScale(min(scale.factor * 2, LARGEST))

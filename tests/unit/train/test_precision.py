@@ -1,0 +1,134 @@
+"""Low precision: the losses of float32 nearly, the loss scale's rule, overflows, resuming, refusals."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.reference.batches import NUMBERS, random_batch
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.examples.batch import MicroBatch, batch_hash
+from bertwright.model.batch import packed, with_room
+from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import score
+from bertwright.train.precision import precision as precisions
+from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config, Tf32Config
+from bertwright.train.precision.loss_scale import LossScale, scale_after, scale_from
+from bertwright.train.precision.precision import build_precision
+
+Train = Callable[..., Artifact]
+CPU = torch.device("cpu")
+BF16 = {"kind": "bf16", "allow_slow": True}
+FP16 = {"kind": "fp16", "initial_scale": 2.0**20, "growth_interval": 3}
+"""A scale at which the first gradients overflow."""
+
+
+def rows(done: Artifact) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(done: Artifact) -> dict[str, torch.Tensor]:
+    return load_file(done.file("model/model.safetensors"))
+
+
+class StopsAt:
+    """A log that asks the process to stop after a number of rows."""
+
+    def __init__(self, row: int) -> None:
+        self.left = row
+
+    def say(self, message: str) -> None: ...
+
+    def progress(self, stage: str, done: float, total: float, unit: str) -> None: ...
+
+    def record(self, row: dict[str, Any]) -> None:
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("precision", [BF16, {"kind": "fp16"}], ids=["bf16", "fp16"])
+def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(train: Train, precision: Any) -> None:
+    full, low = train("full"), train("low", precision=precision)
+    for one, other in zip(rows(full), rows(low), strict=True):
+        assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.01)
+        assert other["grad_norm"] == pytest.approx(one["grad_norm"], rel=0.1)
+        assert other["batch"] == one["batch"], "padding counts for nothing"
+    assert rows(full)[0]["mlm_loss"] != rows(low)[0]["mlm_loss"]
+    assert {tensor.dtype for tensor in weights(low).values()} == {torch.float32}
+    assert [entry["precision"] for entry in low.counts["sessions"]] == [precision["kind"]]
+
+
+@pytest.mark.parametrize("precision", [BF16, FP16], ids=["bf16", "fp16"])
+@pytest.mark.parametrize("row", [1, 4, 7])
+def test_stopped_and_continued_it_ends_bit_identical(train: Train, precision: Any, row: int) -> None:
+    undisturbed = train("undisturbed", precision=precision)
+    with pytest.raises(Interrupted):
+        train("disturbed", precision=precision, log=StopsAt(row))
+    continued = train("disturbed", precision=precision)
+    one, other = weights(undisturbed), weights(continued)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert rows(continued)[-1].get("loss_scale") == rows(undisturbed)[-1].get("loss_scale")
+
+
+def test_an_overflow_drops_the_step_halves_the_scale_and_the_schedule_waits(train: Train) -> None:
+    done = train("low", precision=FP16)
+    first = [row for row in rows(done) if row["phase"] == 0]
+    dropped = sum(row["skipped"] for row in first)
+    assert 0 < dropped < 8 and first[-1]["optimizer_step"] == first[-1]["step"] - dropped
+    assert first[0]["loss_scale"] < 2.0**20
+
+
+def test_the_scale_follows_the_rule() -> None:
+    config = Fp16Config(initial_scale=8, growth_interval=2, min_scale=2)
+    scale = scale_from(config, None)
+    assert scale == LossScale(8.0)
+    factors = []
+    for applied in (True, True, False, False, False, False, True, True, True, True):
+        scale = scale_after(config, scale, applied)
+        assert scale is not None
+        factors.append(scale.factor)
+    assert factors == [8, 16, 8, 4, 2, 2, 2, 4, 4, 8]
+    assert scale_from(config, LossScale(4.0, 1)) == LossScale(4.0, 1), "a checkpoint's is gone on with"
+    assert scale_from(Fp32Config(), LossScale(4.0)) is None and scale_after(Fp32Config(), None, applied=True) is None
+    assert scale_after(config, LossScale(2.0**31, 1), applied=True) == LossScale(2.0**31)
+
+
+def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RecipeError, match=r"tf32, but this processor has no tensor cores .* Set train\.precision"):
+        build_precision(Tf32Config(), CPU)
+    monkeypatch.setattr(precisions, "_has_bf16", lambda device: False)
+    with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit .* ten times .*allow_slow=true"):
+        build_precision(Bf16Config(), CPU)
+    build_precision(Bf16Config(allow_slow=True), CPU)
+
+
+@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@pytest.mark.parametrize("room", [(0, 0), (0, 3), (17, 0), (300, 56)])
+def test_padding_changes_neither_hash_nor_score(kernel: Kernel, room: tuple[int, int]) -> None:
+    batch = random_batch([9, 5, 12, 5]).map(lambda tensor: tensor.numpy())
+    _, tokens, predictions = batch.counts
+    padded: MicroBatch = with_room(batch, tokens + room[0], predictions + room[1])
+    assert padded.counts[1:] == (tokens + room[0], predictions + room[1])
+    assert batch_hash(padded) == batch_hash(batch)
+    torch.manual_seed(0)
+    model = PreTrainingModel(BertConfig(**NUMBERS), kernel).double()
+    objective = PreTraining(next_sentence=True)
+    one, other = (score(objective, model, [packed(each)]) for each in (batch, padded))
+    assert other == pytest.approx(one, abs=1e-6)
+
+
+def test_only_low_precision_on_a_processor_is_padded() -> None:
+    batch = random_batch([9, 5]).map(lambda tensor: tensor.numpy())
+    assert build_precision(Fp32Config(), CPU).fit(batch) is batch
+    low = replace(build_precision(Bf16Config(allow_slow=True), CPU)).fit(batch)
+    assert low.counts == (3, 256, 64)
