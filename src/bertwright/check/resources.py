@@ -48,7 +48,7 @@ def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
 
 
 def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """Whether the processor has units for the precision, where training will be on it; a GPU is asked when it starts."""
+    """Whether the processor has units for the precision, where it will train; a GPU is asked when training starts."""
     if "train" not in stages or (torch_build().accelerated and gpu_memory() and recipe.train.device != "cpu"):
         return
     key, wanted = "train.precision", recipe.train.precision

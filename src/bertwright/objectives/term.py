@@ -17,6 +17,9 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+_BLOCK = {True: 1 << 18, False: 1 << 24}
+"""Logits in float32 at a time: on a CPU as many as its cache holds, elsewhere enough to keep the device busy."""
+
 Counted = Literal["predictions", "pairs"]
 """What the loader counts in a step (`StepCounts`) and a loss may be the mean over."""
 
@@ -50,7 +53,8 @@ class Term:
 
 def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
     """Σ weight · cross-entropy over N predictions of C classes: a scalar, to be differentiated once."""
-    return _CrossEntropySum.apply(logits_NC, labels_N, weights_N)  # type: ignore[no-any-return, no-untyped-call]
+    rule = _CrossEntropySum if logits_NC.dtype in (torch.float32, torch.float64) else _BlockedCrossEntropySum
+    return rule.apply(logits_NC, labels_N, weights_N)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _CrossEntropySum(Function):
@@ -78,3 +82,36 @@ class _CrossEntropySum(Function):
         p_NC = log_p_NC.exp_()
         p_NC[torch.arange(len(labels_N), device=labels_N.device), labels_N] -= 1
         return p_NC.mul_((gradient * weights_N)[:, None]).to(ctx.dtype), None, None
+
+
+class _BlockedCrossEntropySum(Function):
+    """The same of logits in low precision, some rows at a time in float32, so that no float32 tensor is as large as they.
+
+    The gradient is made on the way forward, where the rows are at hand, in the logits' own precision: half the memory
+    and, on a CPU, two thirds of the time.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
+        number, classes = logits_NC.shape
+        rows = max(1, _BLOCK[logits_NC.device.type == "cpu"] // classes)
+        gradient_NC = torch.empty_like(logits_NC) if ctx.needs_input_grad[0] else None
+        losses_N = weights_N.new_zeros(number, dtype=torch.float32)
+        for first in range(0, number, rows):
+            block = slice(first, first + rows)
+            x_RC, labels_R1 = logits_NC[block].float(), labels_N[block, None]
+            right_R1, largest_R1 = x_RC.gather(-1, labels_R1), x_RC.amax(-1, keepdim=True)
+            sums_R1 = x_RC.sub_(largest_R1).exp_().sum(-1, keepdim=True)
+            losses_N[block] = (largest_R1 + sums_R1.log() - right_R1)[:, 0]
+            if gradient_NC is not None:
+                weights_R1 = weights_N[block, None].float()
+                x_RC.mul_(weights_R1 / sums_R1).scatter_add_(-1, labels_R1, -weights_R1)
+                gradient_NC[block] = x_RC
+        ctx.save_for_backward(gradient_NC)
+        return torch.dot(losses_N, weights_N.float())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (gradient_NC,) = ctx.saved_tensors  # refused by torch once changed below
+        return gradient_NC.mul_(gradient), None, None
