@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
@@ -95,6 +95,17 @@ def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         yield f"{name:<{width}}  {value}".rstrip()
+
+
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, its first two columns to the left and the numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (head, *rows)
+    ]
 
 
 def print_facts(facts: dict[str, Any], as_json: bool) -> None:

@@ -85,7 +85,7 @@ class _CrossEntropySum(Function):
 
 
 class _BlockedCrossEntropySum(Function):
-    """The same of logits in low precision, some rows at a time in float32, so that no float32 tensor is as large as they.
+    """The same of logits in low precision, some rows at a time in float32: no float32 tensor is as large as they are.
 
     The gradient is made on the way forward, where the rows are at hand, in the logits' own precision: half the memory
     and, on a CPU, two thirds of the time.

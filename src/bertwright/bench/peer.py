@@ -1,0 +1,118 @@
+"""Steps of Hugging Face's Trainer with its own collator, on the same examples.
+
+`trainer`: as its users start it, every example padded to the longest length. `trainer-tuned`: the best that its
+options give: examples grouped by length and padded to the longest of each batch. Both have its defaults else: SDPA
+attention and fused AdamW.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertTokenizer,
+    DataCollatorForLanguageModeling,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
+from bertwright.model.config import SIZES
+
+BLOCK = 10_000
+"""Steps that one call of `train` is asked for; it is left before."""
+
+
+class _Examples(Dataset[dict[str, Any]]):
+    """The examples of a workload, as many as some thousand steps need at most."""
+
+    def __init__(self, workload: Workload, padded: bool) -> None:
+        loader = loader_of(workload)
+        self.rows: list[dict[str, Any]] = []
+        for example in examples_of(loader.examples(0, min(loader.total, 4096))):
+            room = workload.length - len(example.token_ids) if padded else 0
+            ids, segments = example.token_ids.tolist(), example.segment_ids.tolist()
+            row = {"input_ids": ids + [0] * room, "token_type_ids": segments + [0] * room}
+            row["attention_mask"] = [1] * len(ids) + [0] * room
+            if workload.pairs:
+                row["next_sentence_label"] = example.label
+            self.rows.append(row)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+
+class _Clock(TrainerCallback):  # type: ignore[misc]
+    """Notes the time at the end of each step, and leaves when enough are noted."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.ends = steps, list[tuple[float, float]]()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        self.ends.append((time.perf_counter(), time.process_time()))
+        control.should_training_stop = len(self.ends) > self.steps
+        return control
+
+
+def trainer(
+    workload: Workload, dropout: float, bf16: bool, threads: int, tuned: bool, steps: int
+) -> Iterator[list[tuple[float, float]]]:
+    """Seconds and processor seconds of `steps` steps, for ever; the first one of a call of `train` does not count."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    examples, model = _Examples(workload, padded=not tuned), _model(workload, dropout)
+    with tempfile.TemporaryDirectory() as folder:
+        collator = DataCollatorForLanguageModeling(_tokenizer(Path(folder)), mlm_probability=0.15)
+        grouped = {"train_sampling_strategy": "group_by_length"} if tuned else {}
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=workload.batch,
+            max_steps=BLOCK,
+            bf16=bf16,
+            use_cpu=True,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            **grouped,
+        )
+        while True:
+            clock = _Clock(steps)
+            Trainer(model, arguments, collator, examples, callbacks=[clock]).train()
+            yield [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(clock.ends)]
+
+
+def _model(workload: Workload, dropout: float) -> Any:
+    hidden, layers, heads, inner = SIZES[workload.size]
+    config = BertConfig(
+        vocab_size=VOCABULARY.size,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=inner,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=0.0,
+    )
+    return BertForPreTraining(config) if workload.pairs else BertForMaskedLM(config)
+
+
+def _tokenizer(folder: Path) -> Any:
+    """One with our special ids, for the collator to mask and pad with."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    entries = special + [f"t{number}" for number in range(len(special), VOCABULARY.size)]
+    (folder / "vocab.txt").write_text("\n".join(entries) + "\n", encoding="utf-8")
+    return BertTokenizer(str(folder / "vocab.txt"))

@@ -1,0 +1,107 @@
+"""What is trained on while measuring: networks, lengths, and examples of made-up text that both sides get alike.
+
+The text is random numbers for tokens: the time of a step hangs on lengths, not on what stands in them. Lengths of
+sentences and documents are drawn, so pairs and blocks come out of the plans as those of a corpus do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.rng import below, fold, key
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
+from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.plan_builder import plan_passes
+from bertwright.examples.plans import Plans
+from bertwright.examples.store import Documents, Store, Vocabulary
+from bertwright.model.config import SizeName
+
+VOCABULARY = Vocabulary(hash="", size=30_522, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=())
+Name = Literal["full-128", "pairs-128", "half-512", "base-128"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One kind of training."""
+
+    about: str
+    size: SizeName
+    """Of the network."""
+    length: int
+    """Longest example (tokens)."""
+    batch: int
+    """Examples a step."""
+    plan: Literal["next-sentence", "full-sentences", "doc-sentences"]
+    sentences: tuple[int, int]
+    """Fewest and most sentences of a document."""
+    tokens: tuple[int, int] = (5, 39)
+    """Fewest and most tokens of a sentence."""
+
+    @property
+    def pairs(self) -> bool:
+        """Whether examples are pairs with a label."""
+        return self.plan == "next-sentence"
+
+
+WORKLOADS: dict[Name, Workload] = {
+    "full-128": Workload("full blocks of 128", "mini", 128, 32, "full-sentences", (40, 40), (126, 126)),
+    "pairs-128": Workload("sentence pairs at 128", "mini", 128, 32, "next-sentence", (1, 40)),
+    "half-512": Workload("documents that half fill 512", "mini", 512, 16, "doc-sentences", (1, 22)),
+    "base-128": Workload("BERT-base, full blocks of 128", "base", 128, 16, "full-sentences", (40, 40), (126, 126)),
+}
+"""By the names of `--workload`."""
+
+
+def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000) -> PlanLoader:
+    """The training batches of a workload, from about so many tokens of made-up text; the same at every call."""
+    lengths = _between(workload.tokens, "lengths", tokens // workload.tokens[0])
+    counts = _between(workload.sentences, "counts", len(lengths))
+    counts = counts[np.cumsum(counts) <= len(lengths)]
+    lengths = lengths[: counts.sum()]
+    ids = (5 + below(key("ids"), np.arange(lengths.sum()), VOCABULARY.size - 5)).astype("<u2")
+    firsts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+    hashes = fold(key("hashes"), np.arange(len(counts)))
+    documents = Documents(ids, lengths.astype(np.uint16), firsts, hashes)
+    every = np.ones(len(hashes), np.bool_)
+    (rows,) = plan_passes(documents, every, workload.length, ExamplesConfig(plan=workload.plan), 1)
+    store = Store(
+        **vars(documents),
+        starts=documents.token_starts(),
+        shard_tokens=np.array([0, len(ids)]),
+        vocabulary=VOCABULARY,
+    )
+    batching = MicroBatching(micro_batch or workload.batch)
+    settings = LoaderSettings(workload.length, MaskingConfig(), workload.batch, batching, seed=1, phase="0")
+    return PlanLoader(store, Plans([rows], np.array([[len(rows)]])), settings)
+
+
+def _between(bounds: tuple[int, int], name: str, number: int) -> NDArray[np.int64]:
+    first, last = bounds
+    return first + below(key(name), np.arange(number), last - first + 1)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example as another program wants it: before masking."""
+
+    token_ids: NDArray[np.int64]
+    """[n]"""
+    segment_ids: NDArray[np.int64]
+    """[n]"""
+    label: int
+    """Of its pair; 0 where there is none."""
+
+
+def examples_of(batch: MicroBatch) -> Iterator[Example]:
+    """The examples of a batch with their masks undone."""
+    tokens = batch.token_ids.copy()
+    tokens[batch.prediction_positions] = batch.labels
+    for number, (first, stop) in enumerate(zip(batch.cu_seqlens[:-1], batch.cu_seqlens[1:], strict=True)):
+        label = int(batch.next_sentence_labels[number])
+        yield Example(tokens[first:stop], batch.segment_ids[first:stop], label)

@@ -1,0 +1,67 @@
+"""`bench`: measure this machine, beside other programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertwright.cli.formatting import columns
+from bertwright.cli.options import Json
+from bertwright.cli.terminal import Terminal
+from bertwright.core.errors import MissingExtraError, RecipeError
+
+if TYPE_CHECKING:
+    from bertwright.bench.run import Measured, Side
+
+verbs = typer.Typer(help="Measure this machine, beside other programs.", no_args_is_help=True)
+SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
+HEAD = ("workload", "side", "s a step", "fastest", "slowest", "CPU s", "ours is", "in CPU s")
+
+
+@verbs.command("train")
+def train(
+    workload: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Of full-128, pairs-128, half-512, base-128; default: all.")
+    ] = None,
+    peer: Annotated[
+        Literal["hf", "none"], typer.Option(help="Beside Hugging Face's Trainer (hf), as started and tuned, or alone.")
+    ] = "none",
+    precision: Annotated[Literal["fp32", "bf16"], typer.Option(help="Of both sides.")] = "fp32",
+    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Of hidden states, of both sides.")] = 0.1,
+    threads: Annotated[int, typer.Option(min=1, help="Of each side.")] = 2,
+    rounds: Annotated[int, typer.Option(min=1, help="Blocks of steps of each side, in turn.")] = 3,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a block.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Train made-up text in turn with a peer: median, fastest and slowest step, and how many times as fast ours is."""
+    # Here and not above: other verbs start without torch.
+    from bertwright.bench.run import Setting, bench
+    from bertwright.bench.workload import WORKLOADS
+
+    if unknown := [name for name in workload or () if name not in WORKLOADS]:
+        raise RecipeError(f"--workload {unknown[0]}: there is no such workload; there are {', '.join(WORKLOADS)}")
+    if peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
+        raise MissingExtraError("--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'")
+    names = [name for name in WORKLOADS if not workload or name in workload]
+    setting = Setting(threads, dropout, precision, rounds, steps)
+    with Terminal() as log:
+        measured = bench(names, SIDES[peer], setting, log.say)
+    if as_json:
+        print(json.dumps([asdict(each) for each in measured]))
+    else:
+        print("\n".join(columns(HEAD, [_row(each) for each in measured])))
+
+
+def _row(measured: Measured) -> tuple[str, ...]:
+    numbers = (measured.seconds, measured.fastest, measured.slowest, measured.processor_seconds)
+    ratios = (measured.times_as_fast, measured.processor_ratio)
+    return (
+        measured.workload,
+        measured.side,
+        *(f"{number:.3f}" for number in numbers),
+        *(f"{ratio:.2f} ×" for ratio in ratios),
+    )
