@@ -19,8 +19,7 @@ from bertwright.examples import plans
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings, PlanLoader
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plans import Plans
-from bertwright.examples.rows import ROW
+from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Documents, Store, Vocabulary
 
 TOKENS, SHARDS, PASSES = 100_000_000, 25, 3

@@ -18,8 +18,8 @@ from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import ROW
+from bertwright.examples.rows import Tally
 from bertwright.examples.store import Documents, map_file
-from bertwright.examples.tally import Tally
 
 TOGETHER = 1 << 26
 """Tokens from which on a group of shards is large enough: it bounds memory, and starts fit the 32 bits of a row."""

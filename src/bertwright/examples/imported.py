@@ -25,8 +25,7 @@ from bertwright.core.shapes import Count
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.collate import split
 from bertwright.examples.config import PAIRS, ImportedData, PlanSet
-from bertwright.examples.imported_layout import dtypes
-from bertwright.examples.instances import Instances, ends, gather
+from bertwright.examples.instances import Instances, dtypes, ends, gather
 from bertwright.examples.loader import Loader, LoaderSettings, StepCounts, open_loader, together
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
@@ -45,7 +44,7 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Imported:
-    """The mapped arrays of a phase's data; `imported_layout` says what they are."""
+    """The mapped arrays of a phase's data; `instances` says what they are."""
 
     arrays: dict[str, NDArray[Any]]
     facts: _Facts

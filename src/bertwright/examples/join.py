@@ -15,8 +15,8 @@ from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import unigram_loss
 from bertwright.examples.heldout_plans import plan_heldout
 from bertwright.examples.plans import ROW
+from bertwright.examples.rows import Tally
 from bertwright.examples.store import SPLITS, Split
-from bertwright.examples.tally import Tally
 
 Facts = Mapping[int, dict[str, Any]]
 """What was counted in each part, by its number."""

@@ -11,8 +11,8 @@ from bertwright.examples import run as examples_stage
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.loader import heldout_batches, rows_of
 from bertwright.examples.plans import Plans
+from bertwright.examples.rows import BINS
 from bertwright.examples.store import Store, is_heldout, text_hash
-from bertwright.examples.tally import BINS
 
 
 def one_held_out_a_shard(shards: int, documents: int = 8) -> list[made.Text]:

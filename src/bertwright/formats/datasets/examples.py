@@ -4,6 +4,12 @@
 `token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
 `next_sentence_label` (as in transformers' BertForPreTraining). Other columns are not read. Rows of running text are
 token documents rather than examples: `documents` tells them apart, and reads them.
+
+What `load_from_disk` wants beside the Arrow files:
+
+    seq_128/dataset_dict.json            the splits
+    seq_128/train/state.json             the files of a split, in order, and a fingerprint of their content
+    seq_128/train/dataset_info.json      nothing that the Arrow files do not say
 """
 
 from __future__ import annotations
@@ -16,16 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.core.files import sha256, sha256_of, write_json
 from bertwright.examples.instances import Instances, ends, stretches
 from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, instances_of
-from bertwright.formats.datasets.arrow_checks import CONTINUED
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
 from bertwright.formats.datasets.documents import open_rows
-from bertwright.formats.datasets.folder import describe_folders
-from bertwright.formats.datasets.row_batches import open_batches
+from bertwright.formats.datasets.row_batches import CONTINUED, open_batches
 from bertwright.formats.errors import package, reading
-from bertwright.formats.format import Facts, FileNumber, Format, Shape
+from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
 NOT_PREDICTED = -100
@@ -104,6 +109,27 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             out.write_batch(pa.record_batch(arrays, schema=schema))
             written += len(block)
     return written
+
+
+def describe_folders(folder: Path) -> None:
+    """Describe every folder of Arrow files in or below `folder`, and the folders that hold one for each split."""
+    saved = sorted({file.parent for file in folder.rglob("*.arrow")})
+    for split in saved:
+        files = sorted(split.glob("*.arrow"))
+        state: dict[str, Any] = {
+            "_data_files": [{"filename": file.name} for file in files],
+            "_fingerprint": sha256_of([sha256(file) for file in files])[:16],
+            "_format_columns": None,
+            "_format_kwargs": {},
+            "_format_type": None,
+            "_output_all_columns": False,
+            "_split": split.name if split.name in SPLITS else None,
+        }
+        write_json(split / "state.json", state)
+        write_json(split / "dataset_info.json", {"citation": "", "description": "", "homepage": "", "license": ""})
+    for parent in sorted({split.parent for split in saved if split.name in SPLITS}):
+        names = [split.name for split in saved if split.parent == parent and split.name in SPLITS]
+        write_json(parent / "dataset_dict.json", {"splits": names})
 
 
 def _decoded(place: Place, batch: Any) -> Instances:

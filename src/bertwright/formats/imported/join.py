@@ -1,28 +1,36 @@
-"""The parts of examples made elsewhere, joined into the arrays of the artifact, and what the user is told of them."""
+"""The parts of examples made elsewhere, joined into the arrays of the artifact, without those that are held out.
+
+Training examples are held out as well where files for testing hold examples of the training files, or two phases hold
+out different things.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
-from bertwright.examples.imported_layout import ENDS, dtypes
-from bertwright.examples.instances import ends
+from bertwright.examples.instances import ENDS, dtypes, ends, gather
 from bertwright.examples.join import concatenate
-from bertwright.formats.imported.repeats import leave_out, repeated
-from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
+from bertwright.examples.store import map_file
+from bertwright.formats.imported.tasks import HASHES, Chosen, Import, ImportTask
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
 from bertwright.formats.recognise import Found
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")
+_AT_ONCE = 1 << 14
+"""Examples written together."""
+_OF_TOKENS, _OF_PREDICTIONS = ("tokens",), ("positions", "labels")
 
 
 def join_imported(
@@ -73,8 +81,8 @@ def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportT
     for name, column in ENDS.items():
         _join_ends(folder / name, [task.part(column) for task in whole])
     copies: dict[str, int] = {}
-    if tasks[0].hold_out and len(rows := repeated(whole, draft / "store")):
-        counts, copies = leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
+    if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
+        counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
         _refuse_empty(data, found, counts, "all of them are held out")
     summary = {
         "kind": found.kind,
@@ -121,3 +129,43 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
             out.write(sums[:-1].astype("<u8").tobytes())
             last = int(sums[-1])
         out.write(np.array([last], "<u8").tobytes())
+
+
+def _repeated(tasks: Sequence[ImportTask], store: Path) -> NDArray[np.int64]:
+    """[K] which of the examples of `tasks`, one file after another, are held out in `store` too, by their hash."""
+    heldout = map_file(store / "heldout.hashes", "<u8")
+    parts = [np.frombuffer(read_bytes(task.part(HASHES)), "<u8") for task in tasks]
+    masks = [np.isin(part, heldout) for part in parts]
+    return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks]))
+
+
+def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) -> dict[str, int]:
+    """Take the examples `rows` [K] out of the arrays in `folder`, of element types `kinds`; the counts of the rest."""
+    cu = {name: map_file(folder / name, "<u8") for name in ENDS}
+    kept = np.delete(np.arange(len(cu["cu_seqlens"]) - 1), rows)
+    for name, kind in kinds.items():
+        values = map_file(folder / name, kind)
+        with (folder / f".{name}").open("wb") as out:
+            for start in range(0, len(kept), _AT_ONCE):
+                out.write(_taken(name, values, cu, kept[start : start + _AT_ONCE]).tobytes())
+        os.replace(folder / f".{name}", folder / name)
+    for name, sums in cu.items():
+        (folder / f".{name}").write_bytes(ends(np.diff(sums)[kept]).astype("<u8").tobytes())
+        os.replace(folder / f".{name}", folder / name)
+    labels = map_file(folder / "next_sentence_labels", kinds["next_sentence_labels"])
+    sizes = {name: int(map_file(folder / name, "<u8")[-1]) for name in ENDS}
+    return {
+        "examples": len(kept),
+        "tokens": sizes["cu_seqlens"],
+        "predictions": sizes["cu_predictions"],
+        "labelled": int((labels >= 0).sum()),
+    }
+
+
+def _taken(
+    name: str, values: NDArray[Any], cu: Mapping[str, NDArray[np.uint64]], rows: NDArray[np.int64]
+) -> NDArray[Any]:
+    """The values of `rows` in a column that has one for each token, prediction or example."""
+    if name in _OF_TOKENS:
+        return values[gather(cu["cu_seqlens"], rows)[0]]
+    return values[gather(cu["cu_predictions"], rows)[0] if name in _OF_PREDICTIONS else rows]

@@ -22,8 +22,7 @@ from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ImportedData
-from bertwright.examples.imported_layout import ENDS, dtypes
-from bertwright.examples.instances import Instances
+from bertwright.examples.instances import ENDS, Instances, dtypes
 from bertwright.examples.store import Vocabulary
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind

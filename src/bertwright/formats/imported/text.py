@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bertwright.core.files import read_json
 from bertwright.examples.frequencies import token_counts
 from bertwright.examples.heldout_overlap import training_text
-from bertwright.examples.imported_layout import dtypes
+from bertwright.examples.instances import dtypes
 from bertwright.examples.store import Vocabulary, map_file
 
 _AT_ONCE = 1 << 12

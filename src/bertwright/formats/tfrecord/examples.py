@@ -22,8 +22,7 @@ from bertwright.formats.columns import Place, instances_of, padded, prefix_lengt
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
-from bertwright.formats.tfrecord import varint
-from bertwright.formats.tfrecord.example_proto import parse, unparse
+from bertwright.formats.tfrecord.example_proto import decode_varints, encode_varints, parse, unparse
 from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
 
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
@@ -118,7 +117,7 @@ def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None
     data = np.frombuffer(b"".join(lists), np.uint8)
     cuts = ends([len(values) for values in lists])
     try:
-        values, last = varint.decode(data)
+        values, last = decode_varints(data)
         if (data[cuts[1:][np.diff(cuts) > 0] - 1] >= 0x80).any():
             raise ValueError("an integer is cut off")
     except ValueError as error:
@@ -148,7 +147,7 @@ def _encoded(block: Instances, length: int, predictions: int) -> Iterator[bytes]
 
 def _packed_rows(matrix: NDArray[np.int64]) -> list[bytes]:
     """Each row as the bytes of a packed list."""
-    data, sizes = varint.encode(matrix.ravel())
+    data, sizes = encode_varints(matrix.ravel())
     cuts = [0, *np.cumsum(sizes.reshape(matrix.shape).sum(axis=1)).tolist()]
     stream = data.tobytes()
     return [stream[start:stop] for start, stop in pairwise(cuts)]
