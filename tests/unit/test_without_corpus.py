@@ -23,10 +23,11 @@ from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.batch import MicroBatch, batch_hash
+from bertwright.examples.documents import is_heldout
 from bertwright.examples.frequencies import training_counts
+from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.loader import heldout_batches
-from bertwright.examples.store import Store, is_heldout
+from bertwright.examples.store import Store
 from bertwright.formats.format import Kind
 from bertwright.formats.imported import tasks
 from bertwright.formats.known import format_of

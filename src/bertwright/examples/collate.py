@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bertwright.core.rng import bits
 from bertwright.examples.batch import MicroBatch, max_row
 from bertwright.examples.masking import Ids, Keys, Masking
-from bertwright.examples.plans import UNLABELLED
+from bertwright.examples.plans import UNLABELLED, Plans
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16
@@ -54,6 +54,17 @@ class Rows:
 def concatenate(parts: list[Rows]) -> Rows:
     """The rows of all parts, in order."""
     return Rows(*(np.concatenate(columns) for columns in zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
+    """The R rows `rows` of pass `number` with `keys` [R]; their token indices count from the beginning of the store."""
+    found = plans.rows[number][rows]
+    shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
+    stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+    columns = {"document_breaks" if name == "breaks" else name: found[name].astype(np.int64) for name in stored}
+    columns["a_start"] += shift
+    columns["b_start"] += shift
+    return Rows(keys, **columns)
 
 
 def truncate(rows: Rows, longest: int) -> Rows:

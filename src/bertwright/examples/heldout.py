@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_bytes
+from bertwright.examples.documents import heldout_place
 from bertwright.examples.shard import ShardTask, prepare_shard
-from bertwright.examples.store import SPLITS, Split, heldout_place
+from bertwright.examples.store import SPLITS, Split
 
 
 def hold_one_out(tasks: Sequence[ShardTask]) -> str:

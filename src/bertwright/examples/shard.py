@@ -17,18 +17,9 @@ from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, is_heldout, subset, text_hash
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.store import (
-    Documents,
-    Split,
-    cut_last_tenth,
-    documents_of,
-    in_range,
-    is_heldout,
-    subset,
-    text_hash,
-    token_dtype,
-)
+from bertwright.examples.store import Documents, Split, token_dtype
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 _DOCUMENTS_AT_ONCE = 500

@@ -18,8 +18,9 @@ import numpy as np
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.heldout_loader import Heldout
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.loader import Heldout, PlanLoader
+from bertwright.examples.loader import PlanLoader
 from bertwright.formats.atomic_write import atomic_folder
 from bertwright.formats.convert import NOTE
 from bertwright.formats.format import Shape, Split

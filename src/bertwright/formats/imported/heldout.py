@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from bertwright.core.files import write_atomic
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import is_heldout
 from bertwright.examples.instances import Instances, ends
 from bertwright.examples.plans import ROW, UNLABELLED
 from bertwright.examples.rows import rows
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, is_heldout, token_dtype
+from bertwright.examples.store import Documents, Vocabulary, token_dtype
 from bertwright.formats.sketch import Hashes, row_hashes
 
 

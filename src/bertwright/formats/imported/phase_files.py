@@ -8,7 +8,8 @@ from pathlib import Path
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.corpus.sources.file import sampled_hash
-from bertwright.examples.config import ImportedData, MaskingConfig
+from bertwright.examples.config import ImportedData
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of

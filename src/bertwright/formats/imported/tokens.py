@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
+from bertwright.examples.documents import documents_of, is_heldout, subset
 from bertwright.examples.instances import ends
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
+from bertwright.examples.store import Documents, Vocabulary, token_dtype
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HoldOut
