@@ -58,10 +58,10 @@ def concatenate(parts: list[Rows]) -> Rows:
 
 def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
     """The R rows `rows` of pass `number` with `keys` [R]; their token indices count from the beginning of the store."""
-    found = plans.rows[number][rows]
+    stored_rows = plans.rows[number][rows]
     shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
     stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
-    columns = {"document_breaks" if name == "breaks" else name: found[name].astype(np.int64) for name in stored}
+    columns = {"document_breaks" if name == "breaks" else name: stored_rows[name].astype(np.int64) for name in stored}
     columns["a_start"] += shift
     columns["b_start"] += shift
     return Rows(keys, **columns)

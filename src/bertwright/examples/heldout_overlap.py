@@ -46,11 +46,11 @@ def heldout_contamination(
         if len(hashes := _words(ids, pieces, begins)) >= RUN
     ]  # fmt: skip
     sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
-    found = set[int]()
+    hits_in_text = set[int]()
     if sentences:
         for ids in training_text(store) if text is None else text:
-            found.update(sought.found(runs(_words(ids, pieces, begins), RUN)).tolist())
-    hits = sum(not found.isdisjoint(sentence.tolist()) for sentence in sentences)
+            hits_in_text.update(sought.found(runs(_words(ids, pieces, begins), RUN)).tolist())
+    hits = sum(not hits_in_text.isdisjoint(sentence.tolist()) for sentence in sentences)
     return {"sentences": len(sentences), "found": hits, "share": hits / max(1, len(sentences))}
 
 

@@ -36,18 +36,18 @@ def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) ->
     """
     groups = neighbours(read_json(draft / "store" / "heldout.json")["shards"], config)
     documents = documents_of_groups(draft / "store", groups)
-    made = ({length: plan_once(each, length, config) for length in lengths} for each in documents)
-    return write_heldout_plans(draft, lengths, groups, made)
+    plans = ({length: plan_once(of_group, length, config) for length in lengths} for of_group in documents)
+    return write_heldout_plans(draft, lengths, groups, plans)
 
 
 def write_heldout_plans(
-    draft: Path, lengths: Sequence[int], groups: Sequence[Group], made: Iterable[Mapping[int, NDArray[np.void]]]
+    draft: Path, lengths: Sequence[int], groups: Sequence[Group], planned: Iterable[Mapping[int, NDArray[np.void]]]
 ) -> dict[str, Any]:
     """Write the rows `made` of each group, [R] `ROW` by length, as the held-out plans of `lengths` in `draft`, and the
     groups as the shards of its store; `rows` and `sequences` by set. A length that a group lacks has no rows there."""
     names = {PlanSet(length=length).name: Tally(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
-    for plans in made:
+    for plans in planned:
         for (name, tally), length in zip(names.items(), lengths, strict=True):
             plan = plans.get(length, np.zeros(0, ROW))
             with (make_folder(draft / "plans" / "heldout" / name) / "00.rows").open(

@@ -109,37 +109,37 @@ class ImportedLoader:
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
         rows, keys = self._rows(step)
-        found: list[MicroBatch] = []
+        batches: list[MicroBatch] = []
         for group in together(self._assignments(rows, rank, world)):
-            mine = np.concatenate([assignment.examples for assignment in group])
-            batch = self._collated(rows[mine], keys[mine], self._masking(step))
-            found += split(batch, [assignment.row_sizes for assignment in group])
-        return found
+            group_examples = np.concatenate([assignment.examples for assignment in group])
+            batch = self._collated(rows[group_examples], keys[group_examples], self._masking(step))
+            batches += split(batch, [assignment.row_sizes for assignment in group])
+        return batches
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
         """What `rank` predicts and reads in `step`; without drawing where lengths tell."""
         rows, _ = self._rows(step)
-        mine = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
-        lengths, masking = self._imported.lengths(mine), self._masking(step)
+        own_rows = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
+        lengths, masking = self._imported.lengths(own_rows), self._masking(step)
         if self._imported.facts["static"]:
-            predictions = int(self._imported.predictions(mine).sum())
+            predictions = int(self._imported.predictions(own_rows).sum())
         elif masking.counted:
-            some = self._imported.take(mine)
+            some = self._imported.take(own_rows)
             specials = np.diff(ends(self._special(some.token_ids))[some.cu_seqlens])
             predictions = int(masking.counts(lengths, specials).sum())
         else:
             predictions = sum(batch.counts.predictions for batch in self.step(step, rank, world))
-        labels = np.take(self._imported.arrays["next_sentence_labels"], mine)
+        labels = np.take(self._imported.arrays["next_sentence_labels"], own_rows)
         return StepCounts(predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum()))
 
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""
         settings = self.settings
         places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
-        found = self._epochs.locate(places)
+        epochs = self._epochs.locate(places)
         stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
-        keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in found]
-        return np.concatenate([rows for _, _, rows in found]), np.concatenate(keys)
+        keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in epochs]
+        return np.concatenate([rows for _, _, rows in epochs]), np.concatenate(keys)
 
     def _assignments(self, rows: Ids, rank: int, world: int) -> list[Assignment]:
         return assign_to_ranks(self._imported.lengths(rows), rank, world, self.settings.micro_batching)

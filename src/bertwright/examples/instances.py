@@ -126,8 +126,8 @@ def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
     the rows begin and end among them."""
     begins = cu[rows].astype(np.int64)
     counts = cu[rows + 1].astype(np.int64) - begins
-    found = ends(counts)
-    return np.arange(found[-1]) + np.repeat(begins - found[:-1], counts), found
+    cu_taken = ends(counts)
+    return np.arange(cu_taken[-1]) + np.repeat(begins - cu_taken[:-1], counts), cu_taken
 
 
 def _inside(cu: Ints) -> Ints:

@@ -86,12 +86,12 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
 
 def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: Tally) -> list[int]:
     """Parts hold all passes of a shard; plans hold all shards of a pass. Returns the rows of each pass."""
-    made = {shard: facts["rows"][name] for shard, facts in shards.items()}
-    rows = np.zeros((len(next(iter(made.values()))), len(made)), np.int64)
+    part_rows = {shard: facts["rows"][name] for shard, facts in shards.items()}
+    rows = np.zeros((len(next(iter(part_rows.values()))), len(part_rows)), np.int64)
     make_folder(plans / name)
     for number, of_pass in enumerate(rows):
         with (plans / name / f"{number:02}.rows").open("wb") as target:
-            for column, (shard, counts) in enumerate(made.items()):
+            for column, (shard, counts) in enumerate(part_rows.items()):
                 part = kept(shard, _rows_of_pass(parts / name / f"{shard:05}.rows", counts, number))
                 target.write(part.tobytes())
                 of_pass[column] = len(part)

@@ -123,13 +123,13 @@ class PlanLoader:
         """What `rank` predicts and reads in `step`; from the plan alone where that says it."""
         rows, masking = self._rows(*self._bounds(step)), self._masking(step)
         assigned = self._assignments(rows, rank, world)
-        mine = rows[np.concatenate([assignment.examples for assignment in assigned])]
-        lengths = mine.lengths(self.settings.length)
+        own_rows = rows[np.concatenate([assignment.examples for assignment in assigned])]
+        lengths = own_rows.lengths(self.settings.length)
         if masking.counted:
-            predictions = int(masking.counts(lengths, mine.specials).sum())
+            predictions = int(masking.counts(lengths, own_rows.specials).sum())
         else:
             predictions = sum(batch.counts.predictions for batch in self._collated(rows, assigned, masking))
-        pairs = (mine.b_count > 0) & (mine.label != UNLABELLED)
+        pairs = (own_rows.b_count > 0) & (own_rows.label != UNLABELLED)
         return StepCounts(predictions, int(pairs.sum()), int(lengths.sum()))
 
     def _masking(self, step: int) -> Masking:
@@ -141,9 +141,9 @@ class PlanLoader:
 
     def _rows(self, first: int, stop: int) -> Rows:
         settings = self.settings
-        found = self._epochs.locate(np.arange(first, stop))
+        epochs = self._epochs.locate(np.arange(first, stop))
         parts = []
-        for epoch, number, rows in found:
+        for epoch, number, rows in epochs:
             stream = ("pass", number) if settings.masking.static else ("draw", epoch)
             row_keys = fold(key(settings.seed, stream[0], settings.phase, stream[1]), rows)
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
@@ -153,12 +153,12 @@ class PlanLoader:
         return assign_to_ranks(rows.lengths(self.settings.length), rank, world, self.settings.micro_batching)
 
     def _collated(self, rows: Rows, assignments: list[Assignment], masking: Masking) -> list[MicroBatch]:
-        found: list[MicroBatch] = []
+        batches: list[MicroBatch] = []
         for group in together(assignments):
             examples = np.concatenate([assignment.examples for assignment in group])
             batch = collate(rows[examples], self.settings.length, self._store, masking)
-            found += split(batch, [assignment.row_sizes for assignment in group])
-        return found
+            batches += split(batch, [assignment.row_sizes for assignment in group])
+        return batches
 
 
 def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:

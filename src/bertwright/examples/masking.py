@@ -65,9 +65,9 @@ class Masking:
             continues[np.arange(special.shape[1]) < lengths[:, None]] = self.vocabulary.continuation[tokens]
             longest = self.config.longest_span if self.config.unit == "spans" else 1
             eligible = ~special if self.config.count == "exact" else ~special & self._below_rate(hashes)
-            from bertwright.examples.whole_word_masking import choose_words
+            from bertwright.examples.whole_word_masking import Candidates, choose_words
 
-            return choose_words(keys, hashes, ~special, continues, eligible, quota, longest)
+            return choose_words(keys, hashes, Candidates(~special, continues, eligible), quota, longest)
         ranked = (hashes & ~_POSITION) | np.arange(special.shape[1], dtype=np.uint64)
         ranked[special] = _NEVER
         most = int(quota.max())

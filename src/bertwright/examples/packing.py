@@ -33,20 +33,22 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
     room = batching.micro_tokens or batching.row_tokens
     if not room:
-        return [Assignment(mine, np.ones_like(mine)) for mine in _of_rank(lengths, rank, world, batching.micro_batch)]
+        return [
+            Assignment(items, np.ones_like(items)) for items in _of_rank(lengths, rank, world, batching.micro_batch)
+        ]
     bins = pack(lengths, room)
     filled = np.bincount(bins, weights=lengths).astype(np.int64)
     members = np.split(np.argsort(bins, kind="stable"), np.cumsum(np.bincount(bins))[:-1])
-    found = []
-    for mine in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
-        rows = [members[i] for i in mine]
+    assignments = []
+    for items in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
+        rows = [members[i] for i in items]
         examples = np.concatenate([np.zeros(0, np.int64), *rows])
         if batching.micro_tokens:
             examples = examples[np.argsort(-lengths[examples], kind="stable")]
-            found.append(Assignment(examples, np.ones_like(examples)))
+            assignments.append(Assignment(examples, np.ones_like(examples)))
         else:
-            found.append(Assignment(examples, np.array([len(row) for row in rows], np.int64)))
-    return found
+            assignments.append(Assignment(examples, np.array([len(row) for row in rows], np.int64)))
+    return assignments
 
 
 def pack(lengths: Ids, room: int) -> Ids:
@@ -79,6 +81,6 @@ def _of_rank(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
     """
     order = np.argsort(-sizes, kind="stable")
     lap, place = np.divmod(np.arange(len(order)), world)
-    mine = order[np.where(lap % 2, world - 1 - place, place) == rank]
+    items = order[np.where(lap % 2, world - 1 - place, place) == rank]
     most = -(-len(sizes) // world)
-    return np.array_split(mine, max(1, -(-most // micro_batch)))
+    return np.array_split(items, max(1, -(-most // micro_batch)))

@@ -89,13 +89,13 @@ def plan_passes(
 
 def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArray[np.void]]:
     """The rows of each pass, document after document, so that blocks of rows are near in the store."""
-    found = list(chunks)
-    if not found:
+    built = list(chunks)
+    if not built:
         return [np.zeros(0, ROW) for _ in range(passes)]
-    number = np.concatenate([numbers for numbers, _ in found])
+    number = np.concatenate([numbers for numbers, _ in built])
     order = np.argsort(number, kind="stable")
     cuts = np.searchsorted(number[order], stretches * np.arange(1, passes))
-    return np.split(np.concatenate([made for _, made in found], dtype=ROW)[order], cuts)
+    return np.split(np.concatenate([chunk_rows for _, chunk_rows in built], dtype=ROW)[order], cuts)
 
 
 def _pairs(

@@ -19,12 +19,12 @@ def rows(
     a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, document_breaks: ArrayLike = 0
 ) -> NDArray[np.void]:
     """[R] `ROW` of the token ranges [a, a_end) and [b, b_end), bounds [R]; label and breaks [R], or one for all."""
-    made = np.empty(len(a), ROW)
+    plan_rows = np.empty(len(a), ROW)
     most = np.iinfo(np.uint16).max
-    made["a_start"], made["a_count"] = a, np.minimum(a_end - a, most)
-    made["b_start"], made["b_count"] = b, np.minimum(b_end - b, most)
-    made["label"], made["breaks"] = label, document_breaks
-    return made
+    plan_rows["a_start"], plan_rows["a_count"] = a, np.minimum(a_end - a, most)
+    plan_rows["b_start"], plan_rows["b_count"] = b, np.minimum(b_end - b, most)
+    plan_rows["label"], plan_rows["breaks"] = label, document_breaks
+    return plan_rows
 
 
 class Tally:

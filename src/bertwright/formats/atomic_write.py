@@ -59,7 +59,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             finally:
                 shutil.rmtree(workplace, ignore_errors=True)
     except BertwrightError as error:
-        error.args = tuple(str(each).replace(str(draft), str(path)) for each in error.args)
+        error.args = tuple(str(text).replace(str(draft), str(path)) for text in error.args)
         raise
 
 

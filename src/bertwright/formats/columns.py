@@ -48,7 +48,7 @@ def instances_of(
         )
     cu_seqlens = ends(lengths)
     sums = ends(segment_ids.astype(np.int64))[cu_seqlens]
-    found = Instances(
+    examples = Instances(
         _int32(place, flat),
         cu_seqlens,
         (lengths - np.diff(sums)).astype(np.int32),
@@ -57,11 +57,11 @@ def instances_of(
         ends(positions[1]),
         np.clip(next_sentence_labels, -2, 2).astype(np.int8),
     )
-    checked(found, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
-    if len(wrong := np.flatnonzero(found.segment_ids != segment_ids)):
+    checked(examples, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
+    if len(wrong := np.flatnonzero(examples.segment_ids != segment_ids)):
         row = place.first_row + int(np.searchsorted(cu_seqlens, wrong[0], side="right")) - 1
         raise ShardError(place.file, f"example {row:,}: its segment ids are not zeros followed by ones")
-    return found
+    return examples
 
 
 def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:

@@ -65,17 +65,17 @@ def export(
 
     The destination appears when all of it is written.
     """
-    total, done = sum(size for each in sets for _, size, _ in each.splits()), 0
+    total, done = sum(size for export_set in sets for _, size, _ in export_set.splits()), 0
     written: dict[str, Any] = {}
     with atomic_folder(destination) as draft:
-        for each in sets:
-            settings = each.loader.settings
+        for export_set in sets:
+            settings = export_set.loader.settings
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
-            for split, size, blocks in each.splits():
-                folder = Path(each.folder) / folder_name(target, split)
+            for split, size, blocks in export_set.splits():
+                folder = Path(export_set.folder) / folder_name(target, split)
                 edges = shares(target, size, files if split == "training" else 1)
                 for number, (first, stop) in enumerate(pairwise(edges)):
-                    path = str(folder / file_name(target, each.name, split, number, len(edges) - 1))
+                    path = str(folder / file_name(target, export_set.name, split, number, len(edges) - 1))
                     written[path] = _write(draft / path, blocks(first, stop), target, shape, vocabulary)
                     done += written[path]
                     log.progress("convert", done, total, "examples")

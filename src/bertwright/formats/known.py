@@ -16,8 +16,8 @@ FORMATS: tuple[Format, ...] = (padded.FORMAT, varlen.FORMAT, tfrecord.FORMAT, ld
 DOCUMENT_FORMATS: tuple[DocumentFormat, ...] = (megatron.FORMAT, rows.FORMAT)
 """Formats of tokenised documents, tried after those of examples."""
 
-_FORMATS = {each.kind: each for each in FORMATS}
-_DOCUMENT_FORMATS = {each.kind: each for each in DOCUMENT_FORMATS}
+_FORMATS = {known.kind: known for known in FORMATS}
+_DOCUMENT_FORMATS = {known.kind: known for known in DOCUMENT_FORMATS}
 
 
 def holds_examples(kind: Kind) -> bool:

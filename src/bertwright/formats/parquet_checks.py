@@ -74,8 +74,8 @@ def open_parquet_lists(file: Path, names: Sequence[str]) -> Iterator[Batches]:
     """The columns of these names, as many as there are; refused where their lists hold more than the file may."""
     with reading(file), package("pyarrow.parquet").ParquetFile(file, memory_map=True) as parquet:
         check_groups(file, parquet)
-        there = [name for name in names if name in parquet.schema_arrow.names]
-        totals = dict.fromkeys(there, 0)
+        present = [name for name in names if name in parquet.schema_arrow.names]
+        totals = dict.fromkeys(present, 0)
         for group in range(parquet.metadata.num_row_groups):
             columns = parquet.metadata.row_group(group)
             for index in range(columns.num_columns):
@@ -86,4 +86,4 @@ def open_parquet_lists(file: Path, names: Sequence[str]) -> Iterator[Batches]:
         for name, values in totals.items():
             check_tokens(file, values, f"values of {name}")
         mean = max(totals.values(), default=0) // max(parquet.metadata.num_rows, 1)
-        yield Batches(parquet, there, max(1, _AT_ONCE // max(mean, 1)))
+        yield Batches(parquet, present, max(1, _AT_ONCE // max(mean, 1)))

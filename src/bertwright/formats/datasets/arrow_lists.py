@@ -36,8 +36,8 @@ def runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
 
 def beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:
     """[T] the integers in a column whose lists are to be as long as those of input_ids, `lengths` [N]."""
-    values, found = runs(place, batch, name)
-    if len(wrong := np.flatnonzero(found != lengths)):
+    values, own_lengths = runs(place, batch, name)
+    if len(wrong := np.flatnonzero(own_lengths != lengths)):
         raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: {name} is not as long as input_ids")
     return values
 

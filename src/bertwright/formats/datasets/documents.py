@@ -42,13 +42,13 @@ class Rows:
     @cached_property
     def lengths(self) -> Ints:
         """[D] of the rows, with padding and special tokens; for Parquet the whole column is decoded."""
-        found, at = [np.zeros(0, np.int64)], 0
+        of_batches, at = [np.zeros(0, np.int64)], 0
         with open_batches(self.file) as batches:
             for batch in batches:
                 batch.validate()
-                found.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
+                of_batches.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
                 at += len(batch)
-        lengths = np.concatenate(found)
+        lengths = np.concatenate(of_batches)
         if lengths.min(initial=0) < 0:
             raise ShardError(self.file, "a list in input_ids ends before it begins")
         return lengths
@@ -64,7 +64,7 @@ class Rows:
 
     def read(self, first: int, stop: int) -> TokenDocuments:
         """As `DocumentFile.read`, without padding and, where `special_tokens_mask` tells of them, special tokens."""
-        found, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        ids_of_batches, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for place, batch in self._batches(first, stop):
             ids, whole = runs(place, batch, "input_ids")
             kept, _ = without_padding(place, batch, whole)
@@ -73,9 +73,9 @@ class Rows:
             if len(negative := np.flatnonzero(ids < 0)):
                 row = place.first_row + np.searchsorted(ends(whole), negative[0], side="right") - 1
                 raise ShardError(self.file, f"row {row:,} has a negative id")
-            found.append(ids[kept])
+            ids_of_batches.append(ids[kept])
             sizes.append(np.diff(ends(kept)[ends(whole)]))
-        return TokenDocuments(np.concatenate(found), np.concatenate(sizes), np.ones(stop - first, np.int64))
+        return TokenDocuments(np.concatenate(ids_of_batches), np.concatenate(sizes), np.ones(stop - first, np.int64))
 
     def are_text(self) -> bool | None:
         """Whether the first rows are running text rather than examples; None where fewer than two do not tell.

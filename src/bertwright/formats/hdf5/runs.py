@@ -38,14 +38,14 @@ class Runs:
 
     def rows(self, start: int, stop: int) -> Ragged:
         """The runs in the rows `start` to `stop`, or as many of them as there are: values [T], and lengths [rows]."""
-        found = self._descriptors.rows(start, stop)
-        lengths = found["length"].astype(np.int64)
+        descriptors = self._descriptors.rows(start, stop)
+        lengths = descriptors["length"].astype(np.int64)
         if len(wrong := np.flatnonzero(lengths > MAX_LENGTH)):
             row, length = start + int(wrong[0]), int(lengths[wrong[0]])
             fault = f"{self._key}, row {row:,}, declares {length:,} values; at most {MAX_LENGTH:,} are read"
             raise ShardError(self._mapped.file, fault)
         sizes = lengths * self._element.itemsize
-        places = zip(found["heap"].tolist(), found["object"].tolist(), sizes.tolist(), strict=True)
+        places = zip(descriptors["heap"].tolist(), descriptors["object"].tolist(), sizes.tolist(), strict=True)
         data = b"".join(self._object(*place) for place in places if place[2])
         return np.frombuffer(data, self._element).astype(np.int64), lengths
 
@@ -54,11 +54,11 @@ class Runs:
             if len(self._heaps) >= _HEAPS_KEPT:
                 self._heaps.clear()
             self._heaps[heap] = dict(self._objects(heap))
-        found = self._heaps[heap].get(number, b"")
-        if len(found) != size:
+        content = self._heaps[heap].get(number, b"")
+        if len(content) != size:
             fault = f"{self._key}: the heap at byte {heap:,} has no object {number:,} of {size:,} bytes"
             raise ShardError(self._mapped.file, fault)
-        return found
+        return content
 
     def _objects(self, heap: int) -> Iterator[tuple[int, bytes]]:
         """Number and content of each object of a heap."""

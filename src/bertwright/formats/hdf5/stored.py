@@ -69,20 +69,20 @@ class Stored:
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """The rows `start` to `stop`, or as many of them as there are: [rows], or [rows, width] of a matrix."""
         stop = min(stop, len(self))
-        found = np.zeros((stop - start, *self.shape[1:]), self._dtype)
+        values = np.zeros((stop - start, *self.shape[1:]), self._dtype)
         if self.chunks is None:
-            row = found[:1].nbytes if len(found) else 0
-            stored = self._mapped.part(self._offset + start * row, found.nbytes)
-            return np.frombuffer(stored, self._dtype).reshape(found.shape)
+            row = values[:1].nbytes if len(values) else 0
+            stored = self._mapped.part(self._offset + start * row, values.nbytes)
+            return np.frombuffer(stored, self._dtype).reshape(values.shape)
         starts = [start // self.chunks[0] * self.chunks[0], *(0 for _ in self.shape[1:])]
         stops = [stop, *self.shape[1:]]
         for corner in product(*map(range, starts, stops, self.chunks)):
             chunk = self._chunk(corner)[max(start - corner[0], 0) :]
             first = max(corner[0] - start, 0)
             inside = zip((first, *corner[1:]), chunk.shape, strict=True)
-            room = found[tuple(slice(begin, begin + size) for begin, size in inside)]
+            room = values[tuple(slice(begin, begin + size) for begin, size in inside)]
             room[...] = chunk[tuple(slice(0, size) for size in room.shape)]
-        return found
+        return values
 
     def _note(self, info: Any) -> None:
         self._places[info.chunk_offset] = info.byte_offset, info.size, info.filter_mask

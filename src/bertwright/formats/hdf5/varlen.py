@@ -60,11 +60,11 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
             place = Place(file, first, vocabulary)
             block = {key: column.rows(start, start + _BLOCK) for key, column in runs.items()}
             if single is None:
-                found = _unpacked(place, block)
+                examples = _unpacked(place, block)
             else:
-                found = _single(place, block, single.rows(start, start + _BLOCK))
-            first += len(found)
-            yield found
+                examples = _single(place, block, single.rows(start, start + _BLOCK))
+            first += len(examples)
+            yield examples
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:

@@ -77,16 +77,16 @@ class Sink(io.RawIOBase):
 
     def readinto(self, room: Any) -> int:
         """As `io.RawIOBase.readinto`; libhdf5 reads back what it has written."""
-        found = bytearray(len(room))
+        content_read = bytearray(len(room))
         self._plain.seek(self._at)
-        self._plain.readinto(found)
+        self._plain.readinto(content_read)
         for at, content in self._kept:
-            begin, end = max(at, self._at), min(at + len(content), self._at + len(found))
+            begin, end = max(at, self._at), min(at + len(content), self._at + len(content_read))
             if begin < end:
-                found[begin - self._at : end - self._at] = content[begin - at : end - at]
-        room[:] = found
-        self._at += len(found)
-        return len(found)
+                content_read[begin - self._at : end - self._at] = content[begin - at : end - at]
+        room[:] = content_read
+        self._at += len(content_read)
+        return len(content_read)
 
     def truncate(self, size: int | None = None) -> int:
         """As `io.RawIOBase.truncate`."""

@@ -93,7 +93,7 @@ def as_documents(
     begins_sentence = _changes(owner) | _changes(second) | _changes(stretch)
     begins_document = _changes(owner) | (begins_sentence & (second == 0))
     sentences, documents = np.flatnonzero(begins_sentence), np.flatnonzero(begins_document)
-    made = Documents(
+    documents_made = Documents(
         tokens[text].astype(token_dtype(vocabulary.size)),
         np.diff(sentences, append=len(owner)).astype(np.uint16),
         np.append(np.searchsorted(sentences, documents), len(sentences)).astype(np.uint64),
@@ -105,13 +105,13 @@ def as_documents(
     document_breaks = np.maximum(np.bincount(owner[documents], minlength=len(examples)) - 1, 0)
     labels = examples.next_sentence_labels
     label = np.where(labelled & (labels >= 0), labels, UNLABELLED)
-    return made, rows(a, a + in_a, a + in_a, a + of_example, label, document_breaks)[of_example > 0]
+    return documents_made, rows(a, a + in_a, a + in_a, a + of_example, label, document_breaks)[of_example > 0]
 
 
 def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Where a value differs from the one before it, and at the first."""
-    found: NDArray[np.bool_] = np.diff(values, prepend=values[:1] - 1) != 0
-    return found
+    changed: NDArray[np.bool_] = np.diff(values, prepend=values[:1] - 1) != 0
+    return changed
 
 
 def _joined(parts: list[Documents], vocabulary_size: int) -> Documents:

@@ -25,7 +25,7 @@ from bertwright.examples.store import map_file
 from bertwright.formats.imported.tasks import HASHES, Chosen, Import, ImportTask
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")
 _AT_ONCE = 1 << 14
@@ -41,14 +41,14 @@ def join_imported(
     `store/` must be there; `entries` are the vocabulary by id. `DataError` when a phase has nothing left to train on.
     """
     counts = {}
-    for data, found in chosen:
-        mine = [task for task in tasks if task.data == data and task.trains]
-        if found.documents:
-            documents = [task for task in mine if isinstance(task, TokensTask)]
-            summary = join_tokens(draft, data, found, documents, entries)
+    for data, file_set in chosen:
+        of_phase = [task for task in tasks if task.data == data and task.trains]
+        if file_set.documents:
+            documents = [task for task in of_phase if isinstance(task, TokensTask)]
+            summary = join_tokens(draft, data, file_set, documents, entries)
             said = told_of_tokens(data, summary)
         else:
-            summary = _join_set(draft, data, found, [task for task in mine if isinstance(task, ImportTask)])
+            summary = _join_set(draft, data, file_set, [task for task in of_phase if isinstance(task, ImportTask)])
             said = _sentences(data, summary, config.pairs)
         for sentence in said:
             log.say(f"examples: {sentence}")
@@ -60,21 +60,21 @@ def join_imported(
             "another document), and are trained on as sentence order (1: swapped); unless a run of this plan wrote "
             "them, set examples.plan=next-sentence"
         )
-    if any(not found.documents for _, found in chosen) and not any(task.hold_out for task in tasks):
+    if any(not file_set.documents for _, file_set in chosen) and not any(task.hold_out for task in tasks):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
     return {"imported": counts} if counts else {}
 
 
-def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
+def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[ImportTask]) -> dict[str, Any]:
     """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
     facts = [read_done(task.facts) for task in tasks]
-    whole = [task for task, each in zip(tasks, facts, strict=True) if "fault" not in each]
-    left_out = [{"file": error.file.name, "fault": error.fault} for error in found.damaged]
-    left_out += [each for each in facts if "fault" in each]
-    kept = [each for each in facts if "fault" not in each]
-    counts = {name: sum(each[name] for each in kept) for name in COUNTS}
-    faults = "; ".join(f"{each['file']}: {each['fault']}" for each in left_out) or "its files are empty"
-    _refuse_empty(data, found, counts, faults)
+    whole = [task for task, note in zip(tasks, facts, strict=True) if "fault" not in note]
+    left_out = [{"file": error.file.name, "fault": error.fault} for error in file_set.damaged]
+    left_out += [note for note in facts if "fault" in note]
+    kept = [note for note in facts if "fault" not in note]
+    counts = {name: sum(note[name] for note in kept) for name in COUNTS}
+    faults = "; ".join(f"{note['file']}: {note['fault']}" for note in left_out) or "its files are empty"
+    _refuse_empty(data, file_set, counts, faults)
     folder = make_folder(draft / data.folder)
     for name in dtypes(tasks[0].vocabulary.size):
         concatenate(folder / name, [task.part(name) for task in whole])
@@ -83,25 +83,25 @@ def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportT
     copies: dict[str, int] = {}
     if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
         counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
-        _refuse_empty(data, found, counts, "all of them are held out")
+        _refuse_empty(data, file_set, counts, "all of them are held out")
     summary = {
-        "kind": found.kind,
-        "static": found.shape.static,
+        "kind": file_set.kind,
+        "static": file_set.shape.static,
         "length": data.length,
         **counts,
         **copies,
         "fill": counts["tokens"] / (counts["examples"] * data.length),
-        "mask_rate": counts["predictions"] / counts["tokens"] if found.shape.static else None,
-        "incomplete": found.incomplete,
+        "mask_rate": counts["predictions"] / counts["tokens"] if file_set.shape.static else None,
+        "incomplete": file_set.incomplete,
         "quarantined": left_out,
     }
     write_json(folder / "facts.json", {**summary, "files": kept})
     return summary
 
 
-def _refuse_empty(data: ImportedData, found: Found, counts: dict[str, int], why: str) -> None:
+def _refuse_empty(data: ImportedData, file_set: FileSet, counts: dict[str, int], why: str) -> None:
     if not counts["examples"]:
-        raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({why}).")
+        raise DataError(f"{data.key}.data: there is no example to train on in {file_set.folder} ({why}).")
 
 
 def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list[str]:
@@ -110,7 +110,9 @@ def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list
     said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]
     if summary["incomplete"]:
         said.append(f"{data.key}.data is incomplete: {summary['incomplete']} are there")
-    said += [f"{data.key}.data: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    said += [
+        f"{data.key}.data: left out {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]
+    ]
     if copies := summary.get("repeated"):
         said.append(f"{data.key}.data: left out {copies:,} examples that are held out, id for id")
     without = summary["examples"] - summary["labelled"]

@@ -36,7 +36,7 @@ class Sets:
     @property
     def inputs(self) -> dict[str, str]:
         """What their files are known by."""
-        return {name: content for data, found in self.chosen for name, content in known_by(data, found).items()}
+        return {name: content for data, file_set in self.chosen for name, content in known_by(data, file_set).items()}
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
         """A task for each file, or for each stretch of a file of tokenised documents."""

@@ -30,7 +30,7 @@ from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
 from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 from bertwright.vocab.load import read_vocabulary
 
 TELLING = 16
@@ -39,7 +39,7 @@ HASHES = "hashes"
 """The column of the parts with the hash of each example's ids before masking, where examples are held out."""
 
 
-Chosen = Sequence[tuple[ImportedData, Found]]
+Chosen = Sequence[tuple[ImportedData, FileSet]]
 """The phases with such data, and the files of each."""
 
 
@@ -84,14 +84,14 @@ def import_tasks(
 ) -> list[Import]:
     """A task for each file of each phase; several for a file of tokenised documents."""
     tasks: list[Import] = []
-    for data, found in chosen:
-        if found.documents:
+    for data, file_set in chosen:
+        if file_set.documents:
             entries = read_vocabulary(vocab.file("vocab.txt"))
-            tasks += token_tasks(data, found, parts, vocabulary, entries, config)
+            tasks += token_tasks(data, file_set, parts, vocabulary, entries, config)
         else:
             tasks += [
-                ImportTask(data, file, found.kind, found.shape.static, number, parts, vocab, vocabulary)
-                for number, file in enumerate(found.files)
+                ImportTask(data, file, file_set.kind, file_set.shape.static, number, parts, vocab, vocabulary)
+                for number, file in enumerate(file_set.files)
             ]
     return tasks
 
@@ -181,5 +181,5 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
             raise DataError(f"{example} {first + row:,} {verb} with id {ids[row]}, not {name} ({number}). {other}")
     shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
     if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
-        found = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
-        raise DataError(f"{example} {first:,} and those after it: {found}. {other}")
+        fault = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
+        raise DataError(f"{example} {first:,} and those after it: {fault}. {other}")

@@ -30,7 +30,7 @@ from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.phase_files import files_of, hash_of
-from bertwright.formats.recognise import Found, open_documents
+from bertwright.formats.recognise import FileSet, open_documents
 from bertwright.formats.sketch import row_hashes
 
 STRETCH = 1 << 20
@@ -77,7 +77,7 @@ class TokensTask:
 
 def token_tasks(
     data: ImportedData,
-    found: Found,
+    file_set: FileSet,
     parts: Path,
     vocabulary: Vocabulary,
     entries: Sequence[str],
@@ -85,21 +85,21 @@ def token_tasks(
 ) -> list[TokensTask]:
     """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
     stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]
-    for file in found.files:
-        documents_of_file = open_documents(file, found.kind)
+    for file in file_set.files:
+        documents_of_file = open_documents(file, file_set.kind)
         stretches += [(file, first, stop) for first, stop in documents_of_file.pieces(STRETCH)]
         counts.append(documents_of_file.counts)
     sentences = np.concatenate(counts)
     single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
     if config.pairs and documents and single >= NEARLY_ALL * documents:
         raise DataError(
-            f"{data.key}.data: {single:,} of {documents:,} documents in {found.folder} are one sentence each, and "
+            f"{data.key}.data: {single:,} of {documents:,} documents in {file_set.folder} are one sentence each, and "
             f"examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
             "full-sentences, or make files of documents with sentences, as Megatron's --split-sentences does."
         )
     end = _end_of_document(entries)
     return [
-        TokensTask(data, found.kind, *stretch, number, parts, vocabulary, end, config)
+        TokensTask(data, file_set.kind, *stretch, number, parts, vocabulary, end, config)
         for number, stretch in enumerate(stretches)
     ]
 
@@ -159,6 +159,6 @@ def _with_special(vocabulary: Vocabulary, documents: Documents) -> NDArray[np.bo
     """[D] which documents hold an id that no text has: some tokenizers read "[MASK]" in an article as the mask."""
     special = (vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask)
     places = np.flatnonzero(np.isin(documents.tokens, special))
-    found = np.zeros(len(documents.hashes), np.bool_)
-    found[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
-    return found
+    holds_special = np.zeros(len(documents.hashes), np.bool_)
+    holds_special[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
+    return holds_special

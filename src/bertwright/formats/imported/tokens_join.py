@@ -24,7 +24,7 @@ from bertwright.examples.instances import ends
 from bertwright.examples.join import join_split
 from bertwright.examples.store import map_file
 from bertwright.formats.imported.tokens import TokensTask
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 from bertwright.formats.sketch import Hashes, row_hashes
 
 FEW = 0.01
@@ -34,7 +34,7 @@ _AT_ONCE = 1 << 12
 
 
 def join_tokens(
-    draft: Path, data: ImportedData, found: Found, tasks: Sequence[TokensTask], entries: Sequence[str]
+    draft: Path, data: ImportedData, file_set: FileSet, tasks: Sequence[TokensTask], entries: Sequence[str]
 ) -> dict[str, Any]:
     """Write the store and the plans of a phase's documents; returns what `facts.json` says of the whole.
 
@@ -42,56 +42,56 @@ def join_tokens(
     ids.
     """
     facts = {task.number: read_done(task.facts) for task in tasks}
-    left_out = {error.file.name: error.fault for error in found.damaged}
-    left_out |= {each["file"]: each["fault"] for each in facts.values() if "fault" in each}
-    facts = {number: each for number, each in facts.items() if each["file"] not in left_out}
-    shards = {number: each["train"] for number, each in facts.items()}
+    left_out = {error.file.name: error.fault for error in file_set.damaged}
+    left_out |= {note["file"]: note["fault"] for note in facts.values() if "fault" in note}
+    facts = {number: note for number, note in facts.items() if note["file"] not in left_out}
+    shards = {number: note["train"] for number, note in facts.items()}
     faults = "; ".join(f"{file}: {fault}" for file, fault in left_out.items()) or "its files hold no text"
-    documents, special = _checked(data, found, facts, faults)
+    documents, special = _checked(data, file_set, facts, faults)
     folder, parts = draft / data.folder, tasks[0].folder
     shared = _find_overlap(draft / "store", parts / "train", shards)
     if documents == len(shared):
-        raise _nothing_left(data, found, "all of them are held out")
+        raise _nothing_left(data, file_set, "all of them are held out")
     own = PlanSet(length=data.length)
     counts = join_split(folder, parts, "train", shards, {own.name: own.length}, shared.rows_without)
     shared.blank(folder / "store", shards, tasks[0].vocabulary.pad)
     (rows,) = counts.pop("rows").values()
     (sequences,) = counts.pop("sequences").values()
     summary = {
-        "kind": found.kind,
+        "kind": file_set.kind,
         "length": data.length,
         "examples": sum(rows),
         "rows": rows,
         **sequences,
         **counts,
-        "ended": sum(each["ended"] for each in facts.values()),
+        "ended": sum(note["ended"] for note in facts.values()),
         "special": special,
         "heldout": len(shared),
         "heldout_contamination": heldout_contamination(draft / "store", entries, training_text(folder / "store")),
         "quarantined": [{"file": file, "fault": fault} for file, fault in left_out.items()],
     }
-    files = [file for each in facts.values() for file in each["files"]]
+    files = [file for note in facts.values() for file in note["files"]]
     write_json(folder / "facts.json", {**summary, "files": files})
     return summary
 
 
-def _checked(data: ImportedData, found: Found, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
+def _checked(data: ImportedData, file_set: FileSet, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
     """How many documents there are (at least one), and how many were left out because of special ids (few)."""
-    documents = sum(each["train"]["documents"] for each in facts.values())
-    special = sum(each["special"] for each in facts.values())
+    documents = sum(note["train"]["documents"] for note in facts.values())
+    special = sum(note["special"] for note in facts.values())
     if special > FEW * (documents + special):
         raise DataError(
-            f"{data.key}.data: {special:,} of {documents + special:,} documents in {found.folder} hold the ids of "
+            f"{data.key}.data: {special:,} of {documents + special:,} documents in {file_set.folder} hold the ids of "
             "[PAD], [CLS], [SEP] or [MASK] inside, which no text does. They were made with another vocabulary than "
             "this run's (give theirs as vocab.file), or are finished examples."
         )
     if not documents:
-        raise _nothing_left(data, found, faults)
+        raise _nothing_left(data, file_set, faults)
     return documents, special
 
 
-def _nothing_left(data: ImportedData, found: Found, why: str) -> DataError:
-    return DataError(f"{data.key}.data: there is no document to train on in {found.folder} ({why}).")
+def _nothing_left(data: ImportedData, file_set: FileSet, why: str) -> DataError:
+    return DataError(f"{data.key}.data: there is no document to train on in {file_set.folder} ({why}).")
 
 
 def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
@@ -101,7 +101,7 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
         f"{key} is {summary['documents']:,} documents of {summary['sentences']:,} sentences and {summary['tokens']:,} "
         f"tokens ({summary['kind']}): {summary['examples']:,} examples in {len(summary['rows'])} passes"
     ]
-    said += [f"{key}: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    said += [f"{key}: left out {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
     if summary["ended"]:
         said.append(f"{key}: the id that ended {summary['ended']:,} documents was taken off")
     if summary["special"]:

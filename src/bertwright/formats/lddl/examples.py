@@ -53,10 +53,10 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         first = tokens = 0
         for batch in parquet.iter_batches(_BLOCK, columns=names):
             batch.validate(full=True)
-            found = pieces(Place(file, first, vocabulary), batch, longest)
+            stretches = pieces(Place(file, first, vocabulary), batch, longest)
             tokens += sum(batch.column("num_tokens").to_pylist())
             check_tokens(file, tokens)
-            for start, stop in found:
+            for start, stop in stretches:
                 yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
             first += len(batch)
         if first != parquet.metadata.num_rows:

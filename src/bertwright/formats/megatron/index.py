@@ -164,11 +164,11 @@ def _arrays(file: Path, offset: int, parts: list[tuple[str, int]]) -> list[NDArr
     size = offset + sum(np.dtype(dtype).itemsize * count for dtype, count in parts)
     if size > file.stat().st_size:
         raise ShardError(file, f"its header declares {size:,} bytes; the file has {file.stat().st_size:,}")
-    found = []
+    arrays = []
     for dtype, count in parts:
-        found.append(_mapped(file, np.dtype(dtype), count, offset))
-        offset += found[-1].nbytes
-    return found
+        arrays.append(_mapped(file, np.dtype(dtype), count, offset))
+        offset += arrays[-1].nbytes
+    return arrays
 
 
 def _mapped(file: Path, dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:

@@ -86,7 +86,7 @@ def _numbered(data: bytes, number: int) -> list[bytes]:
 
 def _fields(data: bytes) -> list[tuple[int, bytes]]:
     """Number and content (a varint as its bytes) of each field; IndexError when the last is cut off."""
-    found, at = [], 0
+    fields, at = [], 0
     while at < len(data):
         tag, at = _varint(data, at)
         wire = tag & 7
@@ -101,9 +101,9 @@ def _fields(data: bytes) -> list[tuple[int, bytes]]:
         end = at + size
         if end > len(data):
             raise IndexError
-        found.append((tag >> 3, data[at:end]))
+        fields.append((tag >> 3, data[at:end]))
         at = end
-    return found
+    return fields
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -125,8 +125,8 @@ def _message(number: int, content: bytes) -> bytes:
 
 
 def _varint_bytes(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
