@@ -132,6 +132,7 @@ class ExamplesConfig(Section):
 
     @model_validator(mode="after")
     def _random_pairs_are_of_one_plan(self) -> Self:
+        # A setting that would do nothing is refused, not ignored.
         names = ("random_next_prob", "random_label")
         given = [name for name in names if getattr(self, name) != type(self).model_fields[name].default]
         if given and self.plan != "next-sentence":
@@ -149,6 +150,7 @@ def sections(
 ) -> dict[str, Any]:
     """The settings that the examples are a function of: plans for each of `sets`, and the data of `imported`."""
     settings: dict[str, Any] = {"examples": config, "train": {"phases": distinct(sets)}}
+    # Not its masking: masks are drawn when a batch is, so other masks rebuild nothing (decision 0015).
     return settings | {data.key: {"length": data.length, "quarantine": data.quarantine} for data in imported}
 
 

@@ -33,6 +33,7 @@ def heldout_place(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 def in_range(hashes: NDArray[np.uint64], document_range: tuple[float, float]) -> NDArray[np.bool_]:
     """[D] which documents of `hashes` [D] belong to a half-open range of [0, 1]; independent of the held-out choice."""
+    # A key of its own: by the numbers of the held-out choice, a range from 0 on would lose all held-out documents.
     place = uniform(key("share of the documents"), fold(0, hashes))
     return (place >= document_range[0]) & (place < document_range[1])
 
@@ -49,6 +50,7 @@ def documents_of(
     last = lengths - (pieces - 1) * LONGEST_SENTENCE
     split = np.full(int(pieces.sum()), LONGEST_SENTENCE, np.uint16)
     split[np.cumsum(pieces)[pieces > 0] - 1] = last[pieces > 0]
+    # An empty sentence has no piece, so a document of empty sentences has none and is left out.
     per_document = np.bincount(np.repeat(owner, pieces), minlength=len(sentence_counts))
     kept = per_document > 0
     firsts = np.concatenate([[0], np.cumsum(per_document[kept])]).astype(np.uint64)

@@ -49,8 +49,10 @@ def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
 
 
 def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
+    # Asked of the files, not of what this call did: an interrupted run says the same when it goes on.
     held = np.concatenate([_hashes(task, "heldout") for task in tasks])
     asked = tasks[0].config.heldout
+    # Below the share the rule itself holds it out, and nobody need be told.
     if len(held) != 1 or heldout_place(held)[0] < asked:
         return ""
     kept = np.concatenate([_hashes(task, "train") for task in tasks])

@@ -41,6 +41,7 @@ class Heldout:
         chosen = self.rows[first:stop]
         for start in range(0, len(chosen), micro_batch):
             rows = chosen[start : start + micro_batch]
+            # Neither seed nor phase is in the key: scores of all runs are of the same masks.
             columns = rows_of(self.store, self.plans, 0, rows, fold(key("held-out masks"), rows))
             yield collate(columns, self.length, self.store, self.masking)
 
@@ -52,6 +53,7 @@ def open_heldout(
     the rule of MLPerf's evaluation set (mlcommons/training, pick_eval_samples.py), rounding included.
     """
     store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
+    # The defaults, whatever units and shares the phase masks by, so that scores can be compared.
     masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
     total = int(plans.sizes[0])
     taken = total if most is None else min(most, total)

@@ -46,6 +46,7 @@ def heldout_contamination(
         if len(hashes := _words(ids, pieces, begins)) >= RUN
     ]  # fmt: skip
     sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
+    # Of the hits, not of the text: memory grows with the sample alone.
     hits_in_text = set[int]()
     if sentences:
         for ids in training_text(store) if text is None else text:
@@ -66,6 +67,7 @@ def _heldout_sentences(store: Path) -> Iterator[NDArray[Any]]:
     lengths = map_file(store / "heldout.sentences", "<u2").astype(np.int64)
     tokens = _tokens(store, "heldout")
     long = np.flatnonzero(lengths >= RUN)
+    # By a hash of their number: the first ones would be the sentences of a few documents.
     drawn = np.sort(long[np.argsort(bits(key("sample of held-out sentences"), long), kind="stable")[:SAMPLE]])
     stops = np.cumsum(lengths)
     for sentence in drawn.tolist():
@@ -76,6 +78,7 @@ def _words(ids: NDArray[Any], pieces: Hashes, begins: NDArray[np.bool_]) -> Hash
     """A hash of each word, marks left out."""
     starts = np.flatnonzero(begins[ids])
     words = np.add.reduceat(pieces[ids], starts) if len(starts) else pieces[:0]
+    # A comma between two words must not hide a run of them.
     without_marks: Hashes = words[words != 0]
     return without_marks
 

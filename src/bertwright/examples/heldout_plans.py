@@ -50,6 +50,7 @@ def write_heldout_plans(
     for plans in planned:
         for (name, tally), length in zip(names.items(), lengths, strict=True):
             plan = plans.get(length, np.zeros(0, ROW))
+            # Anew at the first group: a run that was interrupted may have left rows.
             with (make_folder(draft / "plans" / "heldout" / name) / "00.rows").open(
                 "ab" if rows[name] else "wb"
             ) as out:
@@ -59,6 +60,7 @@ def write_heldout_plans(
     for name, counts in rows.items():
         write_json(draft / "plans" / "heldout" / f"{name}.json", {"rows": [counts]})
     facts = draft / "store" / "heldout.json"
+    # Rows count from the first token of their group, so the groups are what drawing takes for shards.
     write_json(facts, {**read_json(facts), "shards": groups})
     return {
         "rows": {name: [sum(counts)] for name, counts in rows.items()},
@@ -102,5 +104,6 @@ def documents_of_groups(store: Path, groups: Sequence[Group]) -> Iterator[Docume
     for group in groups:
         ends = sentence + group["sentences"], document + group["documents"]
         first = bounds[document : ends[1] + 1] - np.uint64(sentence)
+        # Plans ask for the lengths of sentences alone.
         yield Documents(np.zeros(0, np.uint16), sentences[sentence : ends[0]], first, hashes[document : ends[1]])
         sentence, document = ends

@@ -124,6 +124,7 @@ class ImportedLoader:
         if self._imported.facts["static"]:
             predictions = int(self._imported.predictions(own_rows).sum())
         elif masking.counted:
+            # [CLS] and [SEP] are not masked, and how many an example has is known by its ids alone.
             some = self._imported.take(own_rows)
             specials = np.diff(ends(self._special(some.token_ids))[some.cu_seqlens])
             predictions = int(masking.counts(lengths, specials).sum())
@@ -138,6 +139,7 @@ class ImportedLoader:
         places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
         epochs = self._epochs.locate(places)
         stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
+        # Static masks are keyed by the one pass there is, so they come again in every epoch.
         keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in epochs]
         return np.concatenate([rows for _, _, rows in epochs]), np.concatenate(keys)
 
@@ -174,6 +176,7 @@ class ImportedLoader:
             prediction_positions=chosen,
             labels=labels,
             weights=np.ones(len(labels), np.float32),
+            # A loss takes one of two labels; without a label its weight, below, is 0.
             next_sentence_labels=np.maximum(some.next_sentence_labels, 0).astype(np.int64),
             sequence_weights=(self._pairs & (some.next_sentence_labels >= 0)).astype(np.float32),
         )
@@ -184,5 +187,6 @@ def open_imported(examples: Artifact, data: ImportedData, settings: LoaderSettin
     if examples.names(f"{data.folder}/store/"):
         return open_loader(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
     vocabulary = Vocabulary.open(examples, vocab)
+    # Labels count by what the run predicts: the files do not say what theirs mean (decision 0018).
     pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
     return ImportedLoader(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

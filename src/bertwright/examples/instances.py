@@ -103,6 +103,7 @@ def concatenate(parts: Sequence[Instances]) -> Instances:
     for field in fields(Instances):
         arrays = [getattr(part, field.name) for part in parts]
         if field.name.startswith("cu_"):
+            # Running sums cannot be put behind each other: each part begins from 0 again.
             counts = np.concatenate([np.diff(array) for array in arrays])
             columns[field.name] = ends(counts)
         else:
@@ -112,6 +113,7 @@ def concatenate(parts: Sequence[Instances]) -> Instances:
 
 def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
     """[N + 1] the running sum of `counts`, from 0."""
+    # The tokens of a large corpus are more than 32 bits count.
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 

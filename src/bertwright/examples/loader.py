@@ -125,6 +125,7 @@ class PlanLoader:
         assigned = self._assignments(rows, rank, world)
         own_rows = rows[np.concatenate([assignment.examples for assignment in assigned])]
         lengths = own_rows.lengths(self.settings.length)
+        # Asked for a step ahead: the loss is divided by the sums of all ranks before the first backward pass.
         if masking.counted:
             predictions = int(masking.counts(lengths, own_rows.specials).sum())
         else:
@@ -137,6 +138,7 @@ class PlanLoader:
         return Masking(config, config.rate_at(step), config.most(self.settings.length), self._store.vocabulary)
 
     def _bounds(self, step: int) -> tuple[int, int]:
+        # The same rows whatever the ranks and the cuts: this is why a run can be resumed anywhere.
         return step * self.settings.global_batch, (step + 1) * self.settings.global_batch
 
     def _rows(self, first: int, stop: int) -> Rows:
@@ -144,6 +146,7 @@ class PlanLoader:
         epochs = self._epochs.locate(np.arange(first, stop))
         parts = []
         for epoch, number, rows in epochs:
+            # Static masks belong to the pass of the plan and come again with it; others are new in every epoch.
             stream = ("pass", number) if settings.masking.static else ("draw", epoch)
             row_keys = fold(key(settings.seed, stream[0], settings.phase, stream[1]), rows)
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))

@@ -59,6 +59,7 @@ class MaskingConfig(Section):
     def _possible(self) -> Self:
         if self.mask_share + self.random_share > 1:
             raise ValueError(f"mask_share {self.mask_share} and random_share {self.random_share} exceed 1 together")
+        # A span is drawn as a whole, so its words have no draw of their own.
         if self.unit == "spans" and self.count == "bernoulli":
             raise ValueError('count = "bernoulli" has no meaning for spans: use unit = "tokens" or "words"')
         return self
@@ -79,4 +80,5 @@ class MaskingConfig(Section):
         if self.max_predictions or self.count == "bernoulli":
             return min(self.max_predictions or length, length)
         highest = self.rate if isinstance(self.rate, float) else max(rate for _, rate in self.rate)
+        # 20 at 128 and 80 at 512, as in the originals, where the rate alone gives 19 and 77.
         return min(max(1, round(length * highest * 25 / 24)), length)

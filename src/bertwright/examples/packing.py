@@ -40,6 +40,7 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
     filled = np.bincount(bins, weights=lengths).astype(np.int64)
     members = np.split(np.argsort(bins, kind="stable"), np.cumsum(np.bincount(bins))[:-1])
     assignments = []
+    # A bin of `micro_tokens` is a micro-batch by itself; one of `row_tokens` is a row of it.
     for items in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
         rows = [members[i] for i in items]
         examples = np.concatenate([np.zeros(0, np.int64), *rows])
@@ -58,6 +59,7 @@ def pack(lengths: Ids, room: int) -> Ids:
     open_rooms = 0  # bit r: some bin has room for just r more
     for i in np.argsort(-lengths, kind="stable").tolist():
         length = int(lengths[i])
+        # An integer as a set of rooms: its lowest bit is the best fit, found without a search.
         fitting = open_rooms >> length
         if fitting:
             left = length + (fitting & -fitting).bit_length() - 1
@@ -79,8 +81,10 @@ def _of_rank(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
     equal, and numbers of items differ by at most one. Each rank cuts its items, still sorted, into the same number of
     micro-batches of equal size (within one), so similar sizes meet.
     """
+    # Stable: every rank must find the same order of equal sizes.
     order = np.argsort(-sizes, kind="stable")
     lap, place = np.divmod(np.arange(len(order)), world)
     items = order[np.where(lap % 2, world - 1 - place, place) == rank]
+    # Of the rank with most: one with fewer micro-batches would leave the others waiting for its gradients.
     most = -(-len(sizes) // world)
     return np.array_split(items, max(1, -(-most // micro_batch)))

@@ -76,6 +76,7 @@ def plan_passes(
     last = first
     if config.plan == "full-sentences":  # documents that follow each other are one stretch
         first, last = first[np.diff(first, prepend=-2) > 1], first[np.diff(first, append=len(member) + 1) > 1]
+    # By the document's text: it is cut alike in any shard and in the next dump.
     keys = [fold(key(config.seed, "plan", number), documents.hashes[first]) for number in range(passes)]
     own = np.tile(np.arange(len(first)), passes)
     first_sentence, end = bounds[first], bounds[last + 1]
@@ -104,11 +105,13 @@ def _pairs(
     """The pairs of all stretches, chunk after chunk; `first` and `last` [D] bound the sentences of each document, and
     `starts` [S + 1] the tokens of each sentence."""
     short = uniform(builder.key, SHORT) < config.short_seq_prob
+    # Uniform from 2 to length - 3, once for a document, as in the originals.
     targets = np.where(short, 2 + below(builder.key, TARGET, length - 4), length - 3)
     chunk = 0
     while len((builder := builder.unfinished()).number):
         chunk += 1
         w, target, counter = builder, targets[builder.number], SLOTS * chunk
+        # The sentence that reaches the target belongs to the chunk: it is cut when the row is drawn.
         end = np.minimum(np.searchsorted(starts, starts[w.at] + target), w.end)
         sentences = end - w.at
         middle = w.at + np.where(sentences > 1, 1 + below(w.key, counter + SPLIT, np.maximum(sentences - 1, 1)), 1)
@@ -116,15 +119,18 @@ def _pairs(
             yield w.number, _ordered(starts[w.at], starts[middle], starts[end], uniform(w.key, counter + CHOICE))
             w.at = end
             continue
+        # A chunk of one sentence has no second half: so more than the asked share of pairs is random.
         elsewhere = (sentences == 1) | (uniform(w.key, counter + CHOICE) < config.random_next_prob)
         b_first, b_end, is_random = middle.copy(), end.copy(), np.zeros(len(end), np.bool_)
         r = np.flatnonzero(elsewhere)
         document = _another_document(w.key[r], counter, w.own[r], len(first))
+        # After ten tries NVIDIA and LDDL call such a pair not random, Google and MLCommons random.
         is_random[r] = (document != w.own[r]) if config.random_label == "nvidia" else True
         b_first[r] = first[document] + below(w.key[r], counter + START, last[document] - first[document])
         wanted = np.maximum(target[r] - (starts[middle[r]] - starts[w.at[r]]), 1)
         b_end[r] = np.minimum(np.searchsorted(starts, starts[b_first[r]] + wanted), last[document])
         yield w.number, rows(starts[w.at], starts[middle], starts[b_first], starts[b_end], is_random)
+        # What a random B took the place of is used again: the originals put it back.
         w.at = np.where(elsewhere, middle, end)
 
 

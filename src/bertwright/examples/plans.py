@@ -57,6 +57,7 @@ class Plans:
         shard_rows = np.array(_rows(examples.file(f"{folder}.json")), np.int64)
         files = [examples.file(f"{folder}/{number:02}.rows") for number in range(len(shard_rows))]
         rows = [map_file(file, ROW) for file in files]
+        # A file that was cut would train on fewer rows without a word.
         if [len(of_pass) for of_pass in rows] != shard_rows.sum(axis=1).tolist():
             raise ArtifactError(
                 f"the plans in {examples.path / folder} have other numbers of rows than {folder}.json says. Run the "
@@ -110,6 +111,7 @@ class Epochs:
         epoch = cycle * len(sizes) + number
         position = within - (ends - sizes)[number]
         located = []
+        # A step at a seam takes the end of one order and the beginning of the next.
         for e in np.unique(epoch):
             chosen, which = position[epoch == e], int(e) % len(sizes)
             order = _order(key(self.seed, "order", self.phase, int(e)), int(sizes[which]))

@@ -21,6 +21,7 @@ def rows(
     """[R] `ROW` of the token ranges [a, a_end) and [b, b_end), bounds [R]; label and breaks [R], or one for all."""
     plan_rows = np.empty(len(a), ROW)
     most = np.iinfo(np.uint16).max
+    # What 16 bits do not count is cut off when the row is drawn: no example is that long.
     plan_rows["a_start"], plan_rows["a_count"] = a, np.minimum(a_end - a, most)
     plan_rows["b_start"], plan_rows["b_count"] = b, np.minimum(b_end - b, most)
     plan_rows["label"], plan_rows["breaks"] = label, document_breaks
@@ -39,6 +40,7 @@ class Tally:
     def add(self, rows: NDArray[np.void]) -> None:
         """Count rows, [R] `plans.ROW`."""
         paired = rows["b_count"] > 0
+        # Widened first: sums of 16-bit counts would wrap around.
         lengths = rows["a_count"].astype(np.int64) + rows["b_count"] + rows["breaks"] + 2 + paired
         self._lengths += np.bincount(np.minimum(lengths, self._length), minlength=self._length + 1)
         labels = rows["label"][paired & (rows["label"] != UNLABELLED)]

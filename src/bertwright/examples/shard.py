@@ -102,6 +102,7 @@ def write_split(
         member = in_range(documents.hashes, plan_set.document_range)
         plans = plan_passes(documents, member, plan_set.length, config, config.passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
+        # All passes in one file: a file for each would be ten times as many.
         files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))
     counts = {
         "dtype": documents.tokens.dtype.str,
@@ -114,6 +115,7 @@ def write_split(
 
 
 def _write(path: Path, array: NDArray[Any]) -> Path:
+    # The disk is not waited for: a part that a crash damaged differs from the hashes in its note and is made again.
     write_atomic(path, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), sync=False)
     return path
 

@@ -53,6 +53,7 @@ class Vocabulary:
         """That of an examples artifact; with `vocab`, refused unless it was made with that vocabulary."""
         path = examples.file("vocabulary.json")
         vocabulary = read_typed(path, TypeAdapter(cls))
+        # An id beyond the embedding would fail on the device, far from its cause.
         special = vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask
         if max(*special, *vocabulary.unused, *vocabulary.continues) >= vocabulary.size:
             raise ArtifactError(
@@ -141,6 +142,7 @@ class Store(Documents):
             "hashes": sum(shard["documents"] for shard in shards),
         }
         totals |= dict.fromkeys(("documents", "starts"), totals["hashes"] + 1)
+        # Text is found by offsets: in a file that was cut they would point to other text, or fail while training.
         for name, array in arrays.items():
             if len(array) != totals[name]:
                 raise ArtifactError(

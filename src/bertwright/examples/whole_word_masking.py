@@ -42,13 +42,16 @@ def choose_words(keys: Keys, hashes: Keys, candidates: Candidates, quota: Ids, l
     `hashes` [B, S] are those of the positions. At most `quota` [B] tokens, in spans of at most `longest` words.
     """
     first = candidates.tokens.copy()
+    # A ## piece behind a special token begins a word: the original script looks for ## alone and joins them.
     first[:, 1:] &= ~(candidates.continues[:, 1:] & candidates.tokens[:, :-1])
     number = np.cumsum(first, axis=1) - 1  # of the word that a position is in
     words = int(number[:, -1].max()) + 1
+    # Columns behind the last word, so that the steps of a span never leave the table.
     sizes, rank, follows = (np.zeros((len(quota), words + longest), kind) for kind in (np.int64, float, bool))
     np.add.at(sizes, (np.nonzero(candidates.tokens)[0], number[candidates.tokens]), 1)
     row, place = np.nonzero(first)
     word = number[first]
+    # Beyond any random number: what may not be drawn comes last.
     rank[:] = 2.0
     rank[row, word] = np.where(candidates.eligible[row, place], unit_interval(hashes[row, place]), 2.0)
     follows[row, word] = (place > 0) & candidates.tokens[row, place - 1]
@@ -84,6 +87,7 @@ def _greedy(sizes: Ids, rank: NDArray[np.float64], follows: Table, length: Ids, 
                 fits = fits & (taken + sizes[active, member] <= room)
             taken += np.where(fits, sizes[active, member], 0)
             spans.append((member, fits))
+        # A span that touches a chosen one is skipped as a whole, or its words would count twice.
         clear = ~np.any([chosen[active, member] & inside for member, inside in spans], axis=0)
         for member, inside in spans:
             chosen[rows[active][inside & clear], member[inside & clear]] = True
