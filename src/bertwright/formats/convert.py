@@ -38,14 +38,17 @@ def convert(
     sets = recognise(source)
     tasks = [task for file_set in sets for task in _tasks(file_set, source, destination, target, vocabulary)]
     left_out = [error for file_set in sets for error in file_set.damaged]
+    # Known from the beginnings of the files: not after hours of writing.
     if left_out and not quarantine:
         raise left_out[0]
+    # Their files would have the same names in the destination.
     if len({(file_set.folder, file_set.split) for file_set in sets}) < len(sets):
         raise DataError(
             f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
         )
     with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
+        # After all files, because what lies beside them lists them.
         if describe := target.format.describe:
             describe(draft)
         note = _note(source, target, written, left_out, [file_set for file_set in sets if file_set.incomplete], log)
@@ -70,6 +73,7 @@ def _tasks(
     shape = _shape(file_set, target, vocabulary)
     folder = Path() if source.is_file() else file_set.folder.relative_to(source)
     split: Split = "training" if file_set.trains else "test"
+    # A folder of its own for each split: LDDL's loader reads all that lies below one, held-out examples among it.
     if file_set.folder.name not in SPLITS:
         folder /= folder_name(target, split)
     names = [file_name(target, destination.name, split, n, len(file_set.files)) for n in range(len(file_set.files))]
@@ -92,6 +96,7 @@ def _write(
         make_folder((draft / task.name).parent)
         blocks = format_of(task.kind).read(task.file, vocabulary)
         try:
+            # Blocks are read while they are written, so a damaged file shows itself here.
             examples = target.format.write(draft / task.name, blocks, task.shape, vocabulary)
             written[task.name] = {"source": str(task.file), "examples": examples}
         except ShardError as error:
@@ -161,6 +166,7 @@ def _note(
     incomplete: list[FileSet],
     log: Log,
 ) -> dict[str, Any]:
+    # Every file was damaged: an empty folder would look like a success.
     if not written:
         raise left_out[0]
     if not any(entry["examples"] for entry in written.values()):

@@ -70,6 +70,7 @@ def recognise(path: Path) -> tuple[FileSet, ...]:
                 facts[file] = said
         except ShardError as error:
             faults[file] = error
+    # An empty or damaged file is of no format; by its name it belongs to those beside it.
     families = {_family(file) for file in facts}
     for file in files:
         if file not in facts and file not in faults and _family(file) in families:
@@ -100,11 +101,13 @@ def open_documents(file: Path, kind: Kind) -> DocumentFile:
 def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[FileSet, ...]:
     members: dict[tuple[Path, Split, Kind, int | None, int | None], list[Path]] = defaultdict(list)
     for file, said in facts.items():
+        # Of two lengths in one folder a phase trains on one, so these are two sets.
         members[file.parent, _split(file), said.kind, said.shape.length, said.shape.predictions].append(file)
     sets = []
     for (folder, split, kind, _, _), files in members.items():
         damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
         counts = [facts[file].examples for file in files]
+        # One file of running text makes it a set of text: the others are told of, not trained on as text.
         documents = any(facts[file].documents for file in files)
         parts = [int(named[1]) for file in files if (named := _PARTS.search(file.name))]
         sets.append(
@@ -137,14 +140,17 @@ def _split(file: Path) -> Split:
 def _data_below(folder: Path) -> list[Path]:
     """What may be data, in natural order: without hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
     names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
+    # What an interrupted conversion left lies in a hidden folder, and is no data.
     files = iter([file for file, parts in names if not any(part.startswith((".", "_")) for part in parts)])
     for known in FORMATS:
+        # The results that `map` keeps beside a saved data set were trained on as further examples.
         files = known.data_files(files)
     return sorted(files, key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:
     """Sorts numbers in names by their value."""
+    # Tuples of one form, because numbers and texts cannot be compared.
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", str(path))]
 
 

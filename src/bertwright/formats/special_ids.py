@@ -48,9 +48,11 @@ class SpecialIds:
         return faults + self._mask()
 
     def _mask(self) -> list[str]:
+        # A few predictions may all show kept or random tokens by chance.
         if self._vocabulary is None or self.shown.total() < _TELLING:
             return []
         ((shown, count),), number = self.shown.most_common(1), self._vocabulary.index("[MASK]")
+        # Eight in ten are masked: another id on most of them is that of another vocabulary.
         if shown == number or 2 * count <= self.shown.total():
             return []
         return [f"id {shown} stands at most predicted positions, not [MASK] ({number})"]

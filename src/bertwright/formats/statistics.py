@@ -58,6 +58,7 @@ def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | No
 def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances]:
     left = sys.maxsize if limit is None else limit
     while left > 0 and (block := next(blocks, None)) is not None:
+        # A block is as large as the format likes, so the last one is cut.
         yield block.take(slice(0, left))
         left -= len(block)
 
@@ -100,6 +101,7 @@ class _Tally:
         file_set, examples = self.file_set, int(self.lengths.sum())
         sizes = np.arange(len(self.lengths))
         tokens, longest = int(self.lengths @ sizes), int(sizes[self.lengths > 0].max(initial=0))
+        # Files without padding do not say their length.
         room = max(file_set.shape.length or 0, longest)
         labelled = self.labels[0] + self.labels[1]
         return {

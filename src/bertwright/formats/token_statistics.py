@@ -63,9 +63,11 @@ class _Tally:
         self.lengths += np.bincount(np.searchsorted(_LENGTHS, block.lengths), minlength=len(self.lengths))
         self.largest = max(self.largest, int(block.ids.max(initial=0)))
         if self.vocabulary is not None:
+            # Counted apart, or a single id of another vocabulary would ask for an array as long as it is large.
             known = block.ids[block.ids < len(self.vocabulary)]
             self.beyond += len(block.ids) - len(known)
             self.ids += np.bincount(known, minlength=len(self.ids))
+        # Empty documents are all alike, and would count as repeated.
         contents = row_hashes(block.ids, ends(block.sizes))[block.sizes > 0]
         self.texts.add(contents, contents)
 

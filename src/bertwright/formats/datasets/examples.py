@@ -33,6 +33,7 @@ from bertwright.formats.errors import package, reading
 from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
+# What the cross entropy of torch leaves out, and so what `transformers` puts there.
 NOT_PREDICTED = -100
 _AT_ONCE = 2**20
 """Most tokens that are decoded at once, about."""
@@ -43,6 +44,7 @@ def without_caches(files: Iterable[Path]) -> Iterator[Path]:
     """`files` without the Arrow files beside a saved data set that are not of it: `map` caches its results there,
     `shuffle` its indices, and `state.json` says what is of it.
     """
+    # One reading for all files of a folder.
     listed = cache(_listed)
     return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
 
@@ -51,6 +53,7 @@ def _listed(folder: Path) -> frozenset[str]:
     """The files of the data set saved in `folder`; none where it does not say."""
     try:
         return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
+    # Others write this file: where it is damaged it says nothing, and all files count.
     except (OSError, ValueError, KeyError, TypeError):
         return frozenset()
 
@@ -58,12 +61,14 @@ def _listed(folder: Path) -> frozenset[str]:
 def facts(file: Path) -> Facts | None:
     """As `Format.facts`."""
     with reading(file), open(file, "rb") as handle:
+        # An Arrow stream has no magic number; its first message begins with this mark.
         if handle.read(len(CONTINUED)) != CONTINUED and not is_parquet(file):
             return None
     rows = open_rows(file)
     with open_batches(file) as stream:
         names = stream.schema.names
     static = "labels" in names
+    # Only examples have these columns.
     documents = False if static or _LABEL in names else rows.are_text()
     return Facts("datasets", Shape(None, None, static), len(rows.lengths), documents)
 
@@ -74,6 +79,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
     with open_batches(file) as stream:
         for batch in stream:
             batch.validate(full=True)
+            # By tokens, not by 4,096 rows: those may be long.
             for start, stop in stretches(lengths_of(Place(file, first, None), batch, "input_ids"), _AT_ONCE):
                 block = batch.slice(start, stop - start)
                 yield _decoded(Place(file, first, vocabulary), block)
@@ -113,11 +119,13 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
 
 def describe_folders(folder: Path) -> None:
     """Describe every folder of Arrow files in or below `folder`, and the folders that hold one for each split."""
+    # Without these files `load_from_disk` opened nothing, or the held-out rows alone.
     saved = sorted({file.parent for file in folder.rglob("*.arrow")})
     for split in saved:
         files = sorted(split.glob("*.arrow"))
         state: dict[str, Any] = {
             "_data_files": [{"filename": file.name} for file in files],
+            # Caches of `datasets` are keyed by it: of the content, so that they are never those of other files.
             "_fingerprint": sha256_of([sha256(file) for file in files])[:16],
             "_format_columns": None,
             "_format_kwargs": {},

@@ -47,6 +47,7 @@ def _open_stream(file: Path) -> Iterator[Any]:
         if mapped.read() != _END:  # a stream that is cut off between two batches would read as a shorter one
             raise ShardError(file, "it is cut off")
         mapped.seek(0)
+        # All metadata first: a batch unfolds as soon as it is looked at.
         if any(map(_compressed, pa.ipc.MessageReader.open_stream(mapped))):
             raise ShardError(file, "it is compressed, which is refused: datasets does not do that")
         mapped.seek(0)
@@ -63,6 +64,7 @@ def _compressed(message: Any) -> bool:
         batch = _table(data, header, _DATA) if message.type == "dictionary" else header
         return _field(data, batch, _COMPRESSION) is not None
     except struct.error as error:
+        # One of the errors that `reading` puts the name of the file to.
         raise ValueError("its metadata is damaged") from error
 
 
@@ -77,7 +79,9 @@ def _table(data: bytes, table: int, field: int | None) -> int:
 def _field(data: bytes, table: int, field: int) -> int | None:
     """Where a field of a FlatBuffers table lies; None when it is not there."""
     entries = table - int(struct.unpack_from("<i", data, table)[0])
+    # A writer of an earlier version of the format has fewer fields.
     if 4 + 2 * field >= struct.unpack_from("<H", data, entries)[0]:
         return None
     offset = int(struct.unpack_from("<H", data, entries + 4 + 2 * field)[0])
+    # FlatBuffers leaves out a field that has its default.
     return table + offset if offset else None

@@ -38,6 +38,7 @@ def open_hdf5(file: Path) -> Iterator[Any]:
     """The open h5py file; what goes wrong inside names `file`."""
     h5py = package("h5py")
     _check_holes(file)
+    # Some network file systems refuse HDF5's lock, and nobody writes the file now.
     with reading(file), h5py.File(file, "r", locking=False) as handle:
         yield handle
 
@@ -56,6 +57,7 @@ def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = F
     h5py = package("h5py")
     if key not in handle:
         raise ShardError(file, f"the dataset {key} is missing")
+    # A link could name any file that the user may read.
     if not isinstance(handle.get(key, getlink=True), h5py.HardLink):
         raise ShardError(file, f"{key} is a link to somewhere else, which is refused")
     stored = handle[key]
@@ -81,6 +83,7 @@ def _check_storage(file: Path, key: str, dataset: Any) -> None:
     if layout == h5py.h5d.VIRTUAL or settings.get_external_count():
         raise ShardError(file, f"{key} lies in another file, which is refused")
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+    # Any other filter is a plug-in: code that HDF5 would load from wherever it is told.
     if unknown := [code for code in filters if code not in _FILTERS]:
         raise ShardError(file, f"{key} uses the HDF5 filter {unknown[0]}; only {', '.join(_FILTERS.values())} are read")
     declared, size = dataset.size * dataset.id.get_type().get_size(), file.stat().st_size
@@ -89,7 +92,9 @@ def _check_storage(file: Path, key: str, dataset: Any) -> None:
         chunk = dataset.id.get_type().get_size()
         for edge in dataset.chunks:
             chunk *= edge
+        # A chunk is inflated as a whole.
         if chunk > LARGEST_CHUNK:
             raise ShardError(file, f"{key} has chunks of {chunk:,} bytes; at most {LARGEST_CHUNK:,} are read")
+    # A file of kilobytes may declare terabytes, and memory would be taken for them.
     if stored > size or declared > max(stored, 1) * (_MOST_COMPRESSED if GZIP in filters else 1):
         raise ShardError(file, f"{key} declares {declared:,} bytes, but {stored:,} of {size:,} are there")

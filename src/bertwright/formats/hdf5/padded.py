@@ -39,6 +39,7 @@ def facts(file: Path) -> Facts | None:
     if not is_hdf5(file):
         return None
     with open_hdf5(file) as handle:
+        # MLPerf's files have the same keys but this one.
         if "input_mask" not in handle:
             return None
         rows, length = dataset(file, handle, "input_ids", 2).shape
@@ -52,6 +53,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         columns = {key: integers(mapped, handle, key, 1 if key == "next_sentence_labels" else 2) for key in DTYPES}
         rows, length = columns["input_ids"].shape
         predictions = columns["masked_lm_positions"].shape[1]
+        # Of what is declared, before memory is taken for a block.
         _check_shapes(file, {key: column.shape for key, column in columns.items()}, rows, length, predictions)
         step = _block_rows(length, columns["input_ids"].chunks)
         for start in range(0, rows, step):
@@ -84,6 +86,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             for key, rows in _columns(block, length, predictions).items():
                 columns[key].append(rows)
             written += len(block)
+            # A full disk is told of now, not when all examples have been drawn.
             sink.check()
         for column in columns.values():
             column.finish()
@@ -114,6 +117,7 @@ def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, len
 
 def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:
     """Examples to read at once: whole chunks, so that each is decompressed once."""
+    # By tokens: the rows of a hostile file may be as long as is read at all.
     rows = max(1, _BLOCK // length)
     return max(rows // chunks[0], 1) * min(chunks[0], rows) if chunks else rows
 

@@ -58,6 +58,7 @@ class Stored:
         self._places: dict[tuple[int, ...], tuple[int, int, int]] = {}
         if self.chunks is None:
             self._offset = dataset.id.get_offset() if dataset.size else 0
+            # A compact dataset lies in the header, which libhdf5 alone reads.
             if self._offset is None:
                 raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not read")
         else:
@@ -71,6 +72,7 @@ class Stored:
         stop = min(stop, len(self))
         values = np.zeros((stop - start, *self.shape[1:]), self._dtype)
         if self.chunks is None:
+            # Without chunks the values lie in one piece, row after row.
             row = values[:1].nbytes if len(values) else 0
             stored = self._mapped.part(self._offset + start * row, values.nbytes)
             return np.frombuffer(stored, self._dtype).reshape(values.shape)
@@ -93,11 +95,14 @@ class Stored:
         begin, size, skipped = self._places[corner]
         stored = self._mapped.part(begin, size)
         room = prod(self.chunks or ()) * self._dtype.itemsize
+        # Undone in the other order than they were applied.
         for number in reversed(range(len(self._filters))):
+            # A writer may leave a filter out of a chunk that it did not make smaller.
             if skipped >> number & 1:
                 continue
             if self._filters[number] == GZIP:
                 inflate = zlib.decompressobj()
+                # A byte more than is due shows that a chunk is too long, and no more of it unfolds.
                 stored = inflate.decompress(stored, room + 1)
                 if not inflate.eof:
                     raise ShardError(self._mapped.file, f"the chunk at {corner} is damaged")

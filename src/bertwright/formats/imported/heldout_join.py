@@ -48,11 +48,13 @@ def join_heldout(
     `known` are the inputs of the artifact: phases of one length with the same files hold the same out, which is taken
     once. `DataError` when nothing is held out for a length.
     """
+    # Reversed, so that of phases with the same files the first one is kept.
     distinct = {_content(task, known): task.data.phase for task in reversed(tasks)}.values()
     facts = {number(task): read_done(task.facts) for task in tasks if task.data.phase in distinct}
     shards = {part: note["heldout"] for part, note in facts.items() if "fault" not in note}
     held_tasks = [task for task in tasks if number(task) in shards]
     join_store(make_folder(draft / "store"), draft / ".parts" / "heldout", "heldout", shards)
+    # A phase at a time: documents of one phase are no partners for those of another, of another length.
     planned = [
         shard
         for _, of_phase in groupby(held_tasks, lambda task: task.data.phase)
@@ -99,6 +101,7 @@ def _planned(
     if isinstance(tasks[0], ImportTask):
         yield from (_Planned(c, length, _hold_out(t).rows) for c, t in zip(counts, tasks, strict=True))
     else:
+        # A stretch may hold few held-out documents, which would be partners of themselves.
         yield from (_Planned(group, length, None) for group in neighbours(counts, config))
 
 
@@ -118,6 +121,7 @@ def _hold_out(task: Import) -> HoldOut:
 
 def _nothing(tasks: Sequence[Import], length: int, config: ExamplesConfig) -> DataError:
     keys = ", ".join(dict.fromkeys(f"{task.data.key}.data" for task in tasks if task.data.length == length))
+    # Of a share another share may help; of files for testing other files.
     if all(task.trains for task in tasks if task.data.length == length):
         why = f"none fell into the share examples.heldout={config.heldout:g}. Raise it, or put a folder test beside"
     else:

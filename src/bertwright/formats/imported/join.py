@@ -54,6 +54,7 @@ def join_imported(
             log.say(f"examples: {sentence}")
         counts[data.key] = summary
     labelled = [f"{key}.data" for key, summary in counts.items() if summary.get("labelled")]
+    # Files do not say what their labels mean, so it is said and not refused.
     if config.plan == "sentence-order" and labelled:
         log.say(
             f"examples: the labels of {', '.join(labelled)} are next-sentence labels to those who made them (1: "
@@ -81,6 +82,7 @@ def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[Im
     for name, column in ENDS.items():
         _join_ends(folder / name, [task.part(column) for task in whole])
     copies: dict[str, int] = {}
+    # Now, because all that is held out is known only when all parts are there.
     if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
         counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
         _refuse_empty(data, file_set, counts, "all of them are held out")
@@ -127,6 +129,7 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
     last = 0
     with target.open("wb") as out:
         for part in parts:
+            # Lengths have 16 bits: none is above 32,768.
             sums = ends(np.frombuffer(read_bytes(part), "<u2")) + last
             out.write(sums[:-1].astype("<u8").tobytes())
             last = int(sums[-1])
@@ -147,6 +150,7 @@ def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) 
     kept = np.delete(np.arange(len(cu["cu_seqlens"]) - 1), rows)
     for name, kind in kinds.items():
         values = map_file(folder / name, kind)
+        # Beside it, because the array is mapped and read meanwhile.
         with (folder / f".{name}").open("wb") as out:
             for start in range(0, len(kept), _AT_ONCE):
                 out.write(_taken(name, values, cu, kept[start : start + _AT_ONCE]).tobytes())

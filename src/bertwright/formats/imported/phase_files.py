@@ -27,6 +27,7 @@ def find(data: ImportedData) -> FileSet:
             f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
         )
     sets = recognise(data.path)
+    # Some formats do not say for which length they are; then the path must name one set.
     fitting = [file_set for file_set in sets if file_set.trains and file_set.shape.length in (None, data.length)]
     if len(fitting) != 1:
         number = f"{len(fitting)} training sets" if fitting else "no training set"
@@ -36,6 +37,7 @@ def find(data: ImportedData) -> FileSet:
         )
     (training,) = fitting
     _refuse_faults(data, training)
+    # A setting that would do nothing is refused, not ignored.
     if training.shape.static and data.masking != MaskingConfig():
         raise RecipeError(
             f"{data.key}.masking: the examples in {training.folder} have their masks already, so these settings would "
@@ -77,6 +79,7 @@ def _refuse_faults(data: ImportedData, file_set: FileSet) -> None:
 def content(file_set: FileSet) -> str:
     """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
     files = files_of(file_set.files, file_set.kind)
+    # The more files, the fewer blocks of each: a thousand files are not read for a fingerprint.
     blocks = max(4, 64 // len(files))
     return sha256_of([sampled_hash(file, blocks) for file in files])
 

@@ -40,6 +40,7 @@ class Sets:
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
         """A task for each file, or for each stretch of a file of tokenised documents."""
+        # One function for both kinds of data, so that a step has one list of tasks.
         return import_file, import_tasks(self.chosen, parts, vocab, vocabulary, config)
 
     def join(

@@ -107,6 +107,7 @@ def import_file(task: Import) -> None:
         if not task.data.quarantine:
             raise damaged(task.data, error) from error
         facts, files = {"fault": error.fault}, []
+    # What goes wrong in reading is a `ShardError` by now, so this is of writing.
     except OSError as error:
         raise cannot_write(task.parts, error) from error
     mark_done(task.facts, files, {"file": task.file.name, **facts})
@@ -123,6 +124,7 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     first, hashes = 0, np.zeros(0, np.uint64)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
+        # An empty block has no largest id, which `_check` asks for.
         for block in filter(len, known.read(task.file, entries)):
             _check(task, block, first)
             first += len(block)
@@ -136,6 +138,7 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
             )
         for handle in out.values():
             handle.flush()
+            # Before the note that ends the part.
             os.fsync(handle.fileno())
     heldout, files = part.write() if part else (None, list[Path]())
     facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
@@ -180,6 +183,7 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
             row = int(wrong[0])
             raise DataError(f"{example} {first + row:,} {verb} with id {ids[row]}, not {name} ({number}). {other}")
     shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
+    # Eight in ten are masked: another id on most of them is that of another vocabulary.
     if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
         fault = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
         raise DataError(f"{example} {first:,} and those after it: {fault}. {other}")

@@ -91,6 +91,7 @@ def token_tasks(
         counts.append(documents_of_file.counts)
     sentences = np.concatenate(counts)
     single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
+    # A few documents of one sentence are in any text; of these alone no pair can be made.
     if config.pairs and documents and single >= NEARLY_ALL * documents:
         raise DataError(
             f"{data.key}.data: {single:,} of {documents:,} documents in {file_set.folder} are one sentence each, and "
@@ -116,6 +117,7 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
     """
     block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
     _check(task, block)
+    # Of the ids: the text that they were made of is not there.
     contents = row_hashes(block.ids, ends(block.sizes)).tolist()
     ids = block.ids.astype(token_dtype(task.vocabulary.size))
     documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
@@ -130,6 +132,7 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
         documents = subset(documents, ~held)
     sets = [PlanSet(length=task.data.length)]
     facts["train"], files = write_split(task.folder, task.number, "train", documents, sets, task.config)
+    # Once a file, not once a stretch: it is read to its end for its hash.
     sources = files_of([task.file], task.kind) if task.first == 0 else []
     facts["files"] = [{"file": file.name, "sha256": hash_of(file)} for file in sources]
     return facts, [*files, *written]
@@ -138,6 +141,7 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:
     """The documents without the id that ends them, and how many had one."""
     last = ends(block.sizes)[1:][block.sizes > 0] - 1
+    # A row puts [SEP] where a document ends, and would have two.
     last = last[np.isin(block.ids[last], (task.vocabulary.sep, task.end_of_document))]
     lengths = block.lengths.copy()
     lengths[np.searchsorted(ends(lengths), last, side="right") - 1] -= 1

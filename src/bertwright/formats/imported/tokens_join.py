@@ -44,12 +44,14 @@ def join_tokens(
     facts = {task.number: read_done(task.facts) for task in tasks}
     left_out = {error.file.name: error.fault for error in file_set.damaged}
     left_out |= {note["file"]: note["fault"] for note in facts.values() if "fault" in note}
+    # Of a damaged file nothing is taken: which of its stretches are right, nobody knows.
     facts = {number: note for number, note in facts.items() if note["file"] not in left_out}
     shards = {number: note["train"] for number, note in facts.items()}
     faults = "; ".join(f"{file}: {fault}" for file, fault in left_out.items()) or "its files hold no text"
     documents, special = _checked(data, file_set, facts, faults)
     folder, parts = draft / data.folder, tasks[0].folder
     shared = _find_overlap(draft / "store", parts / "train", shards)
+    # Plans without a row would be an error of training, which knows less of why.
     if documents == len(shared):
         raise _nothing_left(data, file_set, "all of them are held out")
     own = PlanSet(length=data.length)
@@ -148,6 +150,7 @@ class _Overlap:
         for number in numbers:
             starts = _array(self.parts, number, "starts").astype(np.int64) + first
             for document in np.flatnonzero(self.masks.get(number, False)):
+                # Blanked, not taken out: the offsets of all documents behind it would be others.
                 tokens[starts[document] : starts[document + 1]] = pad
             first = int(starts[-1])
         tokens.flush()

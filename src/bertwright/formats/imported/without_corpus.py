@@ -88,6 +88,7 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
     tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
     work_through([(import_file, tasks)], executor, share, log)
     share.complete("examples", draft, [task.facts for task in tasks])
+    # Before the training parts are joined: what it holds out leaves them.
     heldout = join_heldout(draft, tasks, stage.known, stage.config)
     heldout["phases"] = held_out_of(stage.chosen, tasks, stage.config)
     counts = join_imported(draft, stage.chosen, tasks, stage.config, entries, log)
@@ -115,6 +116,7 @@ def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
     tasks = list[Import]()
     for data, training in stage.chosen:
         tests = stage.tests[data.phase]
+        # Beside files for testing a share would take text from training for nothing.
         sets = [(training, 0.0 if tests else stage.config.heldout), *((file_set, 1.0) for file_set in tests)]
         number = 0
         for file_set, share in sets:

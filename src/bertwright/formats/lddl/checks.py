@@ -41,12 +41,15 @@ def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
     tokens: Ints = batch.column("num_tokens").to_numpy(zero_copy_only=False).astype(np.int64)
     for name in (*TEXTS, POSITIONS):
         if name in batch.schema.names:
+            # A piece and the blank after it.
             room = 2 * tokens + _HEAD if name == POSITIONS else (max(longest, _SHORT) + 1) * tokens
+            # An absurd num_tokens allows nothing: it would otherwise allow any text.
             _must_fit(place, name, batch.column(name), np.where(tokens > MAX_LENGTH, 0, room))
     return stretches(tokens, _AT_ONCE)
 
 
 def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
+    # Of the different texts alone: as a list kilobytes that repeat one text took gigabytes.
     sizes = package("pyarrow.compute").binary_length(column.dictionary).to_numpy()[column.indices.to_numpy()]
     if len(wrong := np.flatnonzero(sizes > room)):
         row = int(wrong[0])

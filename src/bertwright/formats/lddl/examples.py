@@ -132,6 +132,7 @@ def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged
     try:
         numbers = np.fromiter(map(ids.__getitem__, flat), np.int64, len(flat))
     except KeyError as error:
+        # Another vocabulary shows itself by its pieces, which are text.
         fault = f"from example {place.first_row:,} on: the vocabulary has no piece {error.args[0]!r}"
         raise ShardError(place.file, f"{fault}, so it is not the one this file was made with") from None
     return numbers, np.fromiter(map(len, rows), np.int64, len(rows))

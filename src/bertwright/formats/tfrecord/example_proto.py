@@ -43,6 +43,7 @@ def unparse(features: dict[str, tuple[bool, bytes]]) -> bytes:
     entries = []
     for name, (is_float, values) in features.items():
         feature = _message(_FLOATS if is_float else _INTEGERS, _message(1, values))
+        # A map is a list of messages of a key and a value.
         entries.append(_message(1, _message(1, name.encode()) + _message(2, feature)))
     return _message(1, b"".join(entries))
 
@@ -65,6 +66,7 @@ def decode_varints(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[
 
 def encode_varints(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """[bytes] of the integers `values` [N], and [N] how many each takes (1 to 10; negative ones 10)."""
+    # Negative integers are written as the unsigned ones with the same bits.
     rest = values.astype(np.int64).view(np.uint64)
     sizes = np.ones(len(rest), np.int64)
     beyond = rest >> _SEVEN

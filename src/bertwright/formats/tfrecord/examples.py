@@ -28,6 +28,7 @@ from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_record
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
 _LABEL, _WEIGHTS = "next_sentence_labels", "masked_lm_weights"
+# Half a megabyte of long records took three gigabytes when more were decoded at once.
 _BLOCK = 128
 """Records decoded at once: a small file may hold many that are long."""
 
@@ -37,6 +38,7 @@ def facts(file: Path) -> Facts | None:
     if not is_tfrecord(file):
         return None
     length, predictions = _widths(file, next(read_records(file)))
+    # Records have no index, so their number is that of reading them all.
     return Facts("tfrecord", Shape(length, predictions, static=True), None)
 
 
@@ -55,14 +57,17 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         raise DataError(f"{file}: TFRecord needs a length, room for predictions and masks; {shape} was given.")
     written = 0
     with atomic_file(file) as temporary, open(temporary, "wb") as plain:
+        # Neither name nor time in the header: the same examples are the same bytes.
         packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if file.suffix == ".gz" else None
         for block in blocks:
             must_fit(block, file, written, shape.length, shape.predictions)
+            # As many as are decoded at once: padded rows of 64-bit integers are far larger than their records.
             for start in range(0, len(block), _BLOCK):
                 part = block.take(slice(start, start + _BLOCK))
                 (packed or plain).write(b"".join(map(framed, _encoded(part, shape.length, shape.predictions))))
             written += len(block)
         if packed:
+            # Writes the end of the stream, which must be there before the file has its name.
             packed.close()
     return written
 
@@ -118,6 +123,7 @@ def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None
     cuts = ends([len(values) for values in lists])
     try:
         values, last = decode_varints(data)
+        # Lists are joined for speed: an integer cut off at the end of one would go on in the next.
         if (data[cuts[1:][np.diff(cuts) > 0] - 1] >= 0x80).any():
             raise ValueError("an integer is cut off")
     except ValueError as error:
