@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from bertwright.check.verdict import Verdict, error, ok, raised, warning
 from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.log import SILENT
-from bertwright.core.redact import is_url, redact_credentials
+from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
+from bertwright.corpus.errors import NoCopyError
 from bertwright.corpus.wikis import wikis
 from bertwright.recipe import Recipe
 
@@ -40,12 +41,12 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
 
     try:
         opened = open_source(source, corpus.cache_dir, SILENT, copying=False)
+    # Checking a recipe asks nothing of the network, so what is far away is no fault; a damaged copy of it here is one.
+    except NoCopyError:
+        return None, ok(
+            key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
+        )
     except BertwrightError as cause:
-        # Checking a recipe asks nothing of the network, so what is far away is no fault here.
-        if is_url(source.path):
-            return None, ok(
-                key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
-            )
         return None, raised(key, cause)
     size = 0.0
     for file in opened.files:

@@ -81,7 +81,7 @@ def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder:
         text={"fertility": 1.25, "unknown_rate": 0.01, "words": 1_234_567},
         train={**{name: counts["train"][name] for name in ("tokens", "rows", "sequences")}},
         heldout={**counts["heldout"], **held_out},
-        foreign={"train.phases.0": {"examples": 12_345_678, "kind": "lddl"}},
+        imported={"train.phases.0": {"examples": 12_345_678, "kind": "lddl"}},
     )
     text = written(folder, artifacts)
     assert "A BERT trained by bertwright on examples made elsewhere. Written" in text
