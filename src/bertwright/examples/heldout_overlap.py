@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits, key
-from bertwright.corpus.contamination import RUN, Sought
+from bertwright.corpus.contamination import RUN, HashSet
 from bertwright.corpus.ngrams import Hashes, runs
 from bertwright.examples.store import Split, map_file
 from bertwright.vocab.normalization import CONTINUATION
@@ -45,12 +45,12 @@ def heldout_contamination(
         for ids in _heldout_sentences(store)
         if len(hashes := _words(ids, pieces, begins)) >= RUN
     ]  # fmt: skip
-    sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
+    hash_set = HashSet(np.concatenate([np.zeros(0, np.uint64), *sentences]))
     # Of the hits, not of the text: memory grows with the sample alone.
     hits_in_text = set[int]()
     if sentences:
         for ids in training_text(store) if text is None else text:
-            hits_in_text.update(sought.found(runs(_words(ids, pieces, begins), RUN)).tolist())
+            hits_in_text.update(hash_set.intersection(runs(_words(ids, pieces, begins), RUN)).tolist())
     hits = sum(not hits_in_text.isdisjoint(sentence.tolist()) for sentence in sentences)
     return {"sentences": len(sentences), "found": hits, "share": hits / max(1, len(sentences))}
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.examples.instances import Instances
-from bertwright.formats.sketch import Sketch, row_hashes
+from bertwright.formats.bottom_k import BottomK, row_hashes
 
 _TELLING = 8
 """Predictions from which equal positions of two examples are no coincidence."""
@@ -27,7 +27,7 @@ class Repetitions:
         self.files: dict[Path, tuple[int, int]] = {}
         """Examples of each file, and a hash of them that does not depend on their order."""
         self._static = static
-        self._examples, self._masks = Sketch(files), Sketch(files)
+        self._examples, self._masks = BottomK(files), BottomK(files)
 
     def begin_file(self, file: Path) -> None:
         """What is added from now on belongs to `file`."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bertwright.examples.instances import ends
+from bertwright.formats.bottom_k import BottomK, row_hashes
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError
 from bertwright.formats.recognise import FileSet, open_documents
-from bertwright.formats.sketch import Sketch, row_hashes
 
 _AT_ONCE = 1 << 20
 """Tokens read together, about."""
@@ -52,7 +52,7 @@ class _Tally:
         """How often each entry occurs."""
         self.documents = self.sentences = self.tokens = self.single = self.empty = self.beyond = self.largest = 0
         self.lengths = np.zeros(len(_LENGTHS) + 1, np.int64)
-        self.texts = Sketch(len(file_set.files))
+        self.texts = BottomK(len(file_set.files))
 
     def add(self, block: TokenDocuments) -> None:
         self.documents += len(block)

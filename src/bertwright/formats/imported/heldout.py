@@ -23,7 +23,7 @@ from bertwright.examples.plans import ROW, UNLABELLED
 from bertwright.examples.rows import rows
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, token_dtype
-from bertwright.formats.sketch import Hashes, row_hashes
+from bertwright.formats.bottom_k import Hashes, row_hashes
 
 
 @dataclass(frozen=True)

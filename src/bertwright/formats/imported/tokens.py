@@ -26,12 +26,12 @@ from bertwright.examples.documents import documents_of, is_heldout, subset
 from bertwright.examples.instances import ends
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, Vocabulary, token_dtype
+from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.phase_files import files_of, hash_of
 from bertwright.formats.recognise import FileSet, open_documents
-from bertwright.formats.sketch import row_hashes
 
 STRETCH = 1 << 20
 """Tokens of a task, about."""

@@ -23,9 +23,9 @@ from bertwright.examples.heldout_overlap import heldout_contamination, training_
 from bertwright.examples.instances import ends
 from bertwright.examples.join import join_split
 from bertwright.examples.store import map_file
+from bertwright.formats.bottom_k import Hashes, row_hashes
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.recognise import FileSet
-from bertwright.formats.sketch import Hashes, row_hashes
 
 FEW = 0.01
 """Share of documents with special ids above which they are no accident of the text."""

@@ -1,4 +1,4 @@
-"""A bounded sample of hashes by which equal rows are found across many files."""
+"""A bounded sample of hashes (bottom-k: the smallest ones) by which equal rows are found across many files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Repeated(NamedTuple):
     differing: int
 
 
-class Sketch:
+class BottomK:
     """The smallest keys of each file, with a content hash: the same keys are sampled wherever they occur."""
 
     def __init__(self, files: int) -> None:
