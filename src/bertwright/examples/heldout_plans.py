@@ -32,7 +32,7 @@ Group = dict[str, int]
 def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) -> dict[str, Any]:
     """Write a plan of one pass for each of `lengths` over `store/heldout.*` in `draft`; `rows` and `sequences` by set.
 
-    What the store calls its shards become the groups of corpus shards that are planned together.
+    The shards of the store are then the groups of corpus shards that are planned together.
     """
     groups = neighbours(read_json(draft / "store" / "heldout.json")["shards"], config)
     documents = documents_of_groups(draft / "store", groups)

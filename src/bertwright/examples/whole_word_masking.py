@@ -1,9 +1,9 @@
 """Whole words and spans of words, chosen by a greedy rule for many sequences in lockstep.
 
-Words come in a random order; one that would exceed the quota is passed over (Google's whole-word masking,
+Words come in a random order; one that would exceed the quota is skipped (Google's whole-word masking,
 create_pretraining_data.py). A word is a piece with the ## pieces after it and never crosses a special token; there it
 may, because that script looks for ## alone. A span (Lan et al. 2020 §4.2, ALBERT) begins at a word, has n words with a
-probability in proportion to 1/n, is shortened where the quota or the segment ends, and passed over where it
+probability in proportion to 1/n, is shortened where the quota or the segment ends, and skipped where it
 touches one that was chosen. Each piece then has its own 80 / 10 / 10 choice, as there.
 """
 

@@ -1,4 +1,4 @@
-"""Opening an HDF5 file that may be hostile: only what the known builders write is let through.
+"""Opening an HDF5 file that may be hostile: only what the known builders write is accepted.
 
 HDF5 can point out of its file (external, soft and virtual links, external storage), call filter plug-ins and declare
 any size. Datasets must be hard links, contiguous or chunked, filtered by nothing but gzip and shuffle, hold

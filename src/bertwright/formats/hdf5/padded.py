@@ -1,4 +1,4 @@
-"""HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, masks frozen.
+"""HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, static masks.
 
 The same six keys and types are read by NVIDIA's DeepLearningExamples, ONNX Runtime's training examples and Intel's
 models. There is no vocabulary, version or attribute in such a file. Predictions end at the first position 0; behind it

@@ -1,4 +1,4 @@
-"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, masks frozen or not.
+"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, with static masks or none.
 
 Columns: A and B (pieces joined by spaces, after masking), is_random_next, num_tokens; with static masks also
 masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (pieces); bin_id in files of one range of

@@ -1,4 +1,4 @@
-"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, masks frozen, no TensorFlow.
+"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, static masks, no TensorFlow.
 
 `masked_lm_weights` 1 marks a prediction and 0 padding (Intel's reader marks padding by position 0 instead, which is the
 same in every file that the builders write). Files whose name ends in `.gz` are compressed.
