@@ -75,7 +75,7 @@ def test_an_id_of_another_vocabulary_is_a_fault_only_where_one_is_given() -> Non
     columns |= {
         "positions": (np.zeros(0), np.zeros(1, int)),
         "labels": np.zeros(0),
-        "next_sentence_labels": table(0)[0],
+        "next_sentence_labels": np.zeros(1),
     }
     assert instances_of(PLACE, **columns).token_ids.tolist() == [2, 99, 3]
     with pytest.raises(ShardError, match="outside the vocabulary of 10 entries"):

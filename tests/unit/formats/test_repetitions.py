@@ -142,9 +142,10 @@ def test_a_small_file_is_compared_only_where_the_sample_of_a_large_one_is_whole(
     monkeypatch.setattr(bottom_k, "KEPT", 2 * 64)
     large = bits(key("large"), np.arange(4000))
     small = large[:50]
-    sample = BottomK(2)
-    for keys in (large, small):
-        sample.begin_file()
-        sample.add(keys, keys)
     below = int((small <= np.sort(large)[63]).sum())
-    assert sample.repeated() == (64, below, 0), "what lies above is not known of the large file"
+    for files in ((large, small), (small, large)):
+        sample = BottomK(2)
+        for keys in files:
+            sample.begin_file()
+            sample.add(keys, keys)
+        assert sample.repeated() == (64, below, 0), "what lies above is not known of the large file"
