@@ -10,7 +10,6 @@ from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.log import SILENT
 from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
-from bertwright.corpus.errors import NoCopyError
 from bertwright.corpus.wikis import wikis
 from bertwright.recipe import Recipe
 
@@ -36,6 +35,7 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
     if source.path in _BUILT_IN:
         return 2e6, ok(key, f"{source.path} is built in")
     # The built-in sample is known as it is; reading packed files loads much that a check of it does not need.
+    from bertwright.corpus.errors import NoCopyError
     from bertwright.corpus.sources.known import format_of
     from bertwright.corpus.sources.source import open_source
 

@@ -91,7 +91,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
 
 
 def _append(h5py: Any, dataset: Any, first: int, column: Any) -> None:
-    """Write `column` from row `first` on. Assigning to a slice fails where all the runs are of one length."""
+    """Write `column` from row `first` on."""
     # Through the library below: assigning to a slice fails where all runs are of one length.
     target = dataset.id.get_space()
     target.select_hyperslab((first,), column.shape)
