@@ -16,11 +16,11 @@ from bertwright.train.prefetch import prefetch
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples import plans
-from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
+from bertwright.examples.config import ExamplesConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plans import Plans
-from bertwright.examples.rows import ROW
+from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Documents, Store, Vocabulary
 
 TOKENS, SHARDS, PASSES = 100_000_000, 25, 3

@@ -15,7 +15,7 @@ from tests.pipeline.test_lost_ranks import said, start_two
 
 from bertwright import Recipe, RunFolder
 from bertwright.cli.batch_text import describe_batch
-from bertwright.examples.loader import heldout_batches
+from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.model.batch import packed
 from bertwright.model.saved import load_model
 from bertwright.objectives.pretraining import PreTraining

@@ -5,8 +5,9 @@ import torch
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import MaskingConfig, MicroBatching
+from bertwright.examples.config import MicroBatching
 from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.pretraining import PreTrainingModel

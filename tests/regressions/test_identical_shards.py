@@ -12,8 +12,10 @@ from pathlib import Path
 
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.loader import LoaderSettings, open_heldout, open_loader
+from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.heldout_loader import open_heldout
+from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.names import Target
 from bertwright.formats.statistics import statistics

@@ -12,8 +12,9 @@ import pytest
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings, PlanLoader, open_loader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel

@@ -18,8 +18,8 @@ from tests.reference import pairs as reference
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import documents_of
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.store import documents_of
 
 LENGTH, PASSES = 64, 8
 Shape = list[list[int]]

@@ -20,8 +20,9 @@ from tests.reference import pairs as reference
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import documents_of, text_hash
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.store import Documents, documents_of, text_hash
+from bertwright.examples.store import Documents
 
 LENGTH = 64
 BUDGET = LENGTH - 3

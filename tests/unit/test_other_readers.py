@@ -11,8 +11,8 @@ from tests.reference import lddl, mlperf
 from tests.unit.formats.references import rows_of
 
 from bertwright.cli.conversion import ConvertOptions, convert
+from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.loader import open_heldout
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
 from bertwright.formats.known import format_of

@@ -24,15 +24,16 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
+from bertwright.examples.documents import is_heldout
 from bertwright.examples.frequencies import training_counts
+from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.loader import heldout_batches
-from bertwright.examples.store import Store, is_heldout
+from bertwright.examples.store import Store
+from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.format import Kind
 from bertwright.formats.imported import tasks
 from bertwright.formats.known import format_of
 from bertwright.formats.names import Target
-from bertwright.formats.sketch import row_hashes
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES

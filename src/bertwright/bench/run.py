@@ -83,7 +83,7 @@ class _Running:
 
     def __init__(self, side: Side, name: Name, setting: Setting) -> None:
         self.side = side
-        self.errors = TemporaryFile("w+")  # noqa: SIM115: closed on leaving
+        self.errors = TemporaryFile("w+")  # noqa: SIM115 (closed on leaving)
         arguments = [side, name, setting.dropout, setting.precision, setting.threads]
         command = [sys.executable, "-m", "bertwright.bench.side", *map(str, arguments)]
         pipe = subprocess.PIPE

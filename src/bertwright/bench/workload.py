@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
+from bertwright.examples.config import ExamplesConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store, Vocabulary

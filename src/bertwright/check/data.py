@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bertwright.check.verdict import Verdict, error, ok, raised, warning
 from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.log import SILENT
-from bertwright.core.redact import is_url, redact_credentials
+from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
 from bertwright.recipe import Recipe
@@ -35,17 +35,18 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
     if source.path in _BUILT_IN:
         return 2e6, ok(key, f"{source.path} is built in")
     # The built-in sample is known as it is; reading packed files loads much that a check of it does not need.
+    from bertwright.corpus.errors import NoCopyError
     from bertwright.corpus.sources.known import format_of
     from bertwright.corpus.sources.source import open_source
 
     try:
         opened = open_source(source, corpus.cache_dir, SILENT, copying=False)
+    # Checking a recipe asks nothing of the network, so what is far away is no fault; a damaged copy of it here is one.
+    except NoCopyError:
+        return None, ok(
+            key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
+        )
     except BertwrightError as cause:
-        # Checking a recipe asks nothing of the network, so what is far away is no fault here.
-        if is_url(source.path):
-            return None, ok(
-                key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
-            )
         return None, raised(key, cause)
     size = 0.0
     for file in opened.files:

@@ -15,6 +15,7 @@ from bertwright.cli.options import DOWNLOADS, Json, MaybeRecipe, Out, Overrides,
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
+from bertwright.core.redact import redact_credentials
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
@@ -74,11 +75,14 @@ def corpus_command(
         refuse_useless("without --dropped", {"--limit": limit is not None})
     if download:
         refuse_useless("beside --download", {"RECIPE": recipe is not None, "--dropped": dropped})
-        from bertwright.corpus.download import BASE
+        from bertwright.corpus.download import BASE, database
         from bertwright.corpus.download import download as fetch_dump
 
         with Terminal() as log:
-            print(fetch_dump(download, date, out or DOWNLOADS, mirror or BASE, log))
+            path = fetch_dump(download, date, out or DOWNLOADS, mirror or BASE, log)
+        # The date of "latest" is known by the name of the file alone.
+        folder = f"{database(download)}/{path.name.split('-')[1]}"
+        _print_download(path, f"{mirror or BASE}/{folder}/{path.name}", as_json)
     elif recipe is None:
         raise RecipeError("give a recipe, or --download LANGUAGE to fetch a dump.")
     elif dropped:
@@ -102,11 +106,13 @@ def vocab_command(
         refuse_useless("without --download", {"--mirror": bool(mirror)})
     if download:
         refuse_useless("beside --download", {"RECIPE": recipe is not None})
-        from bertwright.vocab.download import HUB
+        from bertwright.vocab.download import HUB, PUBLISHED
         from bertwright.vocab.download import download as fetch_vocabulary
 
         with Terminal() as log:
-            print(fetch_vocabulary(download, out or DOWNLOADS, log, mirror or HUB))
+            path = fetch_vocabulary(download, out or DOWNLOADS, log, mirror or HUB)
+        source = f"{mirror or HUB}/{PUBLISHED[download].repository}/resolve/main/vocab.txt"
+        _print_download(path, source, as_json)
     elif recipe is None:
         raise RecipeError("give a recipe, or --download NAME to fetch a published vocabulary.")
     else:
@@ -142,6 +148,12 @@ VERBS: dict[str, Callable[..., None]] = {
     "examples": examples_command,
     **{name: _stage_command(name) for name in ("train", "evaluate", "export", "report")},
 }
+
+
+def _print_download(path: Path, source: str, as_json: bool) -> None:
+    """Print where the file lies: with --json, its size and where it came from as well."""
+    facts = {"path": str(path), "bytes": path.stat().st_size, "source": redact_credentials(source)}
+    print(json_line(facts) if as_json else path)
 
 
 def _run_and_print(

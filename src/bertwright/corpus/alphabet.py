@@ -10,6 +10,8 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
+LAST_LETTER = 0x323AF
+"""The last code point of a script that a wiki is written in: of the newest block of Chinese ideographs, Extension H."""
 _BASIC = "abcdefghijklmnopqrstuvwxyz"
 _LATIN = {
     "af": "áäéèêëíîïóôöúûüý", "ca": "àçèéíïòóúü", "cs": "áčďéěíňóřšťúůýž", "cy": "âêîôûŵŷ", "da": "æøåé", "de": "äöüß",
@@ -118,7 +120,7 @@ def _letters_of(scripts: str) -> str:
     """Every letter and mark of the scripts that is not upper case."""
     names = set(scripts.split())
     letters = []
-    for character in map(chr, range(0x32000)):
+    for character in map(chr, range(LAST_LETTER + 1)):
         script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
         if script in names and unicodedata.category(character) in ("Ll", "Lo", "Lm", "Mn", "Mc"):
             letters.append(character)

@@ -29,16 +29,16 @@ _EXAMPLES = 5
 _TABLE_BITS = 22
 
 
-class Sought:
-    """A set of hashes that are looked for."""
+class HashSet:
+    """Hashes that a text is searched for."""
 
     def __init__(self, hashes: Hashes) -> None:
         self.hashes = np.unique(hashes)
-        self._table = np.zeros(2**_TABLE_BITS, bool)  # most of what is not sought falls through here
+        self._table = np.zeros(2**_TABLE_BITS, bool)  # most of what is not in the set falls through here
         self._table[self._places(self.hashes)] = True
 
-    def found(self, hashes: Hashes) -> Hashes:
-        """[F] those of the sought hashes that are among `hashes` [N], sorted, each once."""
+    def intersection(self, hashes: Hashes) -> Hashes:
+        """[F] those of the set that are among `hashes` [N], sorted, each once."""
         likely = hashes[self._table[self._places(hashes)]]
         places = np.searchsorted(self.hashes, likely)
         # `searchsorted` answers N for what is beyond the last of N.
@@ -64,8 +64,8 @@ class SearchShard:
     """One text shard to be searched."""
 
     shard: Path
-    sought: Path
-    """An `.npy` file of hashes."""
+    hashes: Path
+    """An `.npy` file of those to search for."""
     spaced: bool
 
 
@@ -74,8 +74,7 @@ def contamination(
 ) -> dict[str, dict[str, Any]]:
     """The `report` for each set of test sentences, after a search through the documents of `train`."""
     sentences = {name: _sentences(lines, spaced) for name, lines in test.items()}
-    sought = _sought(sentences)
-    return report(sentences, _search(train, sought, spaced))
+    return report(sentences, _search(train, _hash_set(sentences), spaced))
 
 
 def check_files(
@@ -85,15 +84,15 @@ def check_files(
     sentences = {str(path): _sentences(read_lines(path), spaced) for path in files}
     if not sentences:
         return {}
-    sought = folder / "sought.npy"
-    write_array(sought, _sought(sentences).hashes)
-    hashes = executor.map(search_shard, (SearchShard(shard, sought, spaced) for shard in shards), "corpus")
+    wanted = folder / "sought.npy"
+    write_array(wanted, _hash_set(sentences).hashes)
+    hashes = executor.map(search_shard, (SearchShard(shard, wanted, spaced) for shard in shards), "corpus")
     return report(sentences, np.concatenate(hashes))
 
 
 def search_shard(task: SearchShard) -> Hashes:
-    """[F] the sought hashes that are in the shard, sorted."""
-    return _search(documents_in(task.shard), Sought(read_array(task.sought)), task.spaced)
+    """[F] the hashes that are in the shard, sorted."""
+    return _search(documents_in(task.shard), HashSet(read_array(task.hashes)), task.spaced)
 
 
 def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, dict[str, Any]]:
@@ -168,13 +167,13 @@ def _sentences(lines: Iterable[str], spaced: bool) -> list[Sentence]:
     return sentences
 
 
-def _sought(test: Mapping[str, list[Sentence]]) -> Sought:
+def _hash_set(test: Mapping[str, list[Sentence]]) -> HashSet:
     hashes = [sentence.hashes for sentences in test.values() for sentence in sentences]
-    return Sought(np.concatenate([_NONE, *hashes]))
+    return HashSet(np.concatenate([_NONE, *hashes]))
 
 
-def _search(documents: Iterable[list[str]], sought: Sought, spaced: bool) -> Hashes:
-    hashes = [sought.found(np.concatenate(_hashes(document, spaced))) for document in documents]
+def _search(documents: Iterable[list[str]], hash_set: HashSet, spaced: bool) -> Hashes:
+    hashes = [hash_set.intersection(np.concatenate(_hashes(document, spaced))) for document in documents]
     return np.unique(np.concatenate([_NONE, *hashes]))
 
 

@@ -90,9 +90,9 @@ def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
     """
     counts = Counter[str]()
     for part in parts:
-        rows, documents = np.load(part.with_suffix(DECISIONS)), np.load(part.with_suffix(DOCUMENTS))
+        rows, documents = read_array(part.with_suffix(DECISIONS)), read_array(part.with_suffix(DOCUMENTS))
         owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
-        whole = np.bincount(owner, np.load(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
+        whole = np.bincount(owner, read_array(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
         for outcome, count in _COUNTED.items():
             counts[count] += int(whole[rows["outcome"] == outcome].sum())
         kept = rows["outcome"] == Outcome.KEPT

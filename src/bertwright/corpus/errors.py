@@ -14,6 +14,10 @@ class SourceError(DataError):
     """The source itself cannot be used, however often the stage is run; nothing of the attempt is worth keeping."""
 
 
+class NoCopyError(SourceError):
+    """What lies on another machine has no whole copy here yet; nothing was asked of the network."""
+
+
 def bad_encoding(path: Path, offset: int, expected: str = "UTF-8", after: str = "") -> SourceError:
     """The error for bytes that are not the text they should be; `offset` counts decompressed bytes."""
     return SourceError(

@@ -14,9 +14,12 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.corpus.alphabet import LAST_LETTER
+
 _IN_TWOS = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf"
-    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U000323af"
+    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-"
+    f"{chr(LAST_LETTER)}"
 )
 _IN_FOURS = (
     r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109d\u1780-\u17d3"
@@ -24,7 +27,7 @@ _IN_FOURS = (
 )
 _UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
 # Found six times as fast where there is none.
-_MAY_BE_UNSPACED = re.compile(r"[\u0e01-\u109d\u1780-\u17d3\u2e80-\uabff\uf900-\U000323af]")
+_MAY_BE_UNSPACED = re.compile(rf"[\u0e01-\u109d\u1780-\u17d3\u2e80-\uabff\uf900-{chr(LAST_LETTER)}]")
 # Between two letters these are part of the word.
 _JOINERS = "'’-"
 _PIECE = 2**20

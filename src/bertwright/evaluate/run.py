@@ -20,7 +20,7 @@ from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.frequencies import training_counts
-from bertwright.examples.loader import heldout_batches
+from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.store import Store
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.batch import PackedBatch, packed

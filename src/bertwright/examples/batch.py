@@ -67,6 +67,7 @@ class Batch(Generic[Array]):
 
     def map(self, convert: Callable[[Array], Other]) -> Batch[Other]:
         """The same batch with every array converted."""
+        # The longest row is a number here, so that no kernel has to wait for the device to tell it.
         arrays = (field.name for field in fields(self) if field.name != "max_row")
         converted: dict[str, Any] = {name: convert(getattr(self, name)) for name in arrays}
         return Batch(max_row=self.max_row, **converted)
@@ -96,8 +97,10 @@ def batch_hash(batch: MicroBatch) -> int:
     tokens = bits(0, words.view(np.uint64))
     counted = np.flatnonzero(batch.weights)
     places = batch.prediction_positions[counted]
+    # Keyed by the hash of its token: the same label counts otherwise at another place.
     predictions = bits(tokens[places], _weighted(batch.labels[counted], batch.weights[counted]))
     bounds = np.searchsorted(places, batch.cu_seqlens)
+    # Sums, because sequences are of any length; position and segment are in the hash of each token.
     content = _sums(tokens, batch.cu_seqlens) + _sums(predictions, bounds)
     hashes = bits(content, _weighted(batch.next_sentence_labels, batch.sequence_weights))
     return int(hashes[(np.diff(bounds) > 0) | (batch.sequence_weights != 0)].sum())

@@ -20,6 +20,7 @@ COUNTS = "token_counts"
 def token_counts(tokens: NDArray[Any], vocabulary_size: int) -> NDArray[np.int64]:
     """How often each entry occurs in a (memory-mapped) array of ids, read 4 Mi ids at a time: [vocabulary_size]."""
     counts = np.zeros(vocabulary_size, np.int64)
+    # A store may be larger than memory, and bincount makes 8 bytes of each id that it reads.
     for start in range(0, len(tokens), AT_ONCE):
         counts += np.bincount(tokens[start : start + AT_ONCE], minlength=vocabulary_size)
     return counts

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_bytes
+from bertwright.examples.documents import heldout_place
 from bertwright.examples.shard import ShardTask, prepare_shard
-from bertwright.examples.store import SPLITS, Split, heldout_place
+from bertwright.examples.store import SPLITS, Split
 
 
 def hold_one_out(tasks: Sequence[ShardTask]) -> str:
@@ -48,8 +49,10 @@ def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
 
 
 def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
+    # Asked of the files, not of what this call did: an interrupted run says the same when it goes on.
     held = np.concatenate([_hashes(task, "heldout") for task in tasks])
     asked = tasks[0].config.heldout
+    # Below the share the rule itself holds it out, and nobody need be told.
     if len(held) != 1 or heldout_place(held)[0] < asked:
         return ""
     kept = np.concatenate([_hashes(task, "train") for task in tasks])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits, key
-from bertwright.corpus.contamination import RUN, Sought
+from bertwright.corpus.contamination import RUN, HashSet
 from bertwright.corpus.ngrams import Hashes, runs
 from bertwright.examples.store import Split, map_file
 from bertwright.vocab.normalization import CONTINUATION
@@ -45,12 +45,13 @@ def heldout_contamination(
         for ids in _heldout_sentences(store)
         if len(hashes := _words(ids, pieces, begins)) >= RUN
     ]  # fmt: skip
-    sought = Sought(np.concatenate([np.zeros(0, np.uint64), *sentences]))
-    found = set[int]()
+    hash_set = HashSet(np.concatenate([np.zeros(0, np.uint64), *sentences]))
+    # Of the hits, not of the text: memory grows with the sample alone.
+    hits_in_text = set[int]()
     if sentences:
         for ids in training_text(store) if text is None else text:
-            found.update(sought.found(runs(_words(ids, pieces, begins), RUN)).tolist())
-    hits = sum(not found.isdisjoint(sentence.tolist()) for sentence in sentences)
+            hits_in_text.update(hash_set.intersection(runs(_words(ids, pieces, begins), RUN)).tolist())
+    hits = sum(not hits_in_text.isdisjoint(sentence.tolist()) for sentence in sentences)
     return {"sentences": len(sentences), "found": hits, "share": hits / max(1, len(sentences))}
 
 
@@ -66,6 +67,7 @@ def _heldout_sentences(store: Path) -> Iterator[NDArray[Any]]:
     lengths = map_file(store / "heldout.sentences", "<u2").astype(np.int64)
     tokens = _tokens(store, "heldout")
     long = np.flatnonzero(lengths >= RUN)
+    # By a hash of their number: the first ones would be the sentences of a few documents.
     drawn = np.sort(long[np.argsort(bits(key("sample of held-out sentences"), long), kind="stable")[:SAMPLE]])
     stops = np.cumsum(lengths)
     for sentence in drawn.tolist():
@@ -76,6 +78,7 @@ def _words(ids: NDArray[Any], pieces: Hashes, begins: NDArray[np.bool_]) -> Hash
     """A hash of each word, marks left out."""
     starts = np.flatnonzero(begins[ids])
     words = np.add.reduceat(pieces[ids], starts) if len(starts) else pieces[:0]
+    # A comma between two words must not hide a run of them.
     without_marks: Hashes = words[words != 0]
     return without_marks
 

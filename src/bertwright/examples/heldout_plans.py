@@ -18,8 +18,8 @@ from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import ROW
+from bertwright.examples.rows import Tally
 from bertwright.examples.store import Documents, map_file
-from bertwright.examples.tally import Tally
 
 TOGETHER = 1 << 26
 """Tokens from which on a group of shards is large enough: it bounds memory, and starts fit the 32 bits of a row."""
@@ -32,24 +32,25 @@ Group = dict[str, int]
 def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) -> dict[str, Any]:
     """Write a plan of one pass for each of `lengths` over `store/heldout.*` in `draft`; `rows` and `sequences` by set.
 
-    What the store calls its shards become the groups of corpus shards that are planned together.
+    The shards of the store are then the groups of corpus shards that are planned together.
     """
     groups = neighbours(read_json(draft / "store" / "heldout.json")["shards"], config)
     documents = documents_of_groups(draft / "store", groups)
-    made = ({length: plan_once(each, length, config) for length in lengths} for each in documents)
-    return write_heldout_plans(draft, lengths, groups, made)
+    plans = ({length: plan_once(of_group, length, config) for length in lengths} for of_group in documents)
+    return write_heldout_plans(draft, lengths, groups, plans)
 
 
 def write_heldout_plans(
-    draft: Path, lengths: Sequence[int], groups: Sequence[Group], made: Iterable[Mapping[int, NDArray[np.void]]]
+    draft: Path, lengths: Sequence[int], groups: Sequence[Group], planned: Iterable[Mapping[int, NDArray[np.void]]]
 ) -> dict[str, Any]:
     """Write the rows `made` of each group, [R] `ROW` by length, as the held-out plans of `lengths` in `draft`, and the
     groups as the shards of its store; `rows` and `sequences` by set. A length that a group lacks has no rows there."""
     names = {PlanSet(length=length).name: Tally(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
-    for plans in made:
+    for plans in planned:
         for (name, tally), length in zip(names.items(), lengths, strict=True):
             plan = plans.get(length, np.zeros(0, ROW))
+            # Anew at the first group: a run that was interrupted may have left rows.
             with (make_folder(draft / "plans" / "heldout" / name) / "00.rows").open(
                 "ab" if rows[name] else "wb"
             ) as out:
@@ -59,6 +60,7 @@ def write_heldout_plans(
     for name, counts in rows.items():
         write_json(draft / "plans" / "heldout" / f"{name}.json", {"rows": [counts]})
     facts = draft / "store" / "heldout.json"
+    # Rows count from the first token of their group, so the groups are what drawing takes for shards.
     write_json(facts, {**read_json(facts), "shards": groups})
     return {
         "rows": {name: [sum(counts)] for name, counts in rows.items()},
@@ -102,5 +104,6 @@ def documents_of_groups(store: Path, groups: Sequence[Group]) -> Iterator[Docume
     for group in groups:
         ends = sentence + group["sentences"], document + group["documents"]
         first = bounds[document : ends[1] + 1] - np.uint64(sentence)
+        # Plans ask for the lengths of sentences alone.
         yield Documents(np.zeros(0, np.uint16), sentences[sentence : ends[0]], first, hashes[document : ends[1]])
         sentence, document = ends

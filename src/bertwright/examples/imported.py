@@ -25,8 +25,7 @@ from bertwright.core.shapes import Count
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.collate import split
 from bertwright.examples.config import PAIRS, ImportedData, PlanSet
-from bertwright.examples.imported_layout import dtypes
-from bertwright.examples.instances import Instances, ends, gather
+from bertwright.examples.instances import Instances, dtypes, ends, gather
 from bertwright.examples.loader import Loader, LoaderSettings, StepCounts, open_loader, together
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
@@ -45,7 +44,7 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Imported:
-    """The mapped arrays of a phase's data; `imported_layout` says what they are."""
+    """The mapped arrays of a phase's data; `instances` says what they are."""
 
     arrays: dict[str, NDArray[Any]]
     facts: _Facts
@@ -110,37 +109,39 @@ class ImportedLoader:
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
         rows, keys = self._rows(step)
-        found: list[MicroBatch] = []
+        batches: list[MicroBatch] = []
         for group in together(self._assignments(rows, rank, world)):
-            mine = np.concatenate([assignment.examples for assignment in group])
-            batch = self._collated(rows[mine], keys[mine], self._masking(step))
-            found += split(batch, [assignment.row_sizes for assignment in group])
-        return found
+            group_examples = np.concatenate([assignment.examples for assignment in group])
+            batch = self._collated(rows[group_examples], keys[group_examples], self._masking(step))
+            batches += split(batch, [assignment.row_sizes for assignment in group])
+        return batches
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
         """What `rank` predicts and reads in `step`; without drawing where lengths tell."""
         rows, _ = self._rows(step)
-        mine = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
-        lengths, masking = self._imported.lengths(mine), self._masking(step)
+        own_rows = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
+        lengths, masking = self._imported.lengths(own_rows), self._masking(step)
         if self._imported.facts["static"]:
-            predictions = int(self._imported.predictions(mine).sum())
+            predictions = int(self._imported.predictions(own_rows).sum())
         elif masking.counted:
-            some = self._imported.take(mine)
+            # [CLS] and [SEP] are not masked, and how many an example has is known by its ids alone.
+            some = self._imported.take(own_rows)
             specials = np.diff(ends(self._special(some.token_ids))[some.cu_seqlens])
             predictions = int(masking.counts(lengths, specials).sum())
         else:
             predictions = sum(batch.counts.predictions for batch in self.step(step, rank, world))
-        labels = np.take(self._imported.arrays["next_sentence_labels"], mine)
+        labels = np.take(self._imported.arrays["next_sentence_labels"], own_rows)
         return StepCounts(predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum()))
 
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""
         settings = self.settings
         places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
-        found = self._epochs.locate(places)
+        epochs = self._epochs.locate(places)
         stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
-        keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in found]
-        return np.concatenate([rows for _, _, rows in found]), np.concatenate(keys)
+        # Static masks are keyed by the one pass there is, so they come again in every epoch.
+        keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in epochs]
+        return np.concatenate([rows for _, _, rows in epochs]), np.concatenate(keys)
 
     def _assignments(self, rows: Ids, rank: int, world: int) -> list[Assignment]:
         return assign_to_ranks(self._imported.lengths(rows), rank, world, self.settings.micro_batching)
@@ -175,6 +176,7 @@ class ImportedLoader:
             prediction_positions=chosen,
             labels=labels,
             weights=np.ones(len(labels), np.float32),
+            # A loss takes one of two labels; without a label its weight, below, is 0.
             next_sentence_labels=np.maximum(some.next_sentence_labels, 0).astype(np.int64),
             sequence_weights=(self._pairs & (some.next_sentence_labels >= 0)).astype(np.float32),
         )
@@ -185,5 +187,6 @@ def open_imported(examples: Artifact, data: ImportedData, settings: LoaderSettin
     if examples.names(f"{data.folder}/store/"):
         return open_loader(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
     vocabulary = Vocabulary.open(examples, vocab)
+    # Labels count by what the run predicts: the files do not say what theirs mean (decision 0018).
     pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
     return ImportedLoader(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

@@ -1,6 +1,18 @@
-"""Finished examples in memory, wherever they came from: N of them, one after another, without padding.
+"""Finished examples, wherever they came from: N of them, one after another, without padding.
 
-Training reads what was brought in as these, and the formats read and write them.
+In memory they are `Instances`: training reads what was brought in as these, and the formats read and write them. In the
+examples artifact they are flat arrays that can be mapped:
+
+    imported/0/tokens                 ids as stored (after masking, where masks are static), as wide as the store's
+    imported/0/cu_seqlens             uint64 [N + 1] where examples begin and end
+    imported/0/second                 uint16 [N] position where segment 1 begins; the length where there is one segment
+    imported/0/positions              uint16 predicted positions inside each example
+    imported/0/labels                 original ids there, as wide as tokens
+    imported/0/cu_predictions         uint64 [N + 1] where the predictions of an example begin and end
+    imported/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
+    imported/0/facts.json             what was read, and what was left out
+
+`0` is the number of the phase. Whoever draws from them needs this page and none of the formats they came in.
 """
 
 from __future__ import annotations
@@ -13,7 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.examples.store import token_dtype
+
 Ints = NDArray[np.int64]
+ENDS = {"cu_seqlens": "lengths", "cu_predictions": "predictions"}
+"""The running sums of the artifact, and the column of the parts that each is made of."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +91,19 @@ class Instances:
         )
 
 
+def dtypes(vocabulary_size: int) -> dict[str, str]:
+    """The element types of the columns that are flat in parts and artifact alike."""
+    ids = token_dtype(vocabulary_size)
+    return {"tokens": ids, "second": "<u2", "positions": "<u2", "labels": ids, "next_sentence_labels": "i1"}
+
+
 def concatenate(parts: Sequence[Instances]) -> Instances:
     """All examples of `parts` (at least one), one after another."""
     columns: dict[str, NDArray[Any]] = {}
     for field in fields(Instances):
         arrays = [getattr(part, field.name) for part in parts]
         if field.name.startswith("cu_"):
+            # Running sums cannot be put behind each other: each part begins from 0 again.
             counts = np.concatenate([np.diff(array) for array in arrays])
             columns[field.name] = ends(counts)
         else:
@@ -90,6 +113,7 @@ def concatenate(parts: Sequence[Instances]) -> Instances:
 
 def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
     """[N + 1] the running sum of `counts`, from 0."""
+    # The tokens of a large corpus are more than 32 bits count.
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
@@ -104,8 +128,8 @@ def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
     the rows begin and end among them."""
     begins = cu[rows].astype(np.int64)
     counts = cu[rows + 1].astype(np.int64) - begins
-    found = ends(counts)
-    return np.arange(found[-1]) + np.repeat(begins - found[:-1], counts), found
+    cu_taken = ends(counts)
+    return np.arange(cu_taken[-1]) + np.repeat(begins - cu_taken[:-1], counts), cu_taken
 
 
 def _inside(cu: Ints) -> Ints:

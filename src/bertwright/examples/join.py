@@ -15,8 +15,8 @@ from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import unigram_loss
 from bertwright.examples.heldout_plans import plan_heldout
 from bertwright.examples.plans import ROW
+from bertwright.examples.rows import Tally
 from bertwright.examples.store import SPLITS, Split
-from bertwright.examples.tally import Tally
 
 Facts = Mapping[int, dict[str, Any]]
 """What was counted in each part, by its number."""
@@ -77,6 +77,7 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
         with (store / f"{split}.{name}").open("wb") as target:
             for number, shard in shards.items():
                 own = np.frombuffer(read_bytes(parts / f"{number:05}.{name}"), "<u8")
+                # The last number of a part is the first of the next one, and is written once, after all.
                 target.write((own[:-1] + np.uint64(first)).tobytes())
                 first += shard[unit]
             target.write(np.array([first], "<u8").tobytes())
@@ -86,14 +87,17 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
 
 def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: Tally) -> list[int]:
     """Parts hold all passes of a shard; plans hold all shards of a pass. Returns the rows of each pass."""
-    made = {shard: facts["rows"][name] for shard, facts in shards.items()}
-    rows = np.zeros((len(next(iter(made.values()))), len(made)), np.int64)
+    part_rows = {shard: facts["rows"][name] for shard, facts in shards.items()}
+    rows = np.zeros((len(next(iter(part_rows.values()))), len(part_rows)), np.int64)
     make_folder(plans / name)
+    # A part is opened again for each pass: kept open, the parts of a large corpus would pass the usual limit of 1,024
+    # files.
     for number, of_pass in enumerate(rows):
         with (plans / name / f"{number:02}.rows").open("wb") as target:
-            for column, (shard, counts) in enumerate(made.items()):
+            for column, (shard, counts) in enumerate(part_rows.items()):
                 part = kept(shard, _rows_of_pass(parts / name / f"{shard:05}.rows", counts, number))
                 target.write(part.tobytes())
+                # What is left of it: rows of documents that are held out here are taken out by `kept`.
                 of_pass[column] = len(part)
                 tally.add(part)
     write_json(plans / f"{name}.json", {"rows": rows.tolist()})

@@ -15,9 +15,10 @@ import numpy as np
 from bertwright.core.artifact import Artifact
 from bertwright.core.rng import fold, key
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.collate import Rows, collate, concatenate, split
-from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.masking import Ids, Keys, Masking
+from bertwright.examples.collate import Rows, collate, concatenate, rows_of, split
+from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.masking import Masking
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.packing import Assignment, assign_to_ranks
 from bertwright.examples.plans import UNLABELLED, Epochs, Plans
 from bertwright.examples.store import Store
@@ -122,13 +123,14 @@ class PlanLoader:
         """What `rank` predicts and reads in `step`; from the plan alone where that says it."""
         rows, masking = self._rows(*self._bounds(step)), self._masking(step)
         assigned = self._assignments(rows, rank, world)
-        mine = rows[np.concatenate([assignment.examples for assignment in assigned])]
-        lengths = mine.lengths(self.settings.length)
+        own_rows = rows[np.concatenate([assignment.examples for assignment in assigned])]
+        lengths = own_rows.lengths(self.settings.length)
+        # Asked for a step ahead: the loss is divided by the sums of all ranks before the first backward pass.
         if masking.counted:
-            predictions = int(masking.counts(lengths, mine.specials).sum())
+            predictions = int(masking.counts(lengths, own_rows.specials).sum())
         else:
             predictions = sum(batch.counts.predictions for batch in self._collated(rows, assigned, masking))
-        pairs = (mine.b_count > 0) & (mine.label != UNLABELLED)
+        pairs = (own_rows.b_count > 0) & (own_rows.label != UNLABELLED)
         return StepCounts(predictions, int(pairs.sum()), int(lengths.sum()))
 
     def _masking(self, step: int) -> Masking:
@@ -136,13 +138,15 @@ class PlanLoader:
         return Masking(config, config.rate_at(step), config.most(self.settings.length), self._store.vocabulary)
 
     def _bounds(self, step: int) -> tuple[int, int]:
+        # The same rows whatever the ranks and the cuts: this is why a run can be resumed anywhere.
         return step * self.settings.global_batch, (step + 1) * self.settings.global_batch
 
     def _rows(self, first: int, stop: int) -> Rows:
         settings = self.settings
-        found = self._epochs.locate(np.arange(first, stop))
+        epochs = self._epochs.locate(np.arange(first, stop))
         parts = []
-        for epoch, number, rows in found:
+        for epoch, number, rows in epochs:
+            # Static masks belong to the pass of the plan and come again with it; others are new in every epoch.
             stream = ("pass", number) if settings.masking.static else ("draw", epoch)
             row_keys = fold(key(settings.seed, stream[0], settings.phase, stream[1]), rows)
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
@@ -152,12 +156,12 @@ class PlanLoader:
         return assign_to_ranks(rows.lengths(self.settings.length), rank, world, self.settings.micro_batching)
 
     def _collated(self, rows: Rows, assignments: list[Assignment], masking: Masking) -> list[MicroBatch]:
-        found: list[MicroBatch] = []
+        batches: list[MicroBatch] = []
         for group in together(assignments):
             examples = np.concatenate([assignment.examples for assignment in group])
             batch = collate(rows[examples], self.settings.length, self._store, masking)
-            found += split(batch, [assignment.row_sizes for assignment in group])
-        return found
+            batches += split(batch, [assignment.row_sizes for assignment in group])
+        return batches
 
 
 def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
@@ -180,67 +184,3 @@ def open_loader(
     """
     store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
     return PlanLoader(store, plans, settings)
-
-
-@dataclass(frozen=True)
-class Heldout:
-    """The held-out examples of a length in plan order.
-
-    Masks are fixed: they depend on the row and the settings alone, neither on seed nor phase, and random replacements
-    are always words, so scores can be compared.
-    """
-
-    store: Store
-    plans: Plans
-    masking: Masking
-    length: int
-    rows: Ids
-    """[N] of the plan, those that are taken."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def batches(self, micro_batch: int, first: int = 0, stop: int | None = None) -> Iterator[MicroBatch]:
-        """The examples `first` to `stop` once, as micro-batches of at most `micro_batch` examples."""
-        chosen = self.rows[first:stop]
-        for start in range(0, len(chosen), micro_batch):
-            rows = chosen[start : start + micro_batch]
-            columns = rows_of(self.store, self.plans, 0, rows, fold(key("held-out masks"), rows))
-            yield collate(columns, self.length, self.store, self.masking)
-
-
-def open_heldout(
-    examples: Artifact, length: int, max_predictions: int, mask_rate: float, most: int | None = None
-) -> Heldout:
-    """The held-out examples of a length; with `most` below their number, example int(i * (n / most)) of n for each i:
-    the rule of MLPerf's evaluation set (mlcommons/training, pick_eval_samples.py), rounding included.
-    """
-    store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
-    masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
-    total = int(plans.sizes[0])
-    taken = total if most is None else min(most, total)
-    rows = (np.arange(taken) * (total / max(taken, 1))).astype(np.int64)
-    return Heldout(store, plans, masking, length, rows)
-
-
-def heldout_batches(
-    examples: Artifact,
-    length: int,
-    max_predictions: int,
-    mask_rate: float,
-    micro_batch: int,
-    most: int | None = None,
-) -> Iterator[MicroBatch]:
-    """The held-out examples of a length once, as micro-batches; see `open_heldout`."""
-    yield from open_heldout(examples, length, max_predictions, mask_rate, most).batches(micro_batch)
-
-
-def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
-    """The R rows `rows` of pass `number` with `keys` [R]; their token indices count from the beginning of the store."""
-    found = plans.rows[number][rows]
-    shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
-    stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
-    columns = {"document_breaks" if name == "breaks" else name: found[name].astype(np.int64) for name in stored}
-    columns["a_start"] += shift
-    columns["b_start"] += shift
-    return Rows(keys, **columns)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import below, bits, uniform, unit_interval
-from bertwright.examples.config import MaskingConfig
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.store import Vocabulary
 
 ACTION = 1 << 16
@@ -47,6 +47,7 @@ class Masking:
 
     def counts(self, lengths: Ids, specials: Ids) -> Ids:
         """[B] predicted tokens by the exact rule; of the tokens, `lengths` [B], `specials` [B] are [CLS] and [SEP]."""
+        # Half to even, as Python rounds in the original script.
         wanted = np.maximum(1, np.rint(lengths * self.rate).astype(np.int64))
         counts: Ids = np.minimum(np.minimum(wanted, self.most), lengths - specials)
         return counts
@@ -56,6 +57,7 @@ class Masking:
 
         `special` [B, S] says where [CLS], [SEP] and what follows the end of a sequence stand; `tokens` [T] are the ids.
         """
+        # A rank without a sequence for a micro-batch gets an empty one.
         if not len(lengths):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         hashes = bits(keys[:, None], np.arange(special.shape[1]))
@@ -65,13 +67,16 @@ class Masking:
             continues[np.arange(special.shape[1]) < lengths[:, None]] = self.vocabulary.continuation[tokens]
             longest = self.config.longest_span if self.config.unit == "spans" else 1
             eligible = ~special if self.config.count == "exact" else ~special & self._below_rate(hashes)
-            from bertwright.examples.whole_word_masking import choose_words
+            # Here and not above: training loads what it uses, and few phases mask whole words.
+            from bertwright.examples.whole_word_masking import Candidates, choose_words
 
-            return choose_words(keys, hashes, ~special, continues, eligible, quota, longest)
+            return choose_words(keys, hashes, Candidates(~special, continues, eligible), quota, longest)
+        # The hash above, the position below: sorting ranks and names the positions at once, and no two are equal.
         ranked = (hashes & ~_POSITION) | np.arange(special.shape[1], dtype=np.uint64)
         ranked[special] = _NEVER
         most = int(quota.max())
         if most < ranked.shape[1]:
+            # Only the smallest are needed in order.
             ranked = np.partition(ranked, max(0, most - 1), axis=1)[:, :most]
         ranked.sort(axis=1)
         taken = np.arange(most) < quota[:, None]
@@ -85,6 +90,7 @@ class Masking:
         `keys` [P] are those of the sequences, `labels` [P] the tokens.
         """
         config = self.config
+        # The originals draw special and unused entries too, which no text has; "all" is for the same files as theirs.
         entries = self.vocabulary.words if config.random_tokens == "words" else np.arange(self.vocabulary.size)
         action = uniform(keys, positions + ACTION)
         random = entries[below(keys, positions + REPLACEMENT, len(entries))]
@@ -94,6 +100,7 @@ class Masking:
     def _quota(self, lengths: Ids, special: Table, hashes: Keys) -> Ids:
         """The most tokens that may be chosen in each sequence; for single tokens, the number that is."""
         if self.config.count == "exact":
+            # `special` counts what follows the end of a sequence as well.
             return self.counts(lengths, special.sum(axis=1) - (special.shape[1] - lengths))
         if self.config.unit == "words":
             return np.full(len(lengths), self.most)

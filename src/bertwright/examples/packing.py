@@ -33,20 +33,23 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
     room = batching.micro_tokens or batching.row_tokens
     if not room:
-        return [Assignment(mine, np.ones_like(mine)) for mine in _of_rank(lengths, rank, world, batching.micro_batch)]
+        return [
+            Assignment(items, np.ones_like(items)) for items in _of_rank(lengths, rank, world, batching.micro_batch)
+        ]
     bins = pack(lengths, room)
     filled = np.bincount(bins, weights=lengths).astype(np.int64)
     members = np.split(np.argsort(bins, kind="stable"), np.cumsum(np.bincount(bins))[:-1])
-    found = []
-    for mine in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
-        rows = [members[i] for i in mine]
+    assignments = []
+    # A bin of `micro_tokens` is a micro-batch by itself; one of `row_tokens` is a row of it.
+    for items in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
+        rows = [members[i] for i in items]
         examples = np.concatenate([np.zeros(0, np.int64), *rows])
         if batching.micro_tokens:
             examples = examples[np.argsort(-lengths[examples], kind="stable")]
-            found.append(Assignment(examples, np.ones_like(examples)))
+            assignments.append(Assignment(examples, np.ones_like(examples)))
         else:
-            found.append(Assignment(examples, np.array([len(row) for row in rows], np.int64)))
-    return found
+            assignments.append(Assignment(examples, np.array([len(row) for row in rows], np.int64)))
+    return assignments
 
 
 def pack(lengths: Ids, room: int) -> Ids:
@@ -56,6 +59,7 @@ def pack(lengths: Ids, room: int) -> Ids:
     open_rooms = 0  # bit r: some bin has room for just r more
     for i in np.argsort(-lengths, kind="stable").tolist():
         length = int(lengths[i])
+        # An integer as a set of rooms: its lowest bit is the best fit, found without a search.
         fitting = open_rooms >> length
         if fitting:
             left = length + (fitting & -fitting).bit_length() - 1
@@ -77,8 +81,10 @@ def _of_rank(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
     equal, and numbers of items differ by at most one. Each rank cuts its items, still sorted, into the same number of
     micro-batches of equal size (within one), so similar sizes meet.
     """
+    # Stable: every rank must find the same order of equal sizes.
     order = np.argsort(-sizes, kind="stable")
     lap, place = np.divmod(np.arange(len(order)), world)
-    mine = order[np.where(lap % 2, world - 1 - place, place) == rank]
+    items = order[np.where(lap % 2, world - 1 - place, place) == rank]
+    # Of the rank with most: one with fewer micro-batches would leave the others waiting for its gradients.
     most = -(-len(sizes) // world)
-    return np.array_split(mine, max(1, -(-most // micro_batch)))
+    return np.array_split(items, max(1, -(-most // micro_batch)))

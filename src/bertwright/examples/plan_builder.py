@@ -2,23 +2,68 @@
 
 All documents and all passes are built in lockstep. Every number is a hash of (seed, pass, text of the document, chunk)
 instead of coming from one generator seeded alike for all shards, and documents are not shuffled, because rows are
-permuted when drawn. What a chunk becomes is the plan's own rule: `pairs` or `segments`.
+permuted when drawn.
+
+*Pairs for next-sentence prediction*, the greedy rule (Google's create_pretraining_data.py, shared by NVIDIA, MLCommons
+and Intel): sentences are gathered until the target length is reached; A takes the first few, uniformly many; B is the
+rest, or, always for a chunk of one sentence and else with `random_next_prob`, a stretch of another document, and then
+the unused sentences are used again.
+
+*Pairs for sentence order* (Lan et al. 2020 §3.1, ALBERT): B is always the rest, and the two are swapped with a
+probability of one half. A chunk of one sentence has no order: it stands alone and has no label, where ALBERT's script
+pairs it with a random segment all the same.
+
+*Segments without pairs* (Liu et al. 2019 §4.2, RoBERTa): as many consecutive sentences as fit. `doc-sentences` end with
+their document; with `short_seq_prob` all of a document's rows are shorter. `full-sentences` go on in the next document
+of the shard after a [SEP]; with `short_seq_prob` a row is shorter, and the first row of each pass always may be, so
+that the rows of two passes are cut at different places. A sentence longer than an example is continued in the next row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.rng import fold, key
+from bertwright.core.rng import below, fold, key, uniform
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.pairs import pairs
 from bertwright.examples.plans import ROW
-from bertwright.examples.rows import Chunk, PlanBuilder
-from bertwright.examples.segments import segments
+from bertwright.examples.rows import Indices, rows
 from bertwright.examples.store import Documents
+
+SLOTS = 16
+"""Counters of a chunk's random numbers; the document's own are those of chunk 0."""
+SHORT, TARGET = 0, 1
+TRIES = 10
+SPLIT, CHOICE, START, TRY = 0, 1, 2, 3  # counters of a chunk; the tries take ten
+SWAPPED = 0.5
+
+Keys = NDArray[np.uint64]
+Chunk = tuple[Indices, NDArray[np.void]]
+"""Which (pass, stretch) a row is of, and the rows."""
+
+
+@dataclass
+class PlanBuilder:
+    """How far each (pass, stretch of sentences) has come, all at the same chunk number."""
+
+    number: Indices
+    """[W] which (pass, stretch), of all of them."""
+    key: Keys
+    """[W] of its random decisions."""
+    own: Indices
+    """[W] which stretch, of those of a pass."""
+    at: Indices
+    """[W] the sentence or token that comes next."""
+    end: Indices
+    """[W] the sentence or token after its last."""
+
+    def unfinished(self) -> PlanBuilder:
+        """Those that have not come to their end."""
+        active = np.flatnonzero(self.at < self.end)
+        return PlanBuilder(*(column[active] for column in vars(self).values()))
 
 
 def plan_passes(
@@ -31,23 +76,108 @@ def plan_passes(
     last = first
     if config.plan == "full-sentences":  # documents that follow each other are one stretch
         first, last = first[np.diff(first, prepend=-2) > 1], first[np.diff(first, append=len(member) + 1) > 1]
+    # By the document's text: it is cut alike in any shard and in the next dump.
     keys = [fold(key(config.seed, "plan", number), documents.hashes[first]) for number in range(passes)]
     own = np.tile(np.arange(len(first)), passes)
     first_sentence, end = bounds[first], bounds[last + 1]
     builder = PlanBuilder(np.arange(len(own)), np.concatenate(keys), own, first_sentence[own], end[own])
     if config.pairs:
-        chunks = pairs(builder, starts, first_sentence, end, length, config)
+        chunks = _pairs(builder, starts, first_sentence, end, length, config)
     else:
-        chunks = segments(builder, starts, bounds, length, config)
+        chunks = _segments(builder, starts, bounds, length, config)
     return _by_pass(chunks, len(first), passes)
 
 
 def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArray[np.void]]:
     """The rows of each pass, document after document, so that blocks of rows are near in the store."""
-    found = list(chunks)
-    if not found:
+    built = list(chunks)
+    if not built:
         return [np.zeros(0, ROW) for _ in range(passes)]
-    number = np.concatenate([numbers for numbers, _ in found])
+    number = np.concatenate([numbers for numbers, _ in built])
     order = np.argsort(number, kind="stable")
     cuts = np.searchsorted(number[order], stretches * np.arange(1, passes))
-    return np.split(np.concatenate([made for _, made in found], dtype=ROW)[order], cuts)
+    return np.split(np.concatenate([chunk_rows for _, chunk_rows in built], dtype=ROW)[order], cuts)
+
+
+def _pairs(
+    builder: PlanBuilder, starts: Indices, first: Indices, last: Indices, length: int, config: ExamplesConfig
+) -> Iterator[Chunk]:
+    """The pairs of all stretches, chunk after chunk; `first` and `last` [D] bound the sentences of each document, and
+    `starts` [S + 1] the tokens of each sentence."""
+    short = uniform(builder.key, SHORT) < config.short_seq_prob
+    # Uniform from 2 to length - 3, once for a document, as in the originals.
+    targets = np.where(short, 2 + below(builder.key, TARGET, length - 4), length - 3)
+    chunk = 0
+    while len((builder := builder.unfinished()).number):
+        chunk += 1
+        w, target, counter = builder, targets[builder.number], SLOTS * chunk
+        # The sentence that reaches the target belongs to the chunk: it is cut when the row is drawn.
+        end = np.minimum(np.searchsorted(starts, starts[w.at] + target), w.end)
+        sentences = end - w.at
+        middle = w.at + np.where(sentences > 1, 1 + below(w.key, counter + SPLIT, np.maximum(sentences - 1, 1)), 1)
+        if config.plan == "sentence-order":
+            yield w.number, _ordered(starts[w.at], starts[middle], starts[end], uniform(w.key, counter + CHOICE))
+            w.at = end
+            continue
+        # A chunk of one sentence has no second half: so more than the asked share of pairs is random.
+        elsewhere = (sentences == 1) | (uniform(w.key, counter + CHOICE) < config.random_next_prob)
+        b_first, b_end, is_random = middle.copy(), end.copy(), np.zeros(len(end), np.bool_)
+        r = np.flatnonzero(elsewhere)
+        document = _another_document(w.key[r], counter, w.own[r], len(first))
+        # After ten tries NVIDIA and LDDL call such a pair not random, Google and MLCommons random.
+        is_random[r] = (document != w.own[r]) if config.random_label == "nvidia" else True
+        b_first[r] = first[document] + below(w.key[r], counter + START, last[document] - first[document])
+        wanted = np.maximum(target[r] - (starts[middle[r]] - starts[w.at[r]]), 1)
+        b_end[r] = np.minimum(np.searchsorted(starts, starts[b_first[r]] + wanted), last[document])
+        yield w.number, rows(starts[w.at], starts[middle], starts[b_first], starts[b_end], is_random)
+        # What a random B took the place of is used again: the originals put it back.
+        w.at = np.where(elsewhere, middle, end)
+
+
+def _ordered(a: Indices, middle: Indices, end: Indices, chosen: np.ndarray) -> np.ndarray:
+    """A and the rest of its chunk, swapped where a fair Bernoulli draw says so."""
+    swapped = (chosen < SWAPPED) & (middle < end)
+    first, first_end = np.where(swapped, middle, a), np.where(swapped, end, middle)
+    second, second_end = np.where(swapped, a, middle), np.where(swapped, middle, end)
+    return rows(first, first_end, second, second_end, swapped)
+
+
+def _another_document(keys: Keys, counter: int, own: Indices, documents: int) -> Indices:
+    """A uniform document that is not the own one, or the last of `TRIES` draws if all of them were."""
+    document = below(keys, counter + TRY, documents)
+    for number in range(1, TRIES):
+        again = np.flatnonzero(document == own)
+        if not again.size:
+            break
+        document[again] = below(keys[again], counter + TRY + number, documents)
+    return document
+
+
+def _segments(
+    builder: PlanBuilder, starts: Indices, bounds: Indices, length: int, config: ExamplesConfig
+) -> Iterator[Chunk]:
+    """The segments of all stretches, chunk after chunk; `bounds` [D + 1] are the documents' first sentences and their
+    number, `starts` [S + 1] the sentences' first tokens and their number."""
+    budget, full = length - 2, config.plan == "full-sentences"
+    # How many documents begin before each sentence: each costs a [SEP] in a row that began before it.
+    begun = np.searchsorted(bounds[:-1], np.arange(len(starts)), side="left") * full
+    cost = starts + begun
+    builder.at, builder.end = starts[builder.at], starts[builder.end]
+    chunk = 0
+    while len((builder := builder.unfinished()).number):
+        w, counter = builder, SLOTS * chunk * full
+        short = uniform(w.key, counter + SHORT) < (config.short_seq_prob if chunk or not full else 1.0)
+        target = np.where(short, 2 + below(w.key, counter + TARGET, budget - 1), budget)
+        before = begun[_sentence(starts, w.at) + 1]
+        whole = starts[np.searchsorted(cost, w.at + before + target, side="right") - 1]
+        one_sentence = starts[_sentence(starts, w.at) + 1]
+        end = np.where(whole > w.at, whole, np.minimum(one_sentence, w.at + budget))
+        end = np.minimum(end, w.end)
+        yield w.number, rows(w.at, end, end, end, document_breaks=begun[_sentence(starts, end - 1) + 1] - before)
+        w.at = end
+        chunk += 1
+
+
+def _sentence(starts: Indices, token: Indices) -> Indices:
+    """The sentence each token is in."""
+    return np.searchsorted(starts, token, side="right") - 1

@@ -50,14 +50,15 @@ class Plans:
         """The plans made for `plan_set`; `within` as for `Store.open`."""
         folder = f"{within}plans/{split}/{plan_set.name}"
         if f"{folder}.json" not in examples.names():
-            made = ", ".join(examples.counts[split]["rows"])
+            names = ", ".join(examples.counts[split]["rows"])
             raise ArtifactError(
-                f"{examples.path} has no {split} plans {plan_set.name!r}, only {made}. Run the stage examples again."
+                f"{examples.path} has no {split} plans {plan_set.name!r}, only {names}. Run the stage examples again."
             )
         shard_rows = np.array(_rows(examples.file(f"{folder}.json")), np.int64)
         files = [examples.file(f"{folder}/{number:02}.rows") for number in range(len(shard_rows))]
         rows = [map_file(file, ROW) for file in files]
-        if [len(each) for each in rows] != shard_rows.sum(axis=1).tolist():
+        # A file that was cut would train on fewer rows without a word.
+        if [len(of_pass) for of_pass in rows] != shard_rows.sum(axis=1).tolist():
             raise ArtifactError(
                 f"the plans in {examples.path / folder} have other numbers of rows than {folder}.json says. Run the "
                 "stage examples again."
@@ -109,12 +110,13 @@ class Epochs:
         number = np.searchsorted(ends, within, side="right")
         epoch = cycle * len(sizes) + number
         position = within - (ends - sizes)[number]
-        found = []
+        located = []
+        # A step at a seam takes the end of one order and the beginning of the next.
         for e in np.unique(epoch):
             chosen, which = position[epoch == e], int(e) % len(sizes)
             order = _order(key(self.seed, "order", self.phase, int(e)), int(sizes[which]))
-            found.append((int(e), which, order(chosen)))
-        return found
+            located.append((int(e), which, order(chosen)))
+        return located
 
 
 @lru_cache(maxsize=4)

@@ -1,52 +1,60 @@
-"""Making rows of a plan, and the state of building them."""
+"""Rows of a plan: made of token ranges, and counted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bertwright.examples.plans import ROW
+from bertwright.examples.plans import ROW, UNLABELLED
 
-SLOTS = 16
-"""Counters of a chunk's random numbers; the document's own are those of chunk 0."""
-SHORT, TARGET = 0, 1
+BINS = 20
+"""Ranges of length that sequences are counted in, equally wide, from 1 to the longest."""
 
 Indices = NDArray[np.int64]
-Keys = NDArray[np.uint64]
-Chunk = tuple[Indices, NDArray[np.void]]
-"""Which (pass, stretch) a row is of, and the rows."""
-
-
-@dataclass
-class PlanBuilder:
-    """How far each (pass, stretch of sentences) has come, all at the same chunk number."""
-
-    number: Indices
-    """[W] which (pass, stretch), of all of them."""
-    key: Keys
-    """[W] of its random decisions."""
-    own: Indices
-    """[W] which stretch, of those of a pass."""
-    at: Indices
-    """[W] the sentence or token that comes next."""
-    end: Indices
-    """[W] the sentence or token after its last."""
-
-    def unfinished(self) -> PlanBuilder:
-        """Those that have not come to their end."""
-        active = np.flatnonzero(self.at < self.end)
-        return PlanBuilder(*(column[active] for column in vars(self).values()))
 
 
 def rows(
     a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, document_breaks: ArrayLike = 0
 ) -> NDArray[np.void]:
     """[R] `ROW` of the token ranges [a, a_end) and [b, b_end), bounds [R]; label and breaks [R], or one for all."""
-    made = np.empty(len(a), ROW)
+    plan_rows = np.empty(len(a), ROW)
     most = np.iinfo(np.uint16).max
-    made["a_start"], made["a_count"] = a, np.minimum(a_end - a, most)
-    made["b_start"], made["b_count"] = b, np.minimum(b_end - b, most)
-    made["label"], made["breaks"] = label, document_breaks
-    return made
+    # What 16 bits do not count is cut off when the row is drawn: no example is that long.
+    plan_rows["a_start"], plan_rows["a_count"] = a, np.minimum(a_end - a, most)
+    plan_rows["b_start"], plan_rows["b_count"] = b, np.minimum(b_end - b, most)
+    plan_rows["label"], plan_rows["breaks"] = label, document_breaks
+    return plan_rows
+
+
+class Tally:
+    """Counts over the rows of all passes of a plan."""
+
+    def __init__(self, length: int) -> None:
+        """`length` is the longest example, special tokens included (tokens)."""
+        self._length = length
+        self._lengths = np.zeros(length + 1, np.int64)
+        self._pairs = self._labelled = 0
+
+    def add(self, rows: NDArray[np.void]) -> None:
+        """Count rows, [R] `plans.ROW`."""
+        paired = rows["b_count"] > 0
+        # Widened first: sums of 16-bit counts would wrap around.
+        lengths = rows["a_count"].astype(np.int64) + rows["b_count"] + rows["breaks"] + 2 + paired
+        self._lengths += np.bincount(np.minimum(lengths, self._length), minlength=self._length + 1)
+        labels = rows["label"][paired & (rows["label"] != UNLABELLED)]
+        self._pairs += len(labels)
+        self._labelled += int(labels.sum())
+
+    def counts(self) -> dict[str, Any]:
+        """`lengths`: sequences of each of `BINS` ranges; `mean_length` in tokens; `label_share`: the share of pairs
+        whose second segment is random (with sentence order: swapped), None without pairs."""
+        lengths = np.arange(self._length + 1)
+        bins = np.bincount(np.maximum(lengths - 1, 0) * BINS // self._length, self._lengths, BINS).astype(np.int64)
+        total = int(self._lengths.sum())
+        return {
+            "lengths": bins.tolist(),
+            "mean_length": round(float(self._lengths @ lengths) / max(total, 1), 2),
+            "label_share": round(self._labelled / self._pairs, 4) if self._pairs else None,
+        }

@@ -107,6 +107,7 @@ def _make(
 
 
 def _check(counts: dict[str, Any]) -> None:
+    # Each pass needs a row: an epoch takes one pass.
     empty = [name for name, rows in counts["train"]["rows"].items() if not min(rows)]
     if not counts["train"]["documents"] or empty:
         raise DataError(

@@ -17,18 +17,9 @@ from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, is_heldout, subset, text_hash
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.store import (
-    Documents,
-    Split,
-    cut_last_tenth,
-    documents_of,
-    in_range,
-    is_heldout,
-    subset,
-    text_hash,
-    token_dtype,
-)
+from bertwright.examples.store import Documents, Split, token_dtype
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 _DOCUMENTS_AT_ONCE = 500
@@ -111,6 +102,7 @@ def write_split(
         member = in_range(documents.hashes, plan_set.document_range)
         plans = plan_passes(documents, member, plan_set.length, config, config.passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
+        # All passes in one file: a file for each would be ten times as many.
         files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))
     counts = {
         "dtype": documents.tokens.dtype.str,
@@ -123,6 +115,7 @@ def write_split(
 
 
 def _write(path: Path, array: NDArray[Any]) -> Path:
+    # The disk is not waited for: a part that a crash damaged differs from the hashes in its note and is made again.
     write_atomic(path, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), sync=False)
     return path
 

@@ -36,6 +36,7 @@ class Permutation:
         self._rows_key, self._n = key, n
         self._window = n if n <= in_memory else window
         blocks = 1 if n <= in_memory else -(-n // block)
+        # Other keys for the blocks than for the rows within a window, or the one order would be seen in the other.
         order = permute(fold(key, 1)[0], blocks, np.arange(blocks))
         self._block_rows = order * block
         sizes = np.minimum(n - self._block_rows, block) if blocks > 1 else np.array([n])

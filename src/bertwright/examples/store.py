@@ -13,8 +13,6 @@ otherwise need more open files than a process may have.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,12 +26,10 @@ from typing_extensions import TypedDict
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed
-from bertwright.core.rng import fold, key, uniform
 from bertwright.core.shapes import Count
 
 Split = Literal["train", "heldout"]
 SPLITS: tuple[Split, ...] = ("train", "heldout")
-LONGEST_SENTENCE = 65_535
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -57,6 +53,7 @@ class Vocabulary:
         """That of an examples artifact; with `vocab`, refused unless it was made with that vocabulary."""
         path = examples.file("vocabulary.json")
         vocabulary = read_typed(path, TypeAdapter(cls))
+        # An id beyond the embedding would fail on the device, far from its cause.
         special = vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask
         if max(*special, *vocabulary.unused, *vocabulary.continues) >= vocabulary.size:
             raise ArtifactError(
@@ -145,6 +142,7 @@ class Store(Documents):
             "hashes": sum(shard["documents"] for shard in shards),
         }
         totals |= dict.fromkeys(("documents", "starts"), totals["hashes"] + 1)
+        # Text is found by offsets: in a file that was cut they would point to other text, or fail while training.
         for name, array in arrays.items():
             if len(array) != totals[name]:
                 raise ArtifactError(
@@ -163,66 +161,3 @@ def map_file(path: Path, dtype: Any) -> NDArray[Any]:
 def token_dtype(vocabulary_size: int) -> str:
     """The smallest of uint16 and uint32 that holds every id."""
     return "<u2" if vocabulary_size <= 1 << 16 else "<u4"
-
-
-def text_hash(sentences: Sequence[str]) -> int:
-    """The 64-bit hash of a document's text: BLAKE2b over its sentences joined by newlines."""
-    return int.from_bytes(hashlib.blake2b("\n".join(sentences).encode(), digest_size=8).digest(), "little")
-
-
-def is_heldout(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """[D] which are kept for evaluation, by their `hashes` [D] alone, so that a new dump keeps the choice."""
-    return heldout_place(hashes) < share
-
-
-def heldout_place(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """[D] the share, in [0, 1), from which on each document of `hashes` [D] is held out."""
-    return uniform(key("held-out documents"), fold(0, hashes))
-
-
-def in_range(hashes: NDArray[np.uint64], document_range: tuple[float, float]) -> NDArray[np.bool_]:
-    """[D] which documents of `hashes` [D] belong to a half-open range of [0, 1]; independent of the held-out choice."""
-    place = uniform(key("share of the documents"), fold(0, hashes))
-    return (place >= document_range[0]) & (place < document_range[1])
-
-
-def documents_of(
-    tokens: NDArray[Any], sentence_counts: Sequence[int], lengths: NDArray[np.int64], hashes: Sequence[int]
-) -> Documents:
-    """Documents from ids [T], sentences of each document, tokens of each sentence, `lengths` [S], and document hashes.
-
-    Sentences without tokens and documents without sentences vanish, as in the originals; over-long sentences split.
-    """
-    owner = np.repeat(np.arange(len(sentence_counts)), sentence_counts)
-    pieces = -(-lengths // LONGEST_SENTENCE)
-    last = lengths - (pieces - 1) * LONGEST_SENTENCE
-    split = np.full(int(pieces.sum()), LONGEST_SENTENCE, np.uint16)
-    split[np.cumsum(pieces)[pieces > 0] - 1] = last[pieces > 0]
-    per_document = np.bincount(np.repeat(owner, pieces), minlength=len(sentence_counts))
-    kept = per_document > 0
-    firsts = np.concatenate([[0], np.cumsum(per_document[kept])]).astype(np.uint64)
-    return Documents(tokens, split, firsts, np.array(hashes, np.uint64)[kept])
-
-
-def subset(documents: Documents, kept: NDArray[np.bool_]) -> Documents:
-    """The documents marked in `kept` [D], with their tokens."""
-    bounds = documents.documents.astype(np.int64)
-    counts = bounds[1:] - bounds[:-1]
-    of_sentence = np.repeat(kept, counts)
-    of_token = np.repeat(of_sentence, documents.sentences)
-    firsts = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.uint64)
-    return Documents(documents.tokens[of_token], documents.sentences[of_sentence], firsts, documents.hashes[kept])
-
-
-def cut_last_tenth(documents: Documents) -> tuple[Documents, Documents]:
-    """The one document of `documents`, of two sentences or more, as two: without its last tenth, and that tenth."""
-    sentences = len(documents.sentences)
-    kept = sentences - max(1, sentences // 10)
-    tokens = int(documents.sentences[:kept].sum(dtype=np.int64))
-
-    def part(of_sentences: slice, of_tokens: slice) -> Documents:
-        lengths = documents.sentences[of_sentences]
-        firsts = np.array([0, len(lengths)], np.uint64)
-        return Documents(documents.tokens[of_tokens], lengths, firsts, documents.hashes)
-
-    return part(slice(kept), slice(tokens)), part(slice(kept, None), slice(tokens, None))

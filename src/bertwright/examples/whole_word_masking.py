@@ -1,13 +1,15 @@
 """Whole words and spans of words, chosen by a greedy rule for many sequences in lockstep.
 
-Words come in a random order; one that would exceed the quota is passed over (Google's whole-word masking,
+Words come in a random order; one that would exceed the quota is skipped (Google's whole-word masking,
 create_pretraining_data.py). A word is a piece with the ## pieces after it and never crosses a special token; there it
 may, because that script looks for ## alone. A span (Lan et al. 2020 §4.2, ALBERT) begins at a word, has n words with a
-probability in proportion to 1/n, is shortened where the quota or the segment ends, and passed over where it
+probability in proportion to 1/n, is shortened where the quota or the segment ends, and skipped where it
 touches one that was chosen. Each piece then has its own 80 / 10 / 10 choice, as there.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,60 +24,73 @@ Keys = NDArray[np.uint64]
 Table = NDArray[np.bool_]
 
 
-def choose_words(
-    keys: Keys, hashes: Keys, candidates: Table, continues: Table, eligible: Table, quota: Ids, longest: int
-) -> tuple[Ids, Ids]:
+@dataclass(frozen=True)
+class Candidates:
+    """What may be predicted in B sequences."""
+
+    tokens: Table
+    """[B, S] which positions may be predicted: all but special tokens and what follows the end."""
+    continues: Table
+    """[B, S] which hold a ## piece."""
+    eligible: Table
+    """[B, S] which words, known by their first position, may be drawn."""
+
+
+def choose_words(keys: Keys, hashes: Keys, candidates: Candidates, quota: Ids, longest: int) -> tuple[Ids, Ids]:
     """The P tokens of the chosen words as (sequence [P], position [P]), both rising; keys are [B].
 
-    [B, S] tables: the hash of each position, which positions may be predicted, which hold a ## piece, which words
-    (told by their first position) may be drawn. At most `quota` [B] tokens, in spans of at most `longest` words.
+    `hashes` [B, S] are those of the positions. At most `quota` [B] tokens, in spans of at most `longest` words.
     """
-    first = candidates.copy()
-    first[:, 1:] &= ~(continues[:, 1:] & candidates[:, :-1])
+    first = candidates.tokens.copy()
+    # A ## piece behind a special token begins a word: the original script looks for ## alone and joins them.
+    first[:, 1:] &= ~(candidates.continues[:, 1:] & candidates.tokens[:, :-1])
     number = np.cumsum(first, axis=1) - 1  # of the word that a position is in
     words = int(number[:, -1].max()) + 1
+    # Columns behind the last word, so that the steps of a span never leave the table.
     sizes, rank, follows = (np.zeros((len(quota), words + longest), kind) for kind in (np.int64, float, bool))
-    np.add.at(sizes, (np.nonzero(candidates)[0], number[candidates]), 1)
+    np.add.at(sizes, (np.nonzero(candidates.tokens)[0], number[candidates.tokens]), 1)
     row, place = np.nonzero(first)
     word = number[first]
+    # Beyond any random number: what may not be drawn comes last.
     rank[:] = 2.0
-    rank[row, word] = np.where(eligible[row, place], unit_interval(hashes[row, place]), 2.0)
-    follows[row, word] = (place > 0) & candidates[row, place - 1]
+    rank[row, word] = np.where(candidates.eligible[row, place], unit_interval(hashes[row, place]), 2.0)
+    follows[row, word] = (place > 0) & candidates.tokens[row, place - 1]
     length = np.ones_like(sizes)
     if longest > 1:
         length[row, word] = _span_lengths(uniform(keys[row], place + SPAN), longest)
     chosen = _greedy(sizes, rank, follows, length, quota, longest)
-    found = np.nonzero(candidates & np.take_along_axis(chosen, np.maximum(number, 0), axis=1))
-    return found[0], found[1]
+    sequences, positions = np.nonzero(candidates.tokens & np.take_along_axis(chosen, np.maximum(number, 0), axis=1))
+    return sequences, positions
 
 
 def _greedy(sizes: Ids, rank: NDArray[np.float64], follows: Table, length: Ids, quota: Ids, longest: int) -> Table:
     """[B, W] the chosen words, given their tokens, their random order (2 and more: never), whether they follow the
-    word before without a special token between, and the words of the span that begins there."""
+    word before without a special token between, and the words of the span that begins with it."""
     order = np.argsort(rank, axis=1)
     drawn = (rank < 2.0).sum(axis=1)
-    chosen, left, rows, turn = np.zeros(sizes.shape, bool), quota.copy(), np.arange(len(quota)), np.zeros_like(quota)
+    chosen, left, rows, tried = np.zeros(sizes.shape, bool), quota.copy(), np.arange(len(quota)), np.zeros_like(quota)
     if longest == 1:  # until the quota is reached for the first time, words are taken as they come
         sums = np.cumsum(np.take_along_axis(sizes, order, axis=1), axis=1)
         whole = (sums <= quota[:, None]) & (np.arange(sums.shape[1]) < drawn[:, None])
         np.put_along_axis(chosen, order, whole, axis=1)
-        turn = whole.sum(axis=1)
-        left = quota - np.where(turn > 0, sums[rows, turn - 1], 0)
-    while (active := np.flatnonzero((turn < drawn) & (left > 0))).size:
-        word, room = order[active, turn[active]], left[active]
-        turn[active] += 1
-        going, taken = ~chosen[active, word] & (sizes[active, word] <= room), np.zeros(len(active), np.int64)
+        tried = whole.sum(axis=1)
+        left = quota - np.where(tried > 0, sums[rows, tried - 1], 0)
+    while (active := np.flatnonzero((tried < drawn) & (left > 0))).size:
+        word, room = order[active, tried[active]], left[active]
+        tried[active] += 1
+        fits, taken = ~chosen[active, word] & (sizes[active, word] <= room), np.zeros(len(active), np.int64)
         spans = []
         for step in range(longest):
-            here = word + step
+            member = word + step
             if step:
-                going = going & (step < length[active, word]) & follows[active, here]
-                going = going & (taken + sizes[active, here] <= room)
-            taken += np.where(going, sizes[active, here], 0)
-            spans.append((here, going))
-        clear = ~np.any([chosen[active, here] & inside for here, inside in spans], axis=0)
-        for here, inside in spans:
-            chosen[rows[active][inside & clear], here[inside & clear]] = True
+                fits = fits & (step < length[active, word]) & follows[active, member]
+                fits = fits & (taken + sizes[active, member] <= room)
+            taken += np.where(fits, sizes[active, member], 0)
+            spans.append((member, fits))
+        # A span that touches a chosen one is skipped as a whole, or its words would count twice.
+        clear = ~np.any([chosen[active, member] & inside for member, inside in spans], axis=0)
+        for member, inside in spans:
+            chosen[rows[active][inside & clear], member[inside & clear]] = True
         left[active] -= np.where(clear, taken, 0)
     return chosen
 

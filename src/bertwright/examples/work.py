@@ -31,6 +31,7 @@ def work_through(steps: Sequence[Step], executor: Executor, share: WorkSplit, lo
 
 def vocabulary_facts(vocab: Artifact) -> dict[str, Any]:
     """What `vocabulary.json` of the examples says of a vocabulary: the fields of `store.Vocabulary`."""
+    # Written down, because drawing batches must not load a tokenizer (decision 0002).
     tokenizer = tokenizer_of(vocab)
     entries = tokenizer.vocabulary
     ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}

@@ -22,17 +22,20 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
+        # Before a library is given the path: a folder that cannot be written is an error of ours then.
         temporary.touch(exist_ok=False)
     except OSError as error:
         raise cannot_write(path, error) from error
     try:
         yield temporary
         with open(temporary, "rb") as handle:
+            # On the disk before it has its name: a power cut would leave an empty file of that name.
             os.fsync(handle.fileno())
         os.replace(temporary, path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
+        # Also where the body raised: nothing is left of a writer that failed.
         temporary.unlink(missing_ok=True)
 
 
@@ -48,10 +51,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     workplace = make_folder(path.with_name(f".{path.name}.draft"))
     draft = workplace / path.name
     try:
+        # Without it a second conversion to the same place moved the finished result of the first aside.
         with FolderLock(
             workplace, busy=f"another process is writing {path}. Wait for it, or give another destination."
         ):
             try:
+                # A process that was killed leaves one.
                 shutil.rmtree(draft, ignore_errors=True)
                 _refuse_existing(path)  # it may have been finished meanwhile
                 yield make_folder(draft)
@@ -59,7 +64,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             finally:
                 shutil.rmtree(workplace, ignore_errors=True)
     except BertwrightError as error:
-        error.args = tuple(str(each).replace(str(draft), str(path)) for each in error.args)
+        # The hidden folder is gone when the message is read.
+        error.args = tuple(str(text).replace(str(draft), str(path)) for text in error.args)
         raise
 
 
@@ -71,6 +77,7 @@ def _refuse_existing(path: Path) -> None:
 def _publish(draft: Path, path: Path) -> None:
     try:
         os.rename(draft, path)  # an error where there is something in `path`: it is not replaced
+        # A name is on the disk only when its folder is.
         sync_folder(path.parent)
     except OSError as error:
         _refuse_existing(path)

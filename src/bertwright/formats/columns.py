@@ -38,6 +38,7 @@ def instances_of(
     """N checked examples from the columns of a file: T tokens and their `segment_ids` [T], M positions and their
     `labels` [M], and `next_sentence_labels` [N]."""
     flat, lengths = tokens
+    # Columns of one file may differ in length; numpy would fail further on and name no file.
     if len(segment_ids) != len(flat):
         raise ShardError(place.file, f"{len(segment_ids):,} segment ids beside {len(flat):,} tokens")
     if len(labels) != len(positions[0]):
@@ -47,21 +48,23 @@ def instances_of(
             place.file, f"{len(next_sentence_labels):,} next-sentence labels for {len(lengths):,} examples"
         )
     cu_seqlens = ends(lengths)
+    # Counted as if the ones came last; whether they do is compared below.
     sums = ends(segment_ids.astype(np.int64))[cu_seqlens]
-    found = Instances(
+    examples = Instances(
         _int32(place, flat),
         cu_seqlens,
         (lengths - np.diff(sums)).astype(np.int32),
         _int32(place, positions[0]),
         _int32(place, labels),
         ends(positions[1]),
+        # Clipped first: 257 in 8 bits would be the label 1.
         np.clip(next_sentence_labels, -2, 2).astype(np.int8),
     )
-    checked(found, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
-    if len(wrong := np.flatnonzero(found.segment_ids != segment_ids)):
+    checked(examples, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
+    if len(wrong := np.flatnonzero(examples.segment_ids != segment_ids)):
         row = place.first_row + int(np.searchsorted(cu_seqlens, wrong[0], side="right")) - 1
         raise ShardError(place.file, f"example {row:,}: its segment ids are not zeros followed by ones")
-    return found
+    return examples
 
 
 def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
@@ -77,6 +80,7 @@ def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any])
     stands behind it would be lost in silence, and is a `ShardError`.
     """
     counts: Ints = np.cumprod(positions != 0, axis=1, dtype=np.int64).sum(axis=1)
+    # Predictions behind a position 0 would be lost without a word.
     padding = np.arange(positions.shape[1]) >= counts[:, None]
     if len(wrong := np.flatnonzero((((positions != 0) | (labels != 0)) & padding).any(axis=1))):
         row, count = place.first_row + wrong[0], counts[wrong[0]]
@@ -102,6 +106,7 @@ def prefix_lengths(place: Place, mask: NDArray[Any]) -> Ints:
 
 def _int32(place: Place, values: NDArray[Any]) -> NDArray[np.int32]:
     limits = np.iinfo(np.int32)
+    # Before the cast, which would wrap around.
     if len(values) and (values.min() < limits.min or values.max() > limits.max):
         raise ShardError(place.file, f"an id or position near example {place.first_row:,} exceeds 32 bits")
     return values.astype(np.int32)

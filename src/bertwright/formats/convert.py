@@ -16,7 +16,7 @@ from bertwright.formats.format import SPLITS, Kind, Shape, Split
 from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of, holds_examples
 from bertwright.formats.names import Target, file_name, folder_name
-from bertwright.formats.recognise import Found, recognise
+from bertwright.formats.recognise import FileSet, recognise
 
 NOTE = "conversion.json"
 
@@ -36,19 +36,22 @@ def convert(
     the note (`conversion.json`); the source is not touched. `DataError` when the source lacks what the target needs.
     """
     sets = recognise(source)
-    tasks = [task for found in sets for task in _tasks(found, source, destination, target, vocabulary)]
-    left_out = [error for found in sets for error in found.damaged]
+    tasks = [task for file_set in sets for task in _tasks(file_set, source, destination, target, vocabulary)]
+    left_out = [error for file_set in sets for error in file_set.damaged]
+    # Known from the beginnings of the files: not after hours of writing.
     if left_out and not quarantine:
         raise left_out[0]
-    if len({(found.folder, found.split) for found in sets}) < len(sets):
+    # Their files would have the same names in the destination.
+    if len({(file_set.folder, file_set.split) for file_set in sets}) < len(sets):
         raise DataError(
             f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
         )
     with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
+        # After all files, because what lies beside them lists them.
         if describe := target.format.describe:
             describe(draft)
-        note = _note(source, target, written, left_out, [found for found in sets if found.incomplete], log)
+        note = _note(source, target, written, left_out, [file_set for file_set in sets if file_set.incomplete], log)
         write_json(draft / NOTE, note)
     return note
 
@@ -65,15 +68,18 @@ class _Task:
 
 
 def _tasks(
-    found: Found, source: Path, destination: Path, target: Target, vocabulary: Sequence[str] | None
+    file_set: FileSet, source: Path, destination: Path, target: Target, vocabulary: Sequence[str] | None
 ) -> list[_Task]:
-    shape = _shape(found, target, vocabulary)
-    folder = Path() if source.is_file() else found.folder.relative_to(source)
-    split: Split = "training" if found.trains else "test"
-    if found.folder.name not in SPLITS:
+    shape = _shape(file_set, target, vocabulary)
+    folder = Path() if source.is_file() else file_set.folder.relative_to(source)
+    split: Split = "training" if file_set.trains else "test"
+    # A folder of its own for each split: LDDL's loader reads all that lies below one, held-out examples among it.
+    if file_set.folder.name not in SPLITS:
         folder /= folder_name(target, split)
-    names = [file_name(target, destination.name, split, n, len(found.files)) for n in range(len(found.files))]
-    return [_Task(file, found.kind, str(folder / name), shape) for file, name in zip(found.files, names, strict=True)]
+    names = [file_name(target, destination.name, split, n, len(file_set.files)) for n in range(len(file_set.files))]
+    return [
+        _Task(file, file_set.kind, str(folder / name), shape) for file, name in zip(file_set.files, names, strict=True)
+    ]
 
 
 def _write(
@@ -90,6 +96,7 @@ def _write(
         make_folder((draft / task.name).parent)
         blocks = format_of(task.kind).read(task.file, vocabulary)
         try:
+            # Blocks are read while they are written, so a damaged file shows itself here.
             examples = target.format.write(draft / task.name, blocks, task.shape, vocabulary)
             written[task.name] = {"source": str(task.file), "examples": examples}
         except ShardError as error:
@@ -100,10 +107,10 @@ def _write(
     return written
 
 
-def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Shape:
+def _shape(file_set: FileSet, target: Target, vocabulary: Sequence[str] | None) -> Shape:
     """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
-    from_to = f"{found.folder} cannot become {target.kind}"
-    if found.documents:
+    from_to = f"{file_set.folder} cannot become {target.kind}"
+    if file_set.documents:
         raise DataError(
             f"{from_to}: it holds token documents, of which examples (pairs, masks) are yet to be made. "
             "Train on them as they lie (phase.data)."
@@ -113,25 +120,29 @@ def _shape(found: Found, target: Target, vocabulary: Sequence[str] | None) -> Sh
             f"{from_to}: it holds examples, and {target.kind.capitalize()}'s files are of token documents. Convert a "
             "run folder: its training documents become such files."
         )
-    if not found.shape.static and target.format.static_only:
+    if not file_set.shape.static and target.format.static_only:
         raise DataError(
             f"{from_to}: its examples have no masks. Export examples with masks from the token store instead."
         )
-    if found.mixed:
+    if file_set.mixed:
         raise DataError(
-            f"{from_to}: {found.mixed[0].name} has {'no masks' if found.shape.static else 'masks'}, unlike "
-            f"{found.files[0].name}. Keep files with and without masks in folders of their own."
+            f"{from_to}: {file_set.mixed[0].name} has {'no masks' if file_set.shape.static else 'masks'}, unlike "
+            f"{file_set.files[0].name}. Keep files with and without masks in folders of their own."
         )
-    pieces = [each.kind.upper() for each in (format_of(found.kind), target.format) if each.reads_vocabulary]
+    pieces = [
+        known_format.kind.upper()
+        for known_format in (format_of(file_set.kind), target.format)
+        if known_format.reads_vocabulary
+    ]
     if vocabulary is None and pieces:
         raise DataError(
             f"{from_to} without a vocabulary: {pieces[0]} holds word pieces, the others ids. Give the vocab.txt."
         )
-    length = target.length or found.shape.length
-    predictions = target.predictions or found.shape.predictions
+    length = target.length or file_set.shape.length
+    predictions = target.predictions or file_set.shape.predictions
     if target.format.padded:
         _check_room(from_to, length, predictions)
-    return Shape(length, predictions, found.shape.static)
+    return Shape(length, predictions, file_set.shape.static)
 
 
 def _check_room(from_to: str, length: int | None, predictions: int | None) -> None:
@@ -152,9 +163,10 @@ def _note(
     target: Target,
     written: dict[str, Any],
     left_out: list[ShardError],
-    incomplete: list[Found],
+    incomplete: list[FileSet],
     log: Log,
 ) -> dict[str, Any]:
+    # Every file was damaged: an empty folder would look like a success.
     if not written:
         raise left_out[0]
     if not any(entry["examples"] for entry in written.values()):
@@ -164,13 +176,13 @@ def _note(
     for name, entry in written.items():
         if not entry["examples"]:
             log.say(f"convert: {entry['source']} holds no example, and so does {name}")
-    for found in incomplete:
-        log.say(f"convert: {found.folder} is incomplete: {found.incomplete} are there")
+    for file_set in incomplete:
+        log.say(f"convert: {file_set.folder} is incomplete: {file_set.incomplete} are there")
     return {
         "source": str(source),
         "kind": target.kind,
         "examples": sum(entry["examples"] for entry in written.values()),
         "files": written,
         "quarantined": [{"file": str(error.file), "fault": error.fault} for error in left_out],
-        "incomplete": {str(found.folder): found.incomplete for found in incomplete},
+        "incomplete": {str(file_set.folder): file_set.incomplete for file_set in incomplete},
     }

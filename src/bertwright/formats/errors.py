@@ -29,6 +29,7 @@ def reading(file: Path) -> Iterator[None]:
     """Turn what libraries raise while `file` is read into a `ShardError` that names it."""
     try:
         yield
+    # Not every exception: a fault of ours is not to be taken for a damaged file.
     except _FROM_LIBRARIES as error:
         raise ShardError(file, f"cannot be read: {str(error).strip() or type(error).__name__}") from error
 

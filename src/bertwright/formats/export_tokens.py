@@ -29,10 +29,12 @@ def export_documents(
     would be empty. A sentence above 65,535 tokens is several, as in the store.
     """
     total, starts = len(store.hashes), store.starts
+    # A shard ends where a document does, so its end in tokens is found among their starts.
     edges = [total * i // files for i in range(files + 1)] if files else np.searchsorted(starts, store.shard_tokens)
     assert target.write, f"{target.kind} is only read"
     written: dict[str, int] = {}
     with atomic_folder(destination) as draft:
+        # A shard whose documents are all held out would be a file without any.
         for number, (first, stop) in enumerate(pairwise(np.unique(edges).tolist())):
             file = f"{name}_{number:05}{target.suffix}"
             written[file] = target.write(draft / file, _blocks(store, first, stop), store.vocabulary.size)

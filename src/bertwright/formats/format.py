@@ -1,4 +1,4 @@
-"""What a format of examples is: how a file of it is told, read and written, and what the format needs."""
+"""What a format of examples is: how a file of it is detected, read and written, and what the format needs."""
 
 from __future__ import annotations
 

@@ -16,12 +16,14 @@ MAX_LENGTH = 32_768
 
 def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: int | None = None) -> Instances:
     """The `examples`, rows `first_row` and on of `file`; the first that breaks a rule is a `ShardError`."""
+    # Without a vocabulary nothing is beyond it: `inspect` counts such ids where training refuses them.
     size = np.iinfo(np.int32).max if vocabulary_size is None else vocabulary_size
     within = f"outside the vocabulary of {size:,} entries" if vocabulary_size else "negative"
     token_rows = np.repeat(np.arange(len(examples)), examples.lengths)
     rows = np.repeat(np.arange(len(examples)), np.diff(examples.cu_predictions))
     lengths, positions = examples.lengths, examples.positions
     falling = np.diff(positions, prepend=0) <= 0
+    # The first prediction of an example may stand before the last one of the example above.
     falling[np.unique(examples.cu_predictions[:-1][np.diff(examples.cu_predictions) > 0])] = False
     rules = [
         (np.flatnonzero((lengths < 1) | (lengths > MAX_LENGTH)), f"its length is not 1 to {MAX_LENGTH:,}"),

@@ -11,13 +11,14 @@ from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
 from bertwright.formats.tfrecord import examples as tfrecord
 
+# LDDL before datasets, which takes every other Parquet file for its own.
 FORMATS: tuple[Format, ...] = (padded.FORMAT, varlen.FORMAT, tfrecord.FORMAT, lddl.FORMAT, datasets.FORMAT)
 """Formats of finished examples, in the order in which a file is tried."""
 DOCUMENT_FORMATS: tuple[DocumentFormat, ...] = (megatron.FORMAT, rows.FORMAT)
 """Formats of tokenised documents, tried after those of examples."""
 
-_FORMATS = {each.kind: each for each in FORMATS}
-_DOCUMENT_FORMATS = {each.kind: each for each in DOCUMENT_FORMATS}
+_FORMATS = {known.kind: known for known in FORMATS}
+_DOCUMENT_FORMATS = {known.kind: known for known in DOCUMENT_FORMATS}
 
 
 def holds_examples(kind: Kind) -> bool:

@@ -43,6 +43,7 @@ def file_name(target: Target, name: str, split: Split, number: int, files: int) 
 
 def folder_name(target: Target, split: Split) -> str:
     """The folder of a split inside that of its set; empty where the splits of a format lie together."""
+    # LDDL's loader takes all files below a folder, so a split never lies inside the other.
     return {"training": "train", "test": "test"}[split] if target.format.split_folders else ""
 
 
@@ -55,5 +56,6 @@ def shares(target: Target, examples: int, files: int) -> list[int]:
     files = min(files, examples)
     if target.format.unequal_files and examples > 2:
         files = max(2, min(files, examples // 2))
+        # LDDL's loader refuses files that are all of one size.
         examples -= examples % files == 0
     return [examples * number // files for number in range(files + 1)] if files else [0]

@@ -40,11 +40,13 @@ def check_groups(file: Path, parquet: Any) -> None:
     for size in (group.total_byte_size for group in groups):
         if not 0 <= size <= LARGEST_GROUP:
             raise ShardError(file, f"a row group declares {size:,} bytes; at most {LARGEST_GROUP:,} are read")
+    # A row takes time even where it holds no token.
     check_tokens(file, parquet.metadata.num_rows, "rows")
 
 
 def check_tokens(file: Path, tokens: int, what: str = "tokens") -> None:
     """Refuse more tokens than `file` may hold."""
+    # 15 kB of one repeated value kept a reader busy for minutes.
     if tokens > most_tokens(file):
         raise ShardError(
             file, f"it unfolds to {tokens:,} {what} from {file.stat().st_size:,} bytes, which no text does"
@@ -74,16 +76,18 @@ def open_parquet_lists(file: Path, names: Sequence[str]) -> Iterator[Batches]:
     """The columns of these names, as many as there are; refused where their lists hold more than the file may."""
     with reading(file), package("pyarrow.parquet").ParquetFile(file, memory_map=True) as parquet:
         check_groups(file, parquet)
-        there = [name for name in names if name in parquet.schema_arrow.names]
-        totals = dict.fromkeys(there, 0)
+        present = [name for name in names if name in parquet.schema_arrow.names]
+        totals = dict.fromkeys(present, 0)
         for group in range(parquet.metadata.num_row_groups):
             columns = parquet.metadata.row_group(group)
             for index in range(columns.num_columns):
                 column = columns.column(index)
                 name = column.path_in_schema.partition(".")[0]
                 if name in totals:
+                    # The metadata counts the values of all lists, so nothing is decoded for it.
                     totals[name] += column.num_values
         for name, values in totals.items():
             check_tokens(file, values, f"values of {name}")
+        # By the mean length, not by a number of rows: a row may be a book.
         mean = max(totals.values(), default=0) // max(parquet.metadata.num_rows, 1)
-        yield Batches(parquet, there, max(1, _AT_ONCE // max(mean, 1)))
+        yield Batches(parquet, present, max(1, _AT_ONCE // max(mean, 1)))

@@ -23,7 +23,7 @@ _TEST = re.compile(r"_test_\d+\.")
 
 
 @dataclass(frozen=True)
-class Found:
+class FileSet:
     """One set of files of one format: what a training phase can read."""
 
     folder: Path
@@ -56,7 +56,7 @@ class Found:
         return f"{whole:,} of {self.parts:,} parts" if self.parts and whole < self.parts else None
 
 
-def recognise(path: Path) -> tuple[Found, ...]:
+def recognise(path: Path) -> tuple[FileSet, ...]:
     """The sets of files in `path` (a folder or one file), shortest examples first.
 
     `DataError` when there is none; a single damaged file is its `ShardError`.
@@ -66,10 +66,11 @@ def recognise(path: Path) -> tuple[Found, ...]:
     faults: dict[Path, ShardError] = {}
     for file in files:
         try:
-            if found := facts_of(file):
-                facts[file] = found
+            if said := facts_of(file):
+                facts[file] = said
         except ShardError as error:
             faults[file] = error
+    # An empty or damaged file is of no format; by its name it belongs to those beside it.
     families = {_family(file) for file in facts}
     for file in files:
         if file not in facts and file not in faults and _family(file) in families:
@@ -84,9 +85,9 @@ def recognise(path: Path) -> tuple[Found, ...]:
 
 def facts_of(file: Path) -> Facts | None:
     """What `file` says of itself by the format that knows it; None when none does."""
-    for facts in [each.facts for each in FORMATS] + [each.facts for each in DOCUMENT_FORMATS if each.facts]:
-        if found := facts(file):
-            return found
+    for facts in [known.facts for known in FORMATS] + [known.facts for known in DOCUMENT_FORMATS if known.facts]:
+        if said := facts(file):
+            return said
     return None
 
 
@@ -97,18 +98,20 @@ def open_documents(file: Path, kind: Kind) -> DocumentFile:
     return documents.open(file)
 
 
-def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Found, ...]:
+def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[FileSet, ...]:
     members: dict[tuple[Path, Split, Kind, int | None, int | None], list[Path]] = defaultdict(list)
-    for file, found in facts.items():
-        members[file.parent, _split(file), found.kind, found.shape.length, found.shape.predictions].append(file)
+    for file, said in facts.items():
+        # Of two lengths in one folder a phase trains on one, so these are two sets.
+        members[file.parent, _split(file), said.kind, said.shape.length, said.shape.predictions].append(file)
     sets = []
     for (folder, split, kind, _, _), files in members.items():
         damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
         counts = [facts[file].examples for file in files]
+        # One file of running text makes it a set of text: the others are told of, not trained on as text.
         documents = any(facts[file].documents for file in files)
         parts = [int(named[1]) for file in files if (named := _PARTS.search(file.name))]
         sets.append(
-            Found(
+            FileSet(
                 folder=folder,
                 split=split,
                 kind=kind,
@@ -121,7 +124,9 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fou
                 parts=max(parts, default=None),
             )
         )
-    return tuple(sorted(sets, key=lambda found: (found.shape.length or 0, _natural(found.folder), found.split)))
+    return tuple(
+        sorted(sets, key=lambda file_set: (file_set.shape.length or 0, _natural(file_set.folder), file_set.split))
+    )
 
 
 def _unlike(file: Facts, first: Facts, documents: bool) -> bool:
@@ -135,14 +140,17 @@ def _split(file: Path) -> Split:
 def _data_below(folder: Path) -> list[Path]:
     """What may be data, in natural order: without hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
     names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
+    # What an interrupted conversion left lies in a hidden folder, and is no data.
     files = iter([file for file, parts in names if not any(part.startswith((".", "_")) for part in parts)])
-    for each in FORMATS:
-        files = each.data_files(files)
+    for known in FORMATS:
+        # The results that `map` keeps beside a saved data set were trained on as further examples.
+        files = known.data_files(files)
     return sorted(files, key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:
     """Sorts numbers in names by their value."""
+    # Tuples of one form, because numbers and texts cannot be compared.
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", str(path))]
 
 

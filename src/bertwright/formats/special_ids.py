@@ -34,23 +34,25 @@ class SpecialIds:
 
     def faults(self) -> list[str]:
         """What is wrong with them; without a vocabulary, only that there is more than one id."""
-        found = []
+        faults = []
         for seen, verb, entry in ((self._begins, "begin", "[CLS]"), (self._lasts, "end", "[SEP]")):
             if self._vocabulary is None:
                 if len(seen) > 1:
-                    found.append(f"examples {verb} with {len(seen):,} different ids, where all should have {entry}")
+                    faults.append(f"examples {verb} with {len(seen):,} different ids, where all should have {entry}")
                 continue
             number = self._vocabulary.index(entry)
-            other = {each: count for each, count in seen.items() if each != number}
+            other = {other_id: count for other_id, count in seen.items() if other_id != number}
             if other:
-                most = max(other, key=lambda each: other[each])
-                found.append(f"{sum(other.values()):,} examples {verb} with id {most}, not {entry} ({number})")
-        return found + self._mask()
+                most = max(other, key=lambda other_id: other[other_id])
+                faults.append(f"{sum(other.values()):,} examples {verb} with id {most}, not {entry} ({number})")
+        return faults + self._mask()
 
     def _mask(self) -> list[str]:
+        # A few predictions may all show kept or random tokens by chance.
         if self._vocabulary is None or self.shown.total() < _TELLING:
             return []
         ((shown, count),), number = self.shown.most_common(1), self._vocabulary.index("[MASK]")
+        # Eight in ten are masked: another id on most of them is that of another vocabulary.
         if shown == number or 2 * count <= self.shown.total():
             return []
         return [f"id {shown} stands at most predicted positions, not [MASK] ({number})"]

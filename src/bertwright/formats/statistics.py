@@ -19,20 +19,12 @@ from bertwright.examples.instances import Instances
 from bertwright.formats.errors import ShardError
 from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import Found, recognise
-from bertwright.formats.sketch import Sketch, row_hashes
+from bertwright.formats.recognise import FileSet, recognise
+from bertwright.formats.repetitions import Repetitions
 from bertwright.formats.special_ids import SpecialIds
 from bertwright.formats.token_statistics import token_statistics
 
 _BINS = 8
-_TELLING = 8
-"""Predictions from which equal positions of two examples are no coincidence."""
-_TELLING_WITH_TEXT = 4
-"""The same for two examples of one text."""
-_SHARED = 0.001
-"""Share of examples or masks repeated across shards that is called a fault."""
-_SHARED_TEXTS = 0.05
-"""The same for texts whose masks are not drawn yet: several passes over little text repeat some."""
 
 
 def statistics(
@@ -43,18 +35,18 @@ def statistics(
     `limit`: most examples (or documents) read of each file. `world`: ranks that will share the files. `vocabulary` adds
     the unknown rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
     """
-    return {"path": str(path), "sets": [_of_set(found, vocabulary, limit, world) for found in recognise(path)]}
+    return {"path": str(path), "sets": [_of_set(file_set, vocabulary, limit, world) for file_set in recognise(path)]}
 
 
-def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
-    if found.documents:
-        return token_statistics(found, vocabulary, limit)
-    tally = _Tally(found, vocabulary)
-    for file in found.files:
-        tally.begin(file)
+def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
+    if file_set.documents:
+        return token_statistics(file_set, vocabulary, limit)
+    tally = _Tally(file_set, vocabulary)
+    for file in file_set.files:
+        tally.repetitions.begin_file(file)
         try:
             # Ids are to be counted, not refused, where they can be read without the vocabulary.
-            known = format_of(found.kind)
+            known = format_of(file_set.kind)
             blocks = known.read(file, vocabulary if known.reads_vocabulary else None)
             for block in _first(blocks, limit):
                 tally.add(block)
@@ -66,6 +58,7 @@ def _of_set(found: Found, vocabulary: Sequence[str] | None, limit: int | None, w
 def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances]:
     left = sys.maxsize if limit is None else limit
     while left > 0 and (block := next(blocks, None)) is not None:
+        # A block is as large as the format likes, so the last one is cut.
         yield block.take(slice(0, left))
         left -= len(block)
 
@@ -73,28 +66,21 @@ def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances
 class _Tally:
     """Counts of one set of files."""
 
-    def __init__(self, found: Found, vocabulary: Sequence[str] | None) -> None:
-        self.found = found
+    def __init__(self, file_set: FileSet, vocabulary: Sequence[str] | None) -> None:
+        self.file_set = file_set
         self.vocabulary = vocabulary
         self.unk = None if vocabulary is None else vocabulary.index("[UNK]")
         self.mask = None if vocabulary is None else vocabulary.index("[MASK]")
-        self.damaged = [str(error) for error in found.damaged]
+        self.damaged = [str(error) for error in file_set.damaged]
         self.lengths = np.zeros(MAX_LENGTH + 1, np.int64)
         self.labels: Counter[int] = Counter()
         self.special = SpecialIds(vocabulary)
         self.kept = self.predictions = self.unknown = self.beyond = self.largest = 0
-        self.files: dict[Path, tuple[int, int]] = {}
-        """Examples of each file, and a hash of them that does not depend on their order."""
-        self.examples, self.masks = Sketch(len(found.files)), Sketch(len(found.files))
-
-    def begin(self, file: Path) -> None:
-        self.files[file] = 0, 0
-        self.examples.begin_file()
-        self.masks.begin_file()
+        self.repetitions = Repetitions(len(file_set.files), file_set.shape.static)
 
     def leave_out(self, file: Path, error: ShardError) -> None:
         """The file turned out to be damaged; what was counted of it stays counted."""
-        del self.files[file]
+        self.repetitions.leave_out(file)
         self.damaged.append(str(error))
 
     def add(self, block: Instances) -> None:
@@ -109,38 +95,30 @@ class _Tally:
         if self.vocabulary is not None:
             self.unknown += int((originals == self.unk).sum())
             self.beyond += sum(int((ids >= len(self.vocabulary)).sum()) for ids in (block.token_ids, block.labels))
-        contents = row_hashes(originals, block.cu_seqlens)
-        predictions = np.diff(block.cu_predictions)
-        telling, with_text = predictions >= _TELLING, predictions >= _TELLING_WITH_TEXT * self.found.shape.static
-        masks = row_hashes(block.positions, block.cu_predictions)
-        self.masks.add(masks[telling], contents[telling])
-        with_masks = contents ^ masks
-        self.examples.add(with_masks[with_text], contents[with_text])
-        whole = int(with_masks.sum(dtype=np.uint64))
-        file, (examples, content) = self.files.popitem()
-        self.files[file] = examples + len(block), (content + whole) % 2**64
+        self.repetitions.add(block, originals)
 
     def numbers(self) -> dict[str, Any]:
-        found, examples = self.found, int(self.lengths.sum())
+        file_set, examples = self.file_set, int(self.lengths.sum())
         sizes = np.arange(len(self.lengths))
         tokens, longest = int(self.lengths @ sizes), int(sizes[self.lengths > 0].max(initial=0))
-        room = max(found.shape.length or 0, longest)
+        # Files without padding do not say their length.
+        room = max(file_set.shape.length or 0, longest)
         labelled = self.labels[0] + self.labels[1]
         return {
-            "folder": str(found.folder),
-            "split": found.split,
-            "kind": found.kind,
+            "folder": str(file_set.folder),
+            "split": file_set.split,
+            "kind": file_set.kind,
             "holds": "examples",
-            "files": len(found.files),
-            "incomplete": found.incomplete,
+            "files": len(file_set.files),
+            "incomplete": file_set.incomplete,
             "examples": examples,
             "tokens": tokens,
             "length": room,
             "fill": _share(tokens, examples * room),
             "lengths": self._histogram(room),
             "random_next": _share(self.labels[1], labelled),
-            "mask_rate": _share(self.predictions, tokens) if found.shape.static else None,
-            "masks": self._masks() if found.shape.static else None,
+            "mask_rate": _share(self.predictions, tokens) if file_set.shape.static else None,
+            "masks": self._masks() if file_set.shape.static else None,
             "largest_id": self.largest,
             "unknown_rate": None if self.vocabulary is None else _share(self.unknown, tokens),
         }
@@ -162,35 +140,24 @@ class _Tally:
         return {"mask_id": mask} | {name: _share(count, self.predictions) for name, count in shares.items()}
 
     def faults(self, world: int) -> list[str]:
-        found = [f"damaged: {message}" for message in self.damaged]
-        if self.found.incomplete:
-            found.append(f"only {self.found.incomplete} are there")
-        if self.found.mixed:
-            found.append(f"only some files have masks: {self.found.mixed[0].name} is unlike {self.found.files[0].name}")
-        found += [f"{file.name} is empty" for file, (count, _) in self.files.items() if not count]
-        if 0 < len(self.files) < world:
-            found.append(f"{len(self.files):,} files for {world:,} ranks: some ranks would read the same file")
+        faults = [f"damaged: {message}" for message in self.damaged]
+        if self.file_set.incomplete:
+            faults.append(f"only {self.file_set.incomplete} are there")
+        if self.file_set.mixed:
+            faults.append(
+                f"only some files have masks: {self.file_set.mixed[0].name} is unlike {self.file_set.files[0].name}"
+            )
+        faults += [f"{file.name} is empty" for file in self.repetitions.empty]
+        if 0 < len(self.repetitions.files) < world:
+            faults.append(
+                f"{len(self.repetitions.files):,} files for {world:,} ranks: some ranks would read the same file"
+            )
         if self.beyond and self.vocabulary is not None:
             size = len(self.vocabulary)
-            found.append(f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})")
-        return found + self.special.faults() + self._repetitions()
-
-    def _repetitions(self) -> list[str]:
-        found, first = [], dict[tuple[int, int], Path]()
-        for file, content in self.files.items():
-            same = first.setdefault(content, file)
-            if same != file and content[0]:
-                found.append(f"{file.name} holds the same examples as {same.name}")
-        examples, masks = self.examples.repeated(), self.masks.repeated()
-        named, most = ("examples, masks and all,", _SHARED) if self.found.shape.static else ("texts", _SHARED_TEXTS)
-        if examples.several > max(1, most * examples.sampled):
-            found.append(f"{_share(examples.several, examples.sampled):.1%} of the {named} occur in several shards")
-        if masks.differing > max(1, _SHARED * masks.sampled):
-            share = _share(masks.differing, masks.sampled)
-            found.append(
-                f"{share:.1%} of the masks occur in several shards on different texts: one random stream for all"
+            faults.append(
+                f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})"
             )
-        return found
+        return faults + self.special.faults() + self.repetitions.faults()
 
 
 def _share(part: int, whole: int) -> float | None:

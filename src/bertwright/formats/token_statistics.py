@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bertwright.examples.instances import ends
+from bertwright.formats.bottom_k import BottomK, row_hashes
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError
-from bertwright.formats.recognise import Found, open_documents
-from bertwright.formats.sketch import Sketch, row_hashes
+from bertwright.formats.recognise import FileSet, open_documents
 
 _AT_ONCE = 1 << 20
 """Tokens read together, about."""
@@ -21,16 +21,18 @@ _SHARED = 0.001
 """Share of documents in several files that is called a fault."""
 
 
-def token_statistics(found: Found, vocabulary: Sequence[str] | None = None, limit: int | None = None) -> dict[str, Any]:
+def token_statistics(
+    file_set: FileSet, vocabulary: Sequence[str] | None = None, limit: int | None = None
+) -> dict[str, Any]:
     """Numbers and `faults` (sentences) of a set of token documents, with the arguments of `statistics`.
 
     `single` counts the documents of one sentence: where nearly all are, there is nothing to make pairs of.
     """
-    tally = _Tally(found, vocabulary)
-    for file in found.files:
+    tally = _Tally(file_set, vocabulary)
+    for file in file_set.files:
         tally.texts.begin_file()
         try:
-            documents = open_documents(file, found.kind)
+            documents = open_documents(file, file_set.kind)
             most = sys.maxsize if limit is None else limit
             for first, stop in documents.pieces(_AT_ONCE):
                 if first < most:
@@ -43,14 +45,14 @@ def token_statistics(found: Found, vocabulary: Sequence[str] | None = None, limi
 class _Tally:
     """Counts of one set of files."""
 
-    def __init__(self, found: Found, vocabulary: Sequence[str] | None) -> None:
-        self.found, self.vocabulary = found, vocabulary
-        self.damaged = [str(error) for error in found.damaged]
+    def __init__(self, file_set: FileSet, vocabulary: Sequence[str] | None) -> None:
+        self.file_set, self.vocabulary = file_set, vocabulary
+        self.damaged = [str(error) for error in file_set.damaged]
         self.ids = np.zeros(0 if vocabulary is None else len(vocabulary), np.int64)
         """How often each entry occurs."""
         self.documents = self.sentences = self.tokens = self.single = self.empty = self.beyond = self.largest = 0
         self.lengths = np.zeros(len(_LENGTHS) + 1, np.int64)
-        self.texts = Sketch(len(found.files))
+        self.texts = BottomK(len(file_set.files))
 
     def add(self, block: TokenDocuments) -> None:
         self.documents += len(block)
@@ -61,19 +63,21 @@ class _Tally:
         self.lengths += np.bincount(np.searchsorted(_LENGTHS, block.lengths), minlength=len(self.lengths))
         self.largest = max(self.largest, int(block.ids.max(initial=0)))
         if self.vocabulary is not None:
+            # Counted apart, or a single id of another vocabulary would ask for an array as long as it is large.
             known = block.ids[block.ids < len(self.vocabulary)]
             self.beyond += len(block.ids) - len(known)
             self.ids += np.bincount(known, minlength=len(self.ids))
+        # Empty documents are all alike, and would count as repeated.
         contents = row_hashes(block.ids, ends(block.sizes))[block.sizes > 0]
         self.texts.add(contents, contents)
 
     def numbers(self) -> dict[str, Any]:
         up_to = [f"up to {length:,}" for length in _LENGTHS] + ["longer"]
         return {
-            "folder": str(self.found.folder),
-            "kind": self.found.kind,
+            "folder": str(self.file_set.folder),
+            "kind": self.file_set.kind,
             "holds": "documents",
-            "files": len(self.found.files),
+            "files": len(self.file_set.files),
             "documents": self.documents,
             "empty": self.empty,
             "single": self.single,
@@ -85,17 +89,19 @@ class _Tally:
         }
 
     def faults(self) -> list[str]:
-        found = [f"damaged: {message}" for message in self.damaged]
-        found += [f"{file.name} holds examples, the others running text" for file in self.found.mixed]
+        faults = [f"damaged: {message}" for message in self.damaged]
+        faults += [f"{file.name} holds examples, the others running text" for file in self.file_set.mixed]
         if self.vocabulary is not None and self.beyond:
             size = len(self.vocabulary)
-            found.append(f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})")
+            faults.append(
+                f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})"
+            )
         special = {entry: self._count(entry) for entry in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")}
-        found += [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]
+        faults += [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]
         texts = self.texts.repeated()
         if texts.several > max(1, _SHARED * texts.sampled):
-            found.append(f"{texts.several / texts.sampled:.1%} of the documents occur in several files")
-        return found
+            faults.append(f"{texts.several / texts.sampled:.1%} of the documents occur in several files")
+        return faults
 
     def _count(self, entry: str) -> int:
         if self.vocabulary is None or entry not in self.vocabulary:

@@ -27,17 +27,18 @@ def number(value: float) -> str:
 
 def large(value: float) -> str:
     """A count in at most four characters and a unit: 12,345,678 as 12.3 M."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= size:
-            return f"{value / (1e3 if unit == 'k' else size):.3g} {unit}"
-    return f"{value:,.0f}"
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        # Rounded first, else 999,999 would be 1e+03 k.
+        if (rounded := float(f"{value / size:.3g}")) >= 1:
+            return f"{rounded:.3g} {unit}" if rounded < 1000 else f"{value / size:,.0f} {unit}"
+    return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:
     """Seconds as 8.2 s, 3 min 20 s, or 5 h 12 min."""
-    if seconds < 60:
+    # Rounded first, else 59.97 s would be 60.0 s, and 119.7 s 1 min 60 s.
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
-    # Rounded first, else 119.7 s would be 1 min 60 s.
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"

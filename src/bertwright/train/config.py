@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.config import DocumentRange, ImportedData, Length, MaskingConfig, MicroBatching
+from bertwright.examples.config import DocumentRange, ImportedData, Length, MicroBatching
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.optim.config import ScheduleConfig

@@ -15,7 +15,8 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
-from bertwright.examples.loader import Loader, LoaderSettings, heldout_batches, open_loader
+from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.loader import Loader, LoaderSettings, open_loader
 from bertwright.examples.store import Store
 from bertwright.model.config import NetworkConfig
 from bertwright.optim.config import OptimConfig

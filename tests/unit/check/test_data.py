@@ -1,6 +1,8 @@
 """What is told of the data that a recipe names: sizes, faults, and what cannot be known yet."""
 
 import gzip
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,3 +88,33 @@ def test_a_folder_without_data_is_an_error_of_its_key(load: Load, tmp_path: Path
     assert not list(imported_data(load())), "without such data nothing is said of it"
     stages = ("corpus", "vocab")
     assert verdict not in check_recipe(recipe, tmp_path / "run", stages), "not asked for before the examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [("b.txt", b"", "is empty"), ("b.html", b"<!DOCTYPE html><html></html>", "is an HTML page")],
+)
+def test_a_damaged_copy_of_what_is_far_away_is_a_fault_now(
+    name: str, content: bytes, fault: str, tmp_path: Path
+) -> None:
+    """It would be read as it lies here when the stage starts: nothing would be asked for."""
+    copy = tmp_path / "https" / "host" / name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(content)
+    size, verdicts = looked_at(source=f"https://host/{name}", cache_dir=tmp_path)
+    assert size is None and verdicts[0].level == "error" and fault in verdicts[0].text
+
+
+def test_copies_of_several_formats_are_a_fault_now(tmp_path: Path) -> None:
+    folder = tmp_path / "s3" / "bucket" / "texts"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_bytes(TEXT)
+    (folder / "b.jsonl").write_text('{"text": "Egy."}\n')
+    url = "s3://bucket/texts"
+    note = tmp_path / f".{hashlib.sha256(url.encode()).hexdigest()[:16]}.files.json"
+    note.write_text(json.dumps([f"{url}/a.txt", f"{url}/b.jsonl"]))
+    _, verdicts = looked_at(source=url, cache_dir=tmp_path)
+    assert verdicts[0].level == "error" and "several formats" in verdicts[0].text
+    (folder / "b.jsonl").unlink()
+    _, verdicts = looked_at(source=url, cache_dir=tmp_path)
+    assert verdicts[0].level == "ok" and "another machine" in verdicts[0].text, "half a copy is fetched when it starts"

@@ -16,7 +16,7 @@ from bertwright.cli.conversion import convert
 from bertwright.cli.describe import describe
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder
-from bertwright.examples.config import MaskingConfig
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.names import Target
 
 

@@ -112,3 +112,37 @@ def test_inspect_says_how_another_one_differs(
     changed.write_text(small_recipe.read_text().replace("size = 160", "size = 150"))
     assert call(monkeypatch, "inspect", small_recipe, "--diff", changed) == 0
     assert capsys.readouterr().out.splitlines() == ["what      two recipes", "settings  vocab.size: 160 -> 150"]
+
+
+DUMP = "be_x_oldwiki-20260401-pages-articles-multistream.xml.bz2"
+
+
+@pytest.mark.parametrize(
+    ("verb", "language", "file", "source"),
+    [
+        ("corpus", "be-tarask", DUMP, f"be_x_oldwiki/20260401/{DUMP}"),
+        ("vocab", "google-cased", "google-cased-vocab.txt", "google-bert/bert-base-cased/resolve/main/vocab.txt"),
+    ],
+)
+def test_a_download_is_an_object_with_json_and_a_path_without(
+    verb: str,
+    language: str,
+    file: str,
+    source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / file
+
+    def fetched(*arguments: Any) -> Path:
+        path.write_bytes(b"Grogg")
+        return path
+
+    monkeypatch.setattr(f"bertwright.{verb}.download.download", fetched)
+    options = (verb, "--download", language, "--out", tmp_path, "--mirror", "https://name:secret@mirror")
+    assert call(monkeypatch, *options, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {"path": str(path), "bytes": 5, "source": f"https://mirror/{source}"}
+    assert call(monkeypatch, *options) == 0
+    assert capsys.readouterr().out == f"{path}\n"

@@ -1,4 +1,10 @@
-from bertwright.corpus.alphabet import letters, shortest_word, spaced
+import unicodedata
+
+import pytest
+
+from bertwright.corpus import alphabet
+from bertwright.corpus.alphabet import LAST_LETTER, letters, shortest_word, spaced
+from bertwright.corpus.words import count_tokens
 
 
 def test_table_alphabets_are_the_settled_ones() -> None:
@@ -32,3 +38,13 @@ def test_words_are_one_letter_where_spaces_do_not_part_them() -> None:
 def test_some_languages_put_no_spaces_between_words() -> None:
     unspaced = [code for code in ("hu", "ko", "zh", "zh-yue", "ja", "th", "km", "bn", "ltg") if not spaced(code)]
     assert unspaced == ["zh", "zh-yue", "ja", "th", "km"]
+
+
+def test_the_newest_ideographs_are_letters_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Letters are looked for as far as words are: an older Unicode of Python's has no name for the last of them."""
+    last = chr(LAST_LETTER)
+    named = unicodedata.name
+    monkeypatch.setattr(unicodedata, "name", lambda c, *d: "CJK UNIFIED IDEOGRAPH-323AF" if c == last else named(c, *d))
+    monkeypatch.setattr(unicodedata, "category", lambda c: "Lo")
+    assert alphabet._letters_of.__wrapped__("CJK").endswith(last)
+    assert count_tokens(last * 4) == 2 and count_tokens(chr(LAST_LETTER + 1) * 4) != 2

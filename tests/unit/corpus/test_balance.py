@@ -4,6 +4,7 @@ from typing import Any
 
 from bertwright.corpus.balance import LEFT_OUT, balance
 from bertwright.corpus.filter import REASONS
+from bertwright.report.corpus import _LEFT_OUT
 
 
 def counts(**dropped: int) -> dict[str, Any]:
@@ -64,3 +65,8 @@ def test_a_corpus_of_nothing_divides_by_nothing() -> None:
     empty = counts()
     empty["documents"] = empty["kept"] = empty["bytes"]["documents"] = empty["bytes"]["kept"] = 0
     assert [line.split() for line in balance(empty)][1:] == [["kept", "0", "0"], ["all", "0", "0"]]
+
+
+def test_the_page_says_of_what_is_left_out_what_the_terminal_says() -> None:
+    """The report imports no stage, so it has the words once more: the same ones, in the same order."""
+    assert list(_LEFT_OUT.items()) == list(LEFT_OUT.items())

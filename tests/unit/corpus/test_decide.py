@@ -1,7 +1,10 @@
+import errno
+import io
 import json
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from bertwright.corpus.config import DeduplicateConfig
 from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS, DecidePart, decide_part, set_aside, tally, tally_bytes
 from bertwright.corpus.dedup.find import find_repetitions
 from bertwright.corpus.dedup.outcome import Outcome, copies
+from bertwright.corpus.part import DOCUMENTS
 
 WritePart = Callable[..., Path]
 Documents = list[list[list[str]]]
@@ -163,3 +167,25 @@ def test_a_decided_part_is_not_decided_again(tmp_path: Path, write_part: WritePa
     before = part.with_suffix(KEPT_PARAGRAPHS).stat().st_mtime_ns
     decisions((part,), tmp_path, documents=False)
     assert part.with_suffix(KEPT_PARAGRAPHS).stat().st_mtime_ns == before
+
+
+def test_an_error_of_the_disk_names_the_file_also_when_bytes_are_summed(
+    tmp_path: Path, write_part: WritePart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = write_part(tmp_path / "0", [[paragraph("a")]])
+    decisions((part,), tmp_path)
+    opened = open
+
+    class Broken(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EIO, "the disk")
+
+        readall = read
+
+    def broken(file: Any, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        return Broken(file) if str(file).endswith(DOCUMENTS) else opened(file, mode, *rest, **options)
+
+    monkeypatch.setattr("builtins.open", broken)
+    with pytest.raises(OSError, match="the disk") as failed:
+        tally_bytes([part])
+    assert failed.value.filename == str(part.with_suffix(DOCUMENTS))

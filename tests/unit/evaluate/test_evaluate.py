@@ -24,8 +24,8 @@ from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import token_counts
+from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.inputs import Inputs as ExamplesInputs
-from bertwright.examples.loader import heldout_batches
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
 from bertwright.model.config import BertConfig

@@ -16,8 +16,9 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits, max_row
-from bertwright.examples.config import MaskingConfig, MicroBatching
+from bertwright.examples.config import MicroBatching
 from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.masking_config import MaskingConfig
 
 weights = st.sampled_from([1.0, 1.0, 0.0, 0.5])
 

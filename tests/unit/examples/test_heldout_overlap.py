@@ -10,10 +10,10 @@ from bertwright.core.stage_context import StageContext
 from bertwright.corpus.contamination import contamination
 from bertwright.examples import heldout_overlap
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.heldout_overlap import SAMPLE, heldout_contamination, training_text
 from bertwright.examples.inputs import Inputs
 from bertwright.examples.run import run
-from bertwright.examples.store import is_heldout, text_hash
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 

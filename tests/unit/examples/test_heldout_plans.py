@@ -9,12 +9,14 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
+from bertwright.examples.collate import rows_of
 from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.documents import is_heldout, text_hash
+from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.inputs import Inputs
-from bertwright.examples.loader import heldout_batches, rows_of
 from bertwright.examples.plans import Plans
-from bertwright.examples.store import Store, is_heldout, text_hash
-from bertwright.examples.tally import BINS
+from bertwright.examples.rows import BINS
+from bertwright.examples.store import Store
 
 
 def one_held_out_a_shard(shards: int, documents: int = 8) -> list[made.Text]:

@@ -9,8 +9,10 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.loader import LoaderSettings, heldout_batches, open_loader
+from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
 

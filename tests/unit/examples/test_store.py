@@ -9,7 +9,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.rng import fold
 from bertwright.corpus.text import read_documents, shard_names
-from bertwright.examples.store import Store, documents_of, in_range, is_heldout, text_hash, token_dtype
+from bertwright.examples.documents import documents_of, in_range, is_heldout, text_hash
+from bertwright.examples.store import Store, token_dtype
 from bertwright.vocab.tokenizer import load_tokenizer
 
 HASHES = fold(77, np.arange(20_000))

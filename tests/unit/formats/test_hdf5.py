@@ -12,10 +12,10 @@ from tests.unit.formats.samples import VOCABULARY, same, sample
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import concatenate
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Shape
+from bertwright.formats.format import Provenance, Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
-from bertwright.formats.hdf5.names import nvidia_file, nvidia_folder
+from bertwright.formats.hdf5.padded import nvidia_file, nvidia_folder
 from bertwright.formats.hdf5.writer import Sink
 
 SHAPE = Shape(32, 5, static=True)
@@ -268,12 +268,14 @@ def test_a_run_of_absurd_length_is_refused_before_memory_is_taken(tmp_path, chun
 
 
 def test_names_tell_the_truth():
-    settings = {"length": 128, "predictions": 20, "mask_rate": 0.15, "seed": 12345, "passes": 5}
+    def folder(lower_case: bool, strip_accents: bool) -> str:
+        return nvidia_folder(Provenance("hu", "128", lower_case, strip_accents, 128, 20, 0.15, seed=12345, passes=5))
+
     rest = "_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5"
-    assert nvidia_folder(True, True, **settings) == "hdf5_lower_case_1" + rest
-    assert nvidia_folder(False, False, **settings) == "hdf5_lower_case_0" + rest
-    assert nvidia_folder(True, False, **settings) == "hdf5_lower_case_1_accents_kept" + rest
-    assert nvidia_folder(False, True, **settings) == "hdf5_lower_case_0_accents_stripped" + rest
+    assert folder(True, True) == "hdf5_lower_case_1" + rest
+    assert folder(False, False) == "hdf5_lower_case_0" + rest
+    assert folder(True, False) == "hdf5_lower_case_1_accents_kept" + rest
+    assert folder(False, True) == "hdf5_lower_case_0_accents_stripped" + rest
     assert nvidia_file("wikicorpus_hu", "test", 3) == "wikicorpus_hu_test_3.hdf5"
 
 
@@ -296,7 +298,7 @@ import resource, sys
 from pathlib import Path
 from tests.unit.formats.samples import sample
 from bertwright.core.errors import DataError
-from bertwright.formats.format import Shape
+from bertwright.formats.format import Provenance, Shape
 from bertwright.formats.hdf5.writer import Sink
 from bertwright.formats.known import format_of
 kind, most, file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])

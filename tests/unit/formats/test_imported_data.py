@@ -19,9 +19,9 @@ from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import MaskingConfig
 from bertwright.examples.imported import ImportedLoader
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import tasks

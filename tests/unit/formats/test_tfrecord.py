@@ -14,8 +14,7 @@ from bertwright.examples.instances import concatenate
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.tfrecord import examples as tfrecord
-from bertwright.formats.tfrecord import varint
-from bertwright.formats.tfrecord.example_proto import parse, unparse
+from bertwright.formats.tfrecord.example_proto import decode_varints, encode_varints, parse, unparse
 from bertwright.formats.tfrecord.records import framed, masked_crc, read_records
 
 SHAPE = Shape(32, 5, static=True)
@@ -44,16 +43,16 @@ def test_checksums_are_the_published_ones():
 def test_integers_of_protocol_buffers():
     """The examples of the encoding guide (1 -> 01, 150 -> 96 01, -2 -> fe ff .. 01), and many random ones."""
     values = np.array([1, 150, -2, 0, 127, 128, 2**63 - 1, -(2**63)])
-    data, sizes = varint.encode(values)
+    data, sizes = encode_varints(values)
     assert data[:3].tobytes() == b"\x01\x96\x01"
     assert data[3:13].tobytes() == b"\xfe" + b"\xff" * 8 + b"\x01"
     assert sizes.tolist() == [1, 2, 10, 1, 1, 2, 9, 10]
-    assert np.array_equal(varint.decode(data)[0], values)
+    assert np.array_equal(decode_varints(data)[0], values)
     many = np.random.default_rng(0).integers(-(2**62), 2**62, 1000) >> np.random.default_rng(1).integers(0, 62, 1000)
-    assert np.array_equal(varint.decode(varint.encode(many)[0])[0], many)
+    assert np.array_equal(decode_varints(encode_varints(many)[0])[0], many)
     for broken in (b"\x80", b"\x01\xff", b"\xff" * 10 + b"\x01"):
         with pytest.raises(ValueError, match="integer"):
-            varint.decode(np.frombuffer(broken, np.uint8))
+            decode_varints(np.frombuffer(broken, np.uint8))
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -134,7 +133,7 @@ def stored(**changed):
         {
             key: (True, np.array(values, "<f4").tobytes())
             if key == "masked_lm_weights"
-            else (False, varint.encode(np.array(values, np.int64))[0].tobytes())
+            else (False, encode_varints(np.array(values, np.int64))[0].tobytes())
             for key, values in features.items()
             if values is not None
         }

@@ -12,6 +12,7 @@ EVIL = "<script>\"'&"
     [
         (0, "0.0 s"),
         (59.94, "59.9 s"),
+        (59.97, "1 min 0 s"),
         (60, "1 min 0 s"),
         (119.7, "2 min 0 s"),
         (3599.6, "1 h 0 min"),
@@ -24,7 +25,20 @@ def test_a_duration_has_no_sixtieth_second_or_minute(seconds: float, text: str) 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (9_999, "9,999"), (10_000, "10 k"), (1e6, "1 M"), (2.5e12, "2.5 T")],
+    [
+        (0, "0"),
+        (9_999, "9,999"),
+        (9_999.6, "10 k"),
+        (10_000, "10 k"),
+        (99_950, "100 k"),
+        (999_499, "999 k"),
+        (999_999, "1 M"),
+        (1e6, "1 M"),
+        (12_345_678, "12.3 M"),
+        (999_999_999, "1 G"),
+        (2.5e12, "2.5 T"),
+        (12_345e12, "12,345 T"),
+    ],
 )
 def test_large_counts_have_a_unit(value: float, text: str) -> None:
     assert large(value) == text

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bertwright.examples.config import MaskingConfig
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.train.config import PhaseConfig
 
 

@@ -16,7 +16,7 @@ from bertwright.core.log import Log
 from bertwright.core.redact import is_redacted, is_web, redact_credentials, shown
 from bertwright.core.remote import fetch
 from bertwright.core.servers import file_system
-from bertwright.corpus.errors import SourceError
+from bertwright.corpus.errors import NoCopyError, SourceError
 
 
 def copied(url: str, downloads: Path, log: Log) -> list[Path]:
@@ -45,14 +45,14 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
 
 
 def copies_made(url: str, downloads: Path) -> list[Path]:
-    """What `copied` returned for `url` before, found without the network; a `SourceError` unless all of it is there."""
+    """What `copied` returned for `url` before, found without the network; a `NoCopyError` unless all of it is there."""
     url, copy, note = _places(url, downloads)
     if copy.is_file():
         return [copy]
     urls = read_json(note) if note.is_file() and not is_web(url) else []
     copies = [_place(address, downloads) for address in urls]
     if not copies or not all(path.is_file() for path in copies):
-        raise SourceError(
+        raise NoCopyError(
             f"{shown(url)} has no whole copy in {downloads}. Make it first: bertwright corpus RECIPE --out DIR."
         )
     return copies if glob.has_magic(url) or urls == [url] else [copy]

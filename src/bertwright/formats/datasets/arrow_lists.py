@@ -17,9 +17,11 @@ def lengths_of(place: Place, batch: Any, name: str) -> Ints:
     types = package("pyarrow").types
     column = batch.column(name)
     kind = column.type
+    # `Sequence(length=...)` of datasets is stored as lists of a fixed size.
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if not lists or not types.is_integer(kind.value_type):
         raise ShardError(place.file, f"{name} holds {kind}, not lists of integers")
+    # Flattening drops a null list, and values and lengths would part.
     if column.null_count:
         raise ShardError(place.file, f"{name} near example {place.first_row:,} has gaps (null)")
     lengths: Ints = package("pyarrow.compute").list_value_length(column).to_numpy().astype(np.int64)
@@ -36,8 +38,8 @@ def runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
 
 def beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:
     """[T] the integers in a column whose lists are to be as long as those of input_ids, `lengths` [N]."""
-    values, found = runs(place, batch, name)
-    if len(wrong := np.flatnonzero(found != lengths)):
+    values, own_lengths = runs(place, batch, name)
+    if len(wrong := np.flatnonzero(own_lengths != lengths)):
         raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: {name} is not as long as input_ids")
     return values
 
@@ -49,6 +51,7 @@ def without_padding(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.b
     mask = beside(place, batch, "attention_mask", whole) != 0
     cu = ends(whole)
     lengths = np.diff(ends(mask)[cu])
+    # A token behind a zero would be lost without a word.
     if (mask != (np.arange(len(mask)) - np.repeat(cu[:-1], whole) < np.repeat(lengths, whole))).any():
         raise ShardError(place.file, f"near example {place.first_row:,}: attention_mask is not ones before zeros")
     return mask, lengths

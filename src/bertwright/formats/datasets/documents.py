@@ -42,13 +42,15 @@ class Rows:
     @cached_property
     def lengths(self) -> Ints:
         """[D] of the rows, with padding and special tokens; for Parquet the whole column is decoded."""
-        found, at = [np.zeros(0, np.int64)], 0
+        of_batches, at = [np.zeros(0, np.int64)], 0
         with open_batches(self.file) as batches:
             for batch in batches:
+                # Only the ends are looked at here: `full`, when rows are read, looks at every value.
                 batch.validate()
-                found.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
+                of_batches.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
                 at += len(batch)
-        lengths = np.concatenate(found)
+        lengths = np.concatenate(of_batches)
+        # Offsets may fall in a damaged file, which the quick check does not see.
         if lengths.min(initial=0) < 0:
             raise ShardError(self.file, "a list in input_ids ends before it begins")
         return lengths
@@ -64,18 +66,19 @@ class Rows:
 
     def read(self, first: int, stop: int) -> TokenDocuments:
         """As `DocumentFile.read`, without padding and, where `special_tokens_mask` tells of them, special tokens."""
-        found, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        ids_of_batches, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for place, batch in self._batches(first, stop):
             ids, whole = runs(place, batch, "input_ids")
             kept, _ = without_padding(place, batch, whole)
             if "special_tokens_mask" in batch.schema.names:
                 kept &= beside(place, batch, "special_tokens_mask", whole) == 0
+            # Ids above a vocabulary are a matter of which vocabulary; negative ones are damage with any.
             if len(negative := np.flatnonzero(ids < 0)):
                 row = place.first_row + np.searchsorted(ends(whole), negative[0], side="right") - 1
                 raise ShardError(self.file, f"row {row:,} has a negative id")
-            found.append(ids[kept])
+            ids_of_batches.append(ids[kept])
             sizes.append(np.diff(ends(kept)[ends(whole)]))
-        return TokenDocuments(np.concatenate(found), np.concatenate(sizes), np.ones(stop - first, np.int64))
+        return TokenDocuments(np.concatenate(ids_of_batches), np.concatenate(sizes), np.ones(stop - first, np.int64))
 
     def are_text(self) -> bool | None:
         """Whether the first rows are running text rather than examples; None where fewer than two do not tell.
@@ -90,9 +93,11 @@ class Rows:
             begins += ids[first].tolist()
             lasts += ids[first + sizes[sizes > 0] - 1].tolist()
             seen.update(ids.tolist())
+        # One row begins and ends with something in any case; a set of books was refused as damaged examples.
         if len(begins) < 2:
             return bool(self.lengths.max(initial=0) > MAX_LENGTH) or None
         alike = len({*begins}) == len({*lasts}) == 1 and begins[0] != lasts[0]
+        # An id that begins all rows and stands inside them as well is a word.
         return not alike or seen[begins[0]] > (1 + _FEW) * len(begins)
 
     def _batches(self, first: int, stop: int) -> Iterator[tuple[Place, Any]]:
@@ -106,6 +111,7 @@ class Rows:
                     part.validate(full=True)
                     yield Place(self.file, at + start, None), part
                 at += len(batch)
+                # The rest of the file would be read for nothing.
                 if at >= stop:
                     return
 

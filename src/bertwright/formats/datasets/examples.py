@@ -4,6 +4,12 @@
 `token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
 `next_sentence_label` (as in transformers' BertForPreTraining). Other columns are not read. Rows of running text are
 token documents rather than examples: `documents` tells them apart, and reads them.
+
+What `load_from_disk` wants beside the Arrow files:
+
+    seq_128/dataset_dict.json            the splits
+    seq_128/train/state.json             the files of a split, in order, and a fingerprint of their content
+    seq_128/train/dataset_info.json      nothing that the Arrow files do not say
 """
 
 from __future__ import annotations
@@ -16,18 +22,18 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.core.files import sha256, sha256_of, write_json
 from bertwright.examples.instances import Instances, ends, stretches
 from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, instances_of
-from bertwright.formats.datasets.arrow_checks import CONTINUED
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
 from bertwright.formats.datasets.documents import open_rows
-from bertwright.formats.datasets.folder import describe_folders
-from bertwright.formats.datasets.row_batches import open_batches
+from bertwright.formats.datasets.row_batches import CONTINUED, open_batches
 from bertwright.formats.errors import package, reading
-from bertwright.formats.format import Facts, FileNumber, Format, Shape
+from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
+# What the cross entropy of torch leaves out, and so what `transformers` puts there.
 NOT_PREDICTED = -100
 _AT_ONCE = 2**20
 """Most tokens that are decoded at once, about."""
@@ -38,6 +44,7 @@ def without_caches(files: Iterable[Path]) -> Iterator[Path]:
     """`files` without the Arrow files beside a saved data set that are not of it: `map` caches its results there,
     `shuffle` its indices, and `state.json` says what is of it.
     """
+    # One reading for all files of a folder.
     listed = cache(_listed)
     return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
 
@@ -46,6 +53,7 @@ def _listed(folder: Path) -> frozenset[str]:
     """The files of the data set saved in `folder`; none where it does not say."""
     try:
         return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
+    # Others write this file: where it is damaged it says nothing, and all files count.
     except (OSError, ValueError, KeyError, TypeError):
         return frozenset()
 
@@ -53,12 +61,14 @@ def _listed(folder: Path) -> frozenset[str]:
 def facts(file: Path) -> Facts | None:
     """As `Format.facts`."""
     with reading(file), open(file, "rb") as handle:
+        # An Arrow stream has no magic number; its first message begins with this mark.
         if handle.read(len(CONTINUED)) != CONTINUED and not is_parquet(file):
             return None
     rows = open_rows(file)
     with open_batches(file) as stream:
         names = stream.schema.names
     static = "labels" in names
+    # Only examples have these columns.
     documents = False if static or _LABEL in names else rows.are_text()
     return Facts("datasets", Shape(None, None, static), len(rows.lengths), documents)
 
@@ -69,6 +79,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
     with open_batches(file) as stream:
         for batch in stream:
             batch.validate(full=True)
+            # By tokens, not by 4,096 rows: those may be long.
             for start, stop in stretches(lengths_of(Place(file, first, None), batch, "input_ids"), _AT_ONCE):
                 block = batch.slice(start, stop - start)
                 yield _decoded(Place(file, first, vocabulary), block)
@@ -104,6 +115,29 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             out.write_batch(pa.record_batch(arrays, schema=schema))
             written += len(block)
     return written
+
+
+def describe_folders(folder: Path) -> None:
+    """Describe every folder of Arrow files in or below `folder`, and the folders that hold one for each split."""
+    # Without these files `load_from_disk` opened nothing, or the held-out rows alone.
+    saved = sorted({file.parent for file in folder.rglob("*.arrow")})
+    for split in saved:
+        files = sorted(split.glob("*.arrow"))
+        state: dict[str, Any] = {
+            "_data_files": [{"filename": file.name} for file in files],
+            # Caches of `datasets` are keyed by it: of the content, so that they are never those of other files.
+            "_fingerprint": sha256_of([sha256(file) for file in files])[:16],
+            "_format_columns": None,
+            "_format_kwargs": {},
+            "_format_type": None,
+            "_output_all_columns": False,
+            "_split": split.name if split.name in SPLITS else None,
+        }
+        write_json(split / "state.json", state)
+        write_json(split / "dataset_info.json", {"citation": "", "description": "", "homepage": "", "license": ""})
+    for parent in sorted({split.parent for split in saved if split.name in SPLITS}):
+        names = [split.name for split in saved if split.parent == parent and split.name in SPLITS]
+        write_json(parent / "dataset_dict.json", {"splits": names})
 
 
 def _decoded(place: Place, batch: Any) -> Instances:

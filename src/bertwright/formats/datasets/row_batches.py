@@ -1,13 +1,20 @@
-"""The batches of a file of tokenised rows: an Arrow stream as `datasets` saves it, or Parquet as its hub keeps it."""
+"""The batches of a file of tokenised rows: an Arrow stream as `datasets` saves it, or Parquet as its hub keeps it.
+
+The file may be hostile, and must take no more memory than it is long. `datasets` never compresses its streams, so they
+are mapped as they lie. A compressed batch of kilobytes may unfold to gigabytes as soon as it is looked at, and the
+library has no limit to set; whether it is compressed says a field of its metadata (Arrow columnar format, Message.fbs:
+`RecordBatch.compression`), which is read here.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertwright.formats.datasets.arrow_checks import open_stream
+from bertwright.formats.errors import ShardError, package, reading
 from bertwright.formats.parquet_checks import is_parquet, open_parquet_lists
 
 COLUMNS = (
@@ -19,10 +26,62 @@ COLUMNS = (
     "next_sentence_label",
 )
 """The columns that are read, where they are there."""
+CONTINUED = b"\xff\xff\xff\xff"
+_END = CONTINUED + bytes(4)
+_HEADER, _DATA, _COMPRESSION = 2, 1, 3  # fields of Message, DictionaryBatch and RecordBatch
 
 
 @contextmanager
 def open_batches(file: Path) -> Iterator[Any]:
     """The batches of `file`, with their `schema`; what goes wrong inside names `file`."""
-    with open_parquet_lists(file, COLUMNS) if is_parquet(file) else open_stream(file) as batches:
+    with open_parquet_lists(file, COLUMNS) if is_parquet(file) else _open_stream(file) as batches:
         yield batches
+
+
+@contextmanager
+def _open_stream(file: Path) -> Iterator[Any]:
+    """The batches of the stream file; what goes wrong inside names `file`."""
+    pa = package("pyarrow")
+    with reading(file), pa.memory_map(str(file)) as mapped:
+        mapped.seek(max(mapped.size() - len(_END), 0))
+        if mapped.read() != _END:  # a stream that is cut off between two batches would read as a shorter one
+            raise ShardError(file, "it is cut off")
+        mapped.seek(0)
+        # All metadata first: a batch unfolds as soon as it is looked at.
+        if any(map(_compressed, pa.ipc.MessageReader.open_stream(mapped))):
+            raise ShardError(file, "it is compressed, which is refused: datasets does not do that")
+        mapped.seek(0)
+        with pa.ipc.open_stream(mapped) as stream:
+            yield stream
+
+
+def _compressed(message: Any) -> bool:
+    if message.type not in ("record batch", "dictionary"):
+        return False
+    data = message.metadata.to_pybytes()
+    try:
+        header = _table(data, _table(data, 0, None), _HEADER)
+        batch = _table(data, header, _DATA) if message.type == "dictionary" else header
+        return _field(data, batch, _COMPRESSION) is not None
+    except struct.error as error:
+        # One of the errors that `reading` puts the name of the file to.
+        raise ValueError("its metadata is damaged") from error
+
+
+def _table(data: bytes, table: int, field: int | None) -> int:
+    """Where the table in a field of a FlatBuffers table begins; None: the one that `table` points to."""
+    at = table if field is None else _field(data, table, field)
+    if at is None:
+        raise ValueError("its metadata is damaged")
+    return at + int(struct.unpack_from("<I", data, at)[0])
+
+
+def _field(data: bytes, table: int, field: int) -> int | None:
+    """Where a field of a FlatBuffers table lies; None when it is not there."""
+    entries = table - int(struct.unpack_from("<i", data, table)[0])
+    # A writer of an earlier version of the format has fewer fields.
+    if 4 + 2 * field >= struct.unpack_from("<H", data, entries)[0]:
+        return None
+    offset = int(struct.unpack_from("<H", data, entries + 4 + 2 * field)[0])
+    # FlatBuffers leaves out a field that has its default.
+    return table + offset if offset else None

@@ -1,4 +1,4 @@
-"""Opening an HDF5 file that may be hostile: only what the known builders write is let through.
+"""Opening an HDF5 file that may be hostile: only what the known builders write is accepted.
 
 HDF5 can point out of its file (external, soft and virtual links, external storage), call filter plug-ins and declare
 any size. Datasets must be hard links, contiguous or chunked, filtered by nothing but gzip and shuffle, hold
@@ -38,6 +38,7 @@ def open_hdf5(file: Path) -> Iterator[Any]:
     """The open h5py file; what goes wrong inside names `file`."""
     h5py = package("h5py")
     _check_holes(file)
+    # Some network file systems refuse HDF5's lock, and nobody writes the file now.
     with reading(file), h5py.File(file, "r", locking=False) as handle:
         yield handle
 
@@ -56,40 +57,44 @@ def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = F
     h5py = package("h5py")
     if key not in handle:
         raise ShardError(file, f"the dataset {key} is missing")
+    # A link could name any file that the user may read.
     if not isinstance(handle.get(key, getlink=True), h5py.HardLink):
         raise ShardError(file, f"{key} is a link to somewhere else, which is refused")
-    found = handle[key]
-    if not isinstance(found, h5py.Dataset) or found.ndim != dimensions:
+    stored = handle[key]
+    if not isinstance(stored, h5py.Dataset) or stored.ndim != dimensions:
         raise ShardError(file, f"{key} is not a dataset of {dimensions} dimensions")
-    element = h5py.check_vlen_dtype(found.dtype) if ragged else found.dtype
+    element = h5py.check_vlen_dtype(stored.dtype) if ragged else stored.dtype
     if not isinstance(element, np.dtype) or element.kind not in "iu":
-        raise ShardError(file, f"{key} holds {found.dtype}, not {'runs of ' if ragged else ''}integers")
-    _check_storage(file, key, found)
-    return found
+        raise ShardError(file, f"{key} holds {stored.dtype}, not {'runs of ' if ragged else ''}integers")
+    _check_storage(file, key, stored)
+    return stored
 
 
 def integers(mapped: Mapped, handle: Any, key: str, dimensions: int) -> Stored:
     """The values of the dataset `key` of integers, once it is known to be harmless."""
-    found = dataset(mapped.file, handle, key, dimensions)
-    return Stored(mapped, found, found.dtype)
+    stored = dataset(mapped.file, handle, key, dimensions)
+    return Stored(mapped, stored, stored.dtype)
 
 
-def _check_storage(file: Path, key: str, found: Any) -> None:
+def _check_storage(file: Path, key: str, dataset: Any) -> None:
     h5py = package("h5py")
-    settings = found.id.get_create_plist()
+    settings = dataset.id.get_create_plist()
     layout = settings.get_layout()
     if layout == h5py.h5d.VIRTUAL or settings.get_external_count():
         raise ShardError(file, f"{key} lies in another file, which is refused")
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+    # Any other filter is a plug-in: code that HDF5 would load from wherever it is told.
     if unknown := [code for code in filters if code not in _FILTERS]:
         raise ShardError(file, f"{key} uses the HDF5 filter {unknown[0]}; only {', '.join(_FILTERS.values())} are read")
-    declared, size = found.size * found.id.get_type().get_size(), file.stat().st_size
-    stored = found.id.get_storage_size()
+    declared, size = dataset.size * dataset.id.get_type().get_size(), file.stat().st_size
+    stored = dataset.id.get_storage_size()
     if layout == h5py.h5d.CHUNKED:
-        chunk = found.id.get_type().get_size()
-        for edge in found.chunks:
+        chunk = dataset.id.get_type().get_size()
+        for edge in dataset.chunks:
             chunk *= edge
+        # A chunk is inflated as a whole.
         if chunk > LARGEST_CHUNK:
             raise ShardError(file, f"{key} has chunks of {chunk:,} bytes; at most {LARGEST_CHUNK:,} are read")
+    # A file of kilobytes may declare terabytes, and memory would be taken for them.
     if stored > size or declared > max(stored, 1) * (_MOST_COMPRESSED if GZIP in filters else 1):
         raise ShardError(file, f"{key} declares {declared:,} bytes, but {stored:,} of {size:,} are there")

@@ -1,4 +1,4 @@
-"""HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, masks frozen.
+"""HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, static masks.
 
 The same six keys and types are read by NVIDIA's DeepLearningExamples, ONNX Runtime's training examples and Intel's
 models. There is no vocabulary, version or attribute in such a file. Predictions end at the first position 0; behind it
@@ -16,9 +16,8 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts, Format, Shape
+from bertwright.formats.format import Facts, FileNumber, Format, Provenance, Shape, Split
 from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
-from bertwright.formats.hdf5.names import file_name, set_folder
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import Column, new_hdf5
 from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
@@ -40,6 +39,7 @@ def facts(file: Path) -> Facts | None:
     if not is_hdf5(file):
         return None
     with open_hdf5(file) as handle:
+        # MLPerf's files have the same keys but this one.
         if "input_mask" not in handle:
             return None
         rows, length = dataset(file, handle, "input_ids", 2).shape
@@ -53,6 +53,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         columns = {key: integers(mapped, handle, key, 1 if key == "next_sentence_labels" else 2) for key in DTYPES}
         rows, length = columns["input_ids"].shape
         predictions = columns["masked_lm_positions"].shape[1]
+        # Of what is declared, before memory is taken for a block.
         _check_shapes(file, {key: column.shape for key, column in columns.items()}, rows, length, predictions)
         step = _block_rows(length, columns["input_ids"].chunks)
         for start in range(0, rows, step):
@@ -85,6 +86,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             for key, rows in _columns(block, length, predictions).items():
                 columns[key].append(rows)
             written += len(block)
+            # A full disk is told of now, not when all examples have been drawn.
             sink.check()
         for column in columns.values():
             column.finish()
@@ -115,10 +117,41 @@ def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, len
 
 def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:
     """Examples to read at once: whole chunks, so that each is decompressed once."""
+    # By tokens: the rows of a hostile file may be as long as is read at all.
     rows = max(1, _BLOCK // length)
     return max(rows // chunks[0], 1) * min(chunks[0], rows) if chunks else rows
 
 
+def nvidia_folder(provenance: Provenance) -> str:
+    """Such as `hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5`.
+
+    NVIDIA's builder lower-cases and strips accents whatever its folder says. Here `lower_case_1` means that both were
+    done and `lower_case_0` that neither was; a vocabulary that does one of them gets a name that says so
+    (`lower_case_1_accents_kept`, `lower_case_0_accents_stripped`). No known loader reads the folder's name.
+    """
+    case = f"lower_case_{int(provenance.lower_case)}"
+    if provenance.lower_case != provenance.strip_accents:
+        case += "_accents_stripped" if provenance.strip_accents else "_accents_kept"
+    return (
+        f"hdf5_{case}_seq_len_{provenance.length}_max_pred_{provenance.predictions}"
+        f"_masked_lm_prob_{provenance.mask_rate}_random_seed_{provenance.seed}_dupe_factor_{provenance.passes}"
+    )
+
+
+def nvidia_file(name: str, split: Split, number: int) -> str:
+    """Such as `wikicorpus_hu_training_0.hdf5`; NVIDIA's trainer takes the files with "training" in their names."""
+    return f"{name}_{split}_{number}.hdf5"
+
+
+def _set_folder(provenance: Provenance) -> str:
+    """The folder of a set as NVIDIA's scripts lay it out, with the name of the data set below."""
+    return f"{nvidia_folder(provenance)}/{provenance.name}"
+
+
+def _file_name(file: FileNumber) -> str:
+    return nvidia_file(file.name, file.split, file.number)
+
+
 FORMAT = Format(
-    "hdf5", facts, read, write, file_name, padded=True, static_only=True, split_folders=False, set_folder=set_folder
+    "hdf5", facts, read, write, _file_name, padded=True, static_only=True, split_folders=False, set_folder=_set_folder
 )

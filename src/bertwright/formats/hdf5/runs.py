@@ -30,6 +30,7 @@ class Runs:
             raise ShardError(mapped.file, f"{key} has an unusual form of runs, which is not read")
         self._mapped, self._key, self._heaps = mapped, key, heaps
         self._element = package("h5py").check_vlen_dtype(dataset.dtype)
+        # Addresses count from behind a block that users may put before the file.
         self._base = int(dataset.file.userblock_size)
         self._descriptors = Stored(mapped, dataset, _DESCRIPTOR)
 
@@ -38,27 +39,30 @@ class Runs:
 
     def rows(self, start: int, stop: int) -> Ragged:
         """The runs in the rows `start` to `stop`, or as many of them as there are: values [T], and lengths [rows]."""
-        found = self._descriptors.rows(start, stop)
-        lengths = found["length"].astype(np.int64)
+        descriptors = self._descriptors.rows(start, stop)
+        lengths = descriptors["length"].astype(np.int64)
+        # A damaged descriptor declares up to 2^32 values.
         if len(wrong := np.flatnonzero(lengths > MAX_LENGTH)):
             row, length = start + int(wrong[0]), int(lengths[wrong[0]])
             fault = f"{self._key}, row {row:,}, declares {length:,} values; at most {MAX_LENGTH:,} are read"
             raise ShardError(self._mapped.file, fault)
         sizes = lengths * self._element.itemsize
-        places = zip(found["heap"].tolist(), found["object"].tolist(), sizes.tolist(), strict=True)
+        places = zip(descriptors["heap"].tolist(), descriptors["object"].tolist(), sizes.tolist(), strict=True)
+        # A run without values has no object.
         data = b"".join(self._object(*place) for place in places if place[2])
         return np.frombuffer(data, self._element).astype(np.int64), lengths
 
     def _object(self, heap: int, number: int, size: int) -> bytes:
         if heap not in self._heaps:
             if len(self._heaps) >= _HEAPS_KEPT:
+                # Rows that follow each other lie in the same heaps, so those of before are not asked for again.
                 self._heaps.clear()
             self._heaps[heap] = dict(self._objects(heap))
-        found = self._heaps[heap].get(number, b"")
-        if len(found) != size:
+        content = self._heaps[heap].get(number, b"")
+        if len(content) != size:
             fault = f"{self._key}: the heap at byte {heap:,} has no object {number:,} of {size:,} bytes"
             raise ShardError(self._mapped.file, fault)
-        return found
+        return content
 
     def _objects(self, heap: int) -> Iterator[tuple[int, bytes]]:
         """Number and content of each object of a heap."""
@@ -72,4 +76,5 @@ class Runs:
                 return
             at += _OBJECT.size
             yield number, content[at : at + length]
+            # Objects are padded to 8 bytes.
             at += -(-length // 8) * 8

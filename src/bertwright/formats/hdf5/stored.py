@@ -58,6 +58,7 @@ class Stored:
         self._places: dict[tuple[int, ...], tuple[int, int, int]] = {}
         if self.chunks is None:
             self._offset = dataset.id.get_offset() if dataset.size else 0
+            # A compact dataset lies in the header, which libhdf5 alone reads.
             if self._offset is None:
                 raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not read")
         else:
@@ -69,20 +70,21 @@ class Stored:
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """The rows `start` to `stop`, or as many of them as there are: [rows], or [rows, width] of a matrix."""
         stop = min(stop, len(self))
-        found = np.zeros((stop - start, *self.shape[1:]), self._dtype)
+        values = np.zeros((stop - start, *self.shape[1:]), self._dtype)
         if self.chunks is None:
-            row = found[:1].nbytes if len(found) else 0
-            stored = self._mapped.part(self._offset + start * row, found.nbytes)
-            return np.frombuffer(stored, self._dtype).reshape(found.shape)
+            # Without chunks the values lie in one piece, row after row.
+            row = values[:1].nbytes if len(values) else 0
+            stored = self._mapped.part(self._offset + start * row, values.nbytes)
+            return np.frombuffer(stored, self._dtype).reshape(values.shape)
         starts = [start // self.chunks[0] * self.chunks[0], *(0 for _ in self.shape[1:])]
         stops = [stop, *self.shape[1:]]
         for corner in product(*map(range, starts, stops, self.chunks)):
             chunk = self._chunk(corner)[max(start - corner[0], 0) :]
             first = max(corner[0] - start, 0)
             inside = zip((first, *corner[1:]), chunk.shape, strict=True)
-            room = found[tuple(slice(begin, begin + size) for begin, size in inside)]
+            room = values[tuple(slice(begin, begin + size) for begin, size in inside)]
             room[...] = chunk[tuple(slice(0, size) for size in room.shape)]
-        return found
+        return values
 
     def _note(self, info: Any) -> None:
         self._places[info.chunk_offset] = info.byte_offset, info.size, info.filter_mask
@@ -93,11 +95,14 @@ class Stored:
         begin, size, skipped = self._places[corner]
         stored = self._mapped.part(begin, size)
         room = prod(self.chunks or ()) * self._dtype.itemsize
+        # Undone in the other order than they were applied.
         for number in reversed(range(len(self._filters))):
+            # A writer may leave a filter out of a chunk that it did not make smaller.
             if skipped >> number & 1:
                 continue
             if self._filters[number] == GZIP:
                 inflate = zlib.decompressobj()
+                # A byte more than is due shows that a chunk is too long, and no more of it unfolds.
                 stored = inflate.decompress(stored, room + 1)
                 if not inflate.eof:
                     raise ShardError(self._mapped.file, f"the chunk at {corner} is damaged")

@@ -28,6 +28,7 @@ DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "
 _LABELS = "next_sentence_labels"
 _PACKED = ("packed_input_len", "packed_masked_lm_len")
 _LARGEST_ID = np.iinfo(np.int16).max
+# Half a megabyte of long rows took three gigabytes when more were decoded at once.
 _BLOCK = 128
 """Rows read at once: a small file may hold many that are long."""
 
@@ -41,6 +42,7 @@ def facts(file: Path) -> Facts | None:
             return None
         rows = len(dataset(file, handle, "input_ids", 1, ragged=True))
         packed = _PACKED[0] in handle
+    # Rows of several examples are counted by reading them alone.
     return Facts("hdf5-varlen", Shape(None, None, static=True), None if packed else rows)
 
 
@@ -60,11 +62,11 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
             place = Place(file, first, vocabulary)
             block = {key: column.rows(start, start + _BLOCK) for key, column in runs.items()}
             if single is None:
-                found = _unpacked(place, block)
+                examples = _unpacked(place, block)
             else:
-                found = _single(place, block, single.rows(start, start + _BLOCK))
-            first += len(found)
-            yield found
+                examples = _single(place, block, single.rows(start, start + _BLOCK))
+            first += len(examples)
+            yield examples
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
@@ -89,7 +91,8 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
 
 
 def _append(h5py: Any, dataset: Any, first: int, column: Any) -> None:
-    """Write `column` from row `first` on. Assigning to a slice fails where all the runs are of one length."""
+    """Write `column` from row `first` on."""
+    # Through the library below: assigning to a slice fails where all runs are of one length.
     target = dataset.id.get_space()
     target.select_hyperslab((first,), column.shape)
     source = h5py.h5s.create_simple(column.shape)
@@ -108,6 +111,7 @@ def _columns(block: Instances) -> dict[str, Any]:
 
 def _rows(values: Any, cu: Ints, dtype: str) -> Any:
     rows = np.empty(len(cu) - 1, object)
+    # One by one: numpy would make a matrix of runs of one length. And it splits nothing into one piece.
     for row, run in enumerate(np.split(values.astype(dtype), cu[1:-1]) if len(rows) else []):
         rows[row] = run
     return rows
@@ -136,6 +140,7 @@ def _unpacked(place: Place, block: dict[str, Ragged]) -> Instances:
     next_sentence_labels, labels_in_row = block[_LABELS]
     for one, other in ((in_row, counts_in_row), (in_row, labels_in_row)):
         _same_lengths(place, one, other)
+    # They have a sign in these files, and a negative one would shift all that follow.
     for declared in (lengths, counts):
         _same_lengths(place, declared, np.maximum(declared, 0))
     row = np.repeat(np.arange(len(in_row)), in_row)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from bertwright.core.files import write_atomic
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import is_heldout
 from bertwright.examples.instances import Instances, ends
 from bertwright.examples.plans import ROW, UNLABELLED
 from bertwright.examples.rows import rows
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, is_heldout, token_dtype
-from bertwright.formats.sketch import Hashes, row_hashes
+from bertwright.examples.store import Documents, Vocabulary, token_dtype
+from bertwright.formats.bottom_k import Hashes, row_hashes
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class HeldoutPart:
 
     def take(self, block: Instances) -> tuple[Instances, Hashes]:
         """Take its held-out examples out of a block: what is left to train on, and the hashes [N] of these N."""
+        # Of the ids before masking: a copy with other masks must lie on the same side.
         hashes = row_hashes(block.originals(), block.cu_seqlens)
         held = is_heldout(hashes, self.hold_out.share)
         if held.any():
@@ -72,6 +74,7 @@ class HeldoutPart:
         hold_out, documents = self.hold_out, _joined(self.documents, self.vocabulary.size)
         counts, files = write_split(hold_out.parts, hold_out.number, "heldout", documents, (), hold_out.config)
         plan = np.concatenate([np.zeros(0, ROW), *self.plan])
+        # The disk is not waited for: a part that a crash damaged differs from the hashes in its note.
         write_atomic(hold_out.rows, plan.tobytes(), sync=False)
         return {**counts, "examples": len(plan)}, [*files, hold_out.rows]
 
@@ -90,9 +93,10 @@ def as_documents(
     stretch = np.cumsum(~text)[text] * (second == 0)  # between two special tokens; B is a single one
     owner = example[text]
     begins_sentence = _changes(owner) | _changes(second) | _changes(stretch)
+    # A [SEP] inside A is where the text went on in another document.
     begins_document = _changes(owner) | (begins_sentence & (second == 0))
     sentences, documents = np.flatnonzero(begins_sentence), np.flatnonzero(begins_document)
-    made = Documents(
+    documents_made = Documents(
         tokens[text].astype(token_dtype(vocabulary.size)),
         np.diff(sentences, append=len(owner)).astype(np.uint16),
         np.append(np.searchsorted(sentences, documents), len(sentences)).astype(np.uint64),
@@ -103,14 +107,15 @@ def as_documents(
     a = first + ends(of_example)[:-1]
     document_breaks = np.maximum(np.bincount(owner[documents], minlength=len(examples)) - 1, 0)
     labels = examples.next_sentence_labels
+    # A plan without pairs scores none, whatever label the files have.
     label = np.where(labelled & (labels >= 0), labels, UNLABELLED)
-    return made, rows(a, a + in_a, a + in_a, a + of_example, label, document_breaks)[of_example > 0]
+    return documents_made, rows(a, a + in_a, a + in_a, a + of_example, label, document_breaks)[of_example > 0]
 
 
 def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Where a value differs from the one before it, and at the first."""
-    found: NDArray[np.bool_] = np.diff(values, prepend=values[:1] - 1) != 0
-    return found
+    changed: NDArray[np.bool_] = np.diff(values, prepend=values[:1] - 1) != 0
+    return changed
 
 
 def _joined(parts: list[Documents], vocabulary_size: int) -> Documents:

@@ -48,22 +48,26 @@ def join_heldout(
     `known` are the inputs of the artifact: phases of one length with the same files hold the same out, which is taken
     once. `DataError` when nothing is held out for a length.
     """
+    # Reversed, so that of phases with the same files the first one is kept.
     distinct = {_content(task, known): task.data.phase for task in reversed(tasks)}.values()
     facts = {number(task): read_done(task.facts) for task in tasks if task.data.phase in distinct}
-    shards = {part: each["heldout"] for part, each in facts.items() if "fault" not in each}
-    mine = [task for task in tasks if number(task) in shards]
+    shards = {part: note["heldout"] for part, note in facts.items() if "fault" not in note}
+    held_tasks = [task for task in tasks if number(task) in shards]
     join_store(make_folder(draft / "store"), draft / ".parts" / "heldout", "heldout", shards)
+    # A phase at a time: documents of one phase are no partners for those of another, of another length.
     planned = [
-        each for _, same in groupby(mine, lambda task: task.data.phase) for each in _planned(list(same), shards, config)
+        shard
+        for _, of_phase in groupby(held_tasks, lambda task: task.data.phase)
+        for shard in _planned(list(of_phase), shards, config)
     ]
-    groups = [each.counts for each in planned]
+    groups = [shard.counts for shard in planned]
     documents = documents_of_groups(draft / "store", groups)
-    made = (
+    plans = (
         {p.length: _rows(p.rows) if p.rows else plan_once(d, p.length, config)}
         for p, d in zip(planned, documents, strict=True)
     )
     lengths = sorted({task.data.length for task in tasks})
-    counts = {**totals(shards), **write_heldout_plans(draft, lengths, groups, made)}
+    counts = {**totals(shards), **write_heldout_plans(draft, lengths, groups, plans)}
     for length in lengths:
         if not counts["rows"][PlanSet(length=length).name][0]:
             raise _nothing(tasks, length, config)
@@ -77,15 +81,15 @@ def number(task: Import) -> int:
 
 def held_out_of(chosen: Chosen, tasks: Sequence[Import], config: ExamplesConfig) -> dict[str, Any]:
     """For each phase how many `examples` (or documents) it holds out, and the `files` or the `share` they are."""
-    found = dict[str, Any]()
+    phases = dict[str, Any]()
     for data, training in chosen:
-        mine = [task for task in tasks if task.data == data]
-        parts = [part["heldout"] for task in mine if "fault" not in (part := read_done(task.facts))]
+        of_phase = [task for task in tasks if task.data == data]
+        parts = [part["heldout"] for task in of_phase if "fault" not in (part := read_done(task.facts))]
         unit = "documents" if training.documents else "examples"
-        tests = list(dict.fromkeys(task.file.name for task in mine if not task.trains))
+        tests = list(dict.fromkeys(task.file.name for task in of_phase if not task.trains))
         share = None if tests else config.heldout
-        found[data.key] = {unit: sum(part[unit] for part in parts), "share": share, "files": tests}
-    return found
+        phases[data.key] = {unit: sum(part[unit] for part in parts), "share": share, "files": tests}
+    return phases
 
 
 def _planned(
@@ -97,6 +101,7 @@ def _planned(
     if isinstance(tasks[0], ImportTask):
         yield from (_Planned(c, length, _hold_out(t).rows) for c, t in zip(counts, tasks, strict=True))
     else:
+        # A stretch may hold few held-out documents, which would be partners of themselves.
         yield from (_Planned(group, length, None) for group in neighbours(counts, config))
 
 
@@ -116,6 +121,7 @@ def _hold_out(task: Import) -> HoldOut:
 
 def _nothing(tasks: Sequence[Import], length: int, config: ExamplesConfig) -> DataError:
     keys = ", ".join(dict.fromkeys(f"{task.data.key}.data" for task in tasks if task.data.length == length))
+    # Of a share another share may help; of files for testing other files.
     if all(task.trains for task in tasks if task.data.length == length):
         why = f"none fell into the share examples.heldout={config.heldout:g}. Raise it, or put a folder test beside"
     else:

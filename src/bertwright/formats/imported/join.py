@@ -1,28 +1,36 @@
-"""The parts of examples made elsewhere, joined into the arrays of the artifact, and what the user is told of them."""
+"""The parts of examples made elsewhere, joined into the arrays of the artifact, without those that are held out.
+
+Training examples are held out as well where files for testing hold examples of the training files, or two phases hold
+out different things.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
-from bertwright.examples.imported_layout import ENDS, dtypes
-from bertwright.examples.instances import ends
+from bertwright.examples.instances import ENDS, dtypes, ends, gather
 from bertwright.examples.join import concatenate
-from bertwright.formats.imported.repeats import leave_out, repeated
-from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
+from bertwright.examples.store import map_file
+from bertwright.formats.imported.tasks import HASHES, Chosen, Import, ImportTask
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")
+_AT_ONCE = 1 << 14
+"""Examples written together."""
+_OF_TOKENS, _OF_PREDICTIONS = ("tokens",), ("positions", "labels")
 
 
 def join_imported(
@@ -33,67 +41,69 @@ def join_imported(
     `store/` must be there; `entries` are the vocabulary by id. `DataError` when a phase has nothing left to train on.
     """
     counts = {}
-    for data, found in chosen:
-        mine = [task for task in tasks if task.data == data and task.trains]
-        if found.documents:
-            documents = [task for task in mine if isinstance(task, TokensTask)]
-            summary = join_tokens(draft, data, found, documents, entries)
+    for data, file_set in chosen:
+        of_phase = [task for task in tasks if task.data == data and task.trains]
+        if file_set.documents:
+            documents = [task for task in of_phase if isinstance(task, TokensTask)]
+            summary = join_tokens(draft, data, file_set, documents, entries)
             said = told_of_tokens(data, summary)
         else:
-            summary = _join_set(draft, data, found, [task for task in mine if isinstance(task, ImportTask)])
+            summary = _join_set(draft, data, file_set, [task for task in of_phase if isinstance(task, ImportTask)])
             said = _sentences(data, summary, config.pairs)
         for sentence in said:
             log.say(f"examples: {sentence}")
         counts[data.key] = summary
     labelled = [f"{key}.data" for key, summary in counts.items() if summary.get("labelled")]
+    # Files do not say what their labels mean, so it is said and not refused.
     if config.plan == "sentence-order" and labelled:
         log.say(
             f"examples: the labels of {', '.join(labelled)} are next-sentence labels to those who made them (1: "
             "another document), and are trained on as sentence order (1: swapped); unless a run of this plan wrote "
             "them, set examples.plan=next-sentence"
         )
-    if any(not found.documents for _, found in chosen) and not any(task.hold_out for task in tasks):
+    if any(not file_set.documents for _, file_set in chosen) and not any(task.hold_out for task in tasks):
         log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
     return {"imported": counts} if counts else {}
 
 
-def _join_set(draft: Path, data: ImportedData, found: Found, tasks: list[ImportTask]) -> dict[str, Any]:
+def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[ImportTask]) -> dict[str, Any]:
     """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
     facts = [read_done(task.facts) for task in tasks]
-    whole = [task for task, each in zip(tasks, facts, strict=True) if "fault" not in each]
-    left_out = [{"file": error.file.name, "fault": error.fault} for error in found.damaged]
-    left_out += [each for each in facts if "fault" in each]
-    kept = [each for each in facts if "fault" not in each]
-    counts = {name: sum(each[name] for each in kept) for name in COUNTS}
-    faults = "; ".join(f"{each['file']}: {each['fault']}" for each in left_out) or "its files are empty"
-    _refuse_empty(data, found, counts, faults)
+    whole = [task for task, note in zip(tasks, facts, strict=True) if "fault" not in note]
+    left_out = [{"file": error.file.name, "fault": error.fault} for error in file_set.damaged]
+    left_out += [note for note in facts if "fault" in note]
+    kept = [note for note in facts if "fault" not in note]
+    counts = {name: sum(note[name] for note in kept) for name in COUNTS}
+    faults = "; ".join(f"{note['file']}: {note['fault']}" for note in left_out) or "its files are empty"
+    _refuse_empty(data, file_set, counts, faults)
     folder = make_folder(draft / data.folder)
     for name in dtypes(tasks[0].vocabulary.size):
         concatenate(folder / name, [task.part(name) for task in whole])
     for name, column in ENDS.items():
         _join_ends(folder / name, [task.part(column) for task in whole])
     copies: dict[str, int] = {}
-    if tasks[0].hold_out and len(rows := repeated(whole, draft / "store")):
-        counts, copies = leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
-        _refuse_empty(data, found, counts, "all of them are held out")
+    # Now, because all that is held out is known only when all parts are there.
+    if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
+        counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
+        _refuse_empty(data, file_set, counts, "all of them are held out")
     summary = {
-        "kind": found.kind,
-        "static": found.shape.static,
+        "kind": file_set.kind,
+        "static": file_set.shape.static,
         "length": data.length,
         **counts,
         **copies,
         "fill": counts["tokens"] / (counts["examples"] * data.length),
-        "mask_rate": counts["predictions"] / counts["tokens"] if found.shape.static else None,
-        "incomplete": found.incomplete,
+        "mask_rate": counts["predictions"] / counts["tokens"] if file_set.shape.static else None,
+        "incomplete": file_set.incomplete,
         "quarantined": left_out,
     }
     write_json(folder / "facts.json", {**summary, "files": kept})
     return summary
 
 
-def _refuse_empty(data: ImportedData, found: Found, counts: dict[str, int], why: str) -> None:
+def _refuse_empty(data: ImportedData, file_set: FileSet, counts: dict[str, int], why: str) -> None:
     if not counts["examples"]:
-        raise DataError(f"{data.key}.data: there is no example to train on in {found.folder} ({why}).")
+        raise DataError(f"{data.key}.data: there is no example to train on in {file_set.folder} ({why}).")
 
 
 def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list[str]:
@@ -102,7 +112,9 @@ def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list
     said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]
     if summary["incomplete"]:
         said.append(f"{data.key}.data is incomplete: {summary['incomplete']} are there")
-    said += [f"{data.key}.data: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    said += [
+        f"{data.key}.data: left out {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]
+    ]
     if copies := summary.get("repeated"):
         said.append(f"{data.key}.data: left out {copies:,} examples that are held out, id for id")
     without = summary["examples"] - summary["labelled"]
@@ -117,7 +129,49 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
     last = 0
     with target.open("wb") as out:
         for part in parts:
+            # Lengths have 16 bits: none is above 32,768.
             sums = ends(np.frombuffer(read_bytes(part), "<u2")) + last
             out.write(sums[:-1].astype("<u8").tobytes())
             last = int(sums[-1])
         out.write(np.array([last], "<u8").tobytes())
+
+
+def _repeated(tasks: Sequence[ImportTask], store: Path) -> NDArray[np.int64]:
+    """[K] which of the examples of `tasks`, one file after another, are held out in `store` too, by their hash."""
+    heldout = map_file(store / "heldout.hashes", "<u8")
+    parts = [np.frombuffer(read_bytes(task.part(HASHES)), "<u8") for task in tasks]
+    masks = [np.isin(part, heldout) for part in parts]
+    return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks]))
+
+
+def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) -> dict[str, int]:
+    """Take the examples `rows` [K] out of the arrays in `folder`, of element types `kinds`; the counts of the rest."""
+    cu = {name: map_file(folder / name, "<u8") for name in ENDS}
+    kept = np.delete(np.arange(len(cu["cu_seqlens"]) - 1), rows)
+    for name, kind in kinds.items():
+        values = map_file(folder / name, kind)
+        # Beside it, because the array is mapped and read meanwhile.
+        with (folder / f".{name}").open("wb") as out:
+            for start in range(0, len(kept), _AT_ONCE):
+                out.write(_taken(name, values, cu, kept[start : start + _AT_ONCE]).tobytes())
+        os.replace(folder / f".{name}", folder / name)
+    for name, sums in cu.items():
+        (folder / f".{name}").write_bytes(ends(np.diff(sums)[kept]).astype("<u8").tobytes())
+        os.replace(folder / f".{name}", folder / name)
+    labels = map_file(folder / "next_sentence_labels", kinds["next_sentence_labels"])
+    sizes = {name: int(map_file(folder / name, "<u8")[-1]) for name in ENDS}
+    return {
+        "examples": len(kept),
+        "tokens": sizes["cu_seqlens"],
+        "predictions": sizes["cu_predictions"],
+        "labelled": int((labels >= 0).sum()),
+    }
+
+
+def _taken(
+    name: str, values: NDArray[Any], cu: Mapping[str, NDArray[np.uint64]], rows: NDArray[np.int64]
+) -> NDArray[Any]:
+    """The values of `rows` in a column that has one for each token, prediction or example."""
+    if name in _OF_TOKENS:
+        return values[gather(cu["cu_seqlens"], rows)[0]]
+    return values[gather(cu["cu_predictions"], rows)[0] if name in _OF_PREDICTIONS else rows]

@@ -8,14 +8,15 @@ from pathlib import Path
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.corpus.sources.file import sampled_hash
-from bertwright.examples.config import ImportedData, MaskingConfig
+from bertwright.examples.config import ImportedData
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of
-from bertwright.formats.recognise import Found, recognise
+from bertwright.formats.recognise import FileSet, recognise
 
 
-def find(data: ImportedData) -> Found:
+def find(data: ImportedData) -> FileSet:
     """The one training set at the phase's path that is made for its length, or does not say for which.
 
     Looks at the beginnings of files only. `RecipeError` where none or several fit, or where a setting has no meaning
@@ -26,56 +27,59 @@ def find(data: ImportedData) -> Found:
             f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
         )
     sets = recognise(data.path)
-    fitting = [each for each in sets if each.trains and each.shape.length in (None, data.length)]
+    # Some formats do not say for which length they are; then the path must name one set.
+    fitting = [file_set for file_set in sets if file_set.trains and file_set.shape.length in (None, data.length)]
     if len(fitting) != 1:
         number = f"{len(fitting)} training sets" if fitting else "no training set"
         raise RecipeError(
             f"{data.key}.data: {data.path} has {number} for {data.key}.length={data.length}; found are "
             f"{'; '.join(map(_described, sets))}. Give the path of one that has this length, or change the length."
         )
-    (found,) = fitting
-    _refuse_faults(data, found)
-    if found.shape.static and data.masking != MaskingConfig():
+    (training,) = fitting
+    _refuse_faults(data, training)
+    # A setting that would do nothing is refused, not ignored.
+    if training.shape.static and data.masking != MaskingConfig():
         raise RecipeError(
-            f"{data.key}.masking: the examples in {found.folder} have their masks already, so these settings would do "
-            "nothing. Leave them out, or give examples without masks."
+            f"{data.key}.masking: the examples in {training.folder} have their masks already, so these settings would "
+            "do nothing. Leave them out, or give examples without masks."
         )
-    return found
+    return training
 
 
-def find_tests(data: ImportedData, training: Found) -> tuple[Found, ...]:
+def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     """The sets beside `training` that are not for training and may be held out: of its length, or of none they say.
 
     NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Looks at the beginnings
     of files only. `DataError` where a file is damaged and `quarantine` is not set.
     """
     lengths = (None, data.length)
-    sets = [each for each in recognise(data.path) if not each.trains and each.shape.length in lengths]
-    fitting = tuple(each for each in sets if each.documents == training.documents)
-    for found in fitting:
-        _refuse_faults(data, found)
+    sets = [test_set for test_set in recognise(data.path) if not test_set.trains and test_set.shape.length in lengths]
+    fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)
+    for file_set in fitting:
+        _refuse_faults(data, file_set)
     return fitting
 
 
-def known_by(data: ImportedData, training: Found, tests: Sequence[Found] = ()) -> dict[str, str]:
+def known_by(data: ImportedData, training: FileSet, tests: Sequence[FileSet] = ()) -> dict[str, str]:
     """What the files of a phase are known by, as inputs of the examples artifact."""
     known = {data.input: content(training)}
-    return known | ({data.test_input: sha256_of([content(each) for each in tests])} if tests else {})
+    return known | ({data.test_input: sha256_of([content(test_set) for test_set in tests])} if tests else {})
 
 
-def _refuse_faults(data: ImportedData, found: Found) -> None:
-    if found.damaged and not data.quarantine:
-        raise damaged(data, found.damaged[0])
-    if found.documents and found.mixed:
+def _refuse_faults(data: ImportedData, file_set: FileSet) -> None:
+    if file_set.damaged and not data.quarantine:
+        raise damaged(data, file_set.damaged[0])
+    if file_set.documents and file_set.mixed:
         raise DataError(
-            f"{data.key}.data: {found.mixed[0]} holds examples (rows begin and end alike), others running text. Keep "
-            "them in folders of their own."
+            f"{data.key}.data: {file_set.mixed[0]} holds examples (rows begin and end alike), others running text. "
+            "Keep them in folders of their own."
         )
 
 
-def content(found: Found) -> str:
+def content(file_set: FileSet) -> str:
     """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
-    files = files_of(found.files, found.kind)
+    files = files_of(file_set.files, file_set.kind)
+    # The more files, the fewer blocks of each: a thousand files are not read for a fingerprint.
     blocks = max(4, 64 // len(files))
     return sha256_of([sampled_hash(file, blocks) for file in files])
 
@@ -100,7 +104,7 @@ def damaged(data: ImportedData, error: ShardError) -> DataError:
     )
 
 
-def _described(found: Found) -> str:
-    length = f"length {found.shape.length}" if found.shape.length else "length not said"
-    kind = f"documents of {found.kind}" if found.documents else found.kind
-    return f"{found.folder} ({kind}, {length}{'' if found.trains else ', not for training'})"
+def _described(file_set: FileSet) -> str:
+    length = f"length {file_set.shape.length}" if file_set.shape.length else "length not said"
+    kind = f"documents of {file_set.kind}" if file_set.documents else file_set.kind
+    return f"{file_set.folder} ({kind}, {length}{'' if file_set.trains else ', not for training'})"

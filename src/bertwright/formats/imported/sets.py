@@ -36,10 +36,11 @@ class Sets:
     @property
     def inputs(self) -> dict[str, str]:
         """What their files are known by."""
-        return {name: content for data, found in self.chosen for name, content in known_by(data, found).items()}
+        return {name: content for data, file_set in self.chosen for name, content in known_by(data, file_set).items()}
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
         """A task for each file, or for each stretch of a file of tokenised documents."""
+        # One function for both kinds of data, so that a step has one list of tasks.
         return import_file, import_tasks(self.chosen, parts, vocab, vocabulary, config)
 
     def join(

@@ -22,8 +22,7 @@ from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ImportedData
-from bertwright.examples.imported_layout import ENDS, dtypes
-from bertwright.examples.instances import Instances
+from bertwright.examples.instances import ENDS, Instances, dtypes
 from bertwright.examples.store import Vocabulary
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind
@@ -31,7 +30,7 @@ from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
 from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 from bertwright.vocab.load import read_vocabulary
 
 TELLING = 16
@@ -40,7 +39,7 @@ HASHES = "hashes"
 """The column of the parts with the hash of each example's ids before masking, where examples are held out."""
 
 
-Chosen = Sequence[tuple[ImportedData, Found]]
+Chosen = Sequence[tuple[ImportedData, FileSet]]
 """The phases with such data, and the files of each."""
 
 
@@ -85,14 +84,14 @@ def import_tasks(
 ) -> list[Import]:
     """A task for each file of each phase; several for a file of tokenised documents."""
     tasks: list[Import] = []
-    for data, found in chosen:
-        if found.documents:
+    for data, file_set in chosen:
+        if file_set.documents:
             entries = read_vocabulary(vocab.file("vocab.txt"))
-            tasks += token_tasks(data, found, parts, vocabulary, entries, config)
+            tasks += token_tasks(data, file_set, parts, vocabulary, entries, config)
         else:
             tasks += [
-                ImportTask(data, file, found.kind, found.shape.static, number, parts, vocab, vocabulary)
-                for number, file in enumerate(found.files)
+                ImportTask(data, file, file_set.kind, file_set.shape.static, number, parts, vocab, vocabulary)
+                for number, file in enumerate(file_set.files)
             ]
     return tasks
 
@@ -108,6 +107,7 @@ def import_file(task: Import) -> None:
         if not task.data.quarantine:
             raise damaged(task.data, error) from error
         facts, files = {"fault": error.fault}, []
+    # What goes wrong in reading is a `ShardError` by now, so this is of writing.
     except OSError as error:
         raise cannot_write(task.parts, error) from error
     mark_done(task.facts, files, {"file": task.file.name, **facts})
@@ -124,6 +124,7 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     first, hashes = 0, np.zeros(0, np.uint64)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
+        # An empty block has no largest id, which `_check` asks for.
         for block in filter(len, known.read(task.file, entries)):
             _check(task, block, first)
             first += len(block)
@@ -137,6 +138,7 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
             )
         for handle in out.values():
             handle.flush()
+            # Before the note that ends the part.
             os.fsync(handle.fileno())
     heldout, files = part.write() if part else (None, list[Path]())
     facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
@@ -181,6 +183,7 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
             row = int(wrong[0])
             raise DataError(f"{example} {first + row:,} {verb} with id {ids[row]}, not {name} ({number}). {other}")
     shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
+    # Eight in ten are masked: another id on most of them is that of another vocabulary.
     if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
-        found = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
-        raise DataError(f"{example} {first:,} and those after it: {found}. {other}")
+        fault = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
+        raise DataError(f"{example} {first:,} and those after it: {fault}. {other}")

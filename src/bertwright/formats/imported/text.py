@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bertwright.core.files import read_json
 from bertwright.examples.frequencies import token_counts
 from bertwright.examples.heldout_overlap import training_text
-from bertwright.examples.imported_layout import dtypes
+from bertwright.examples.instances import dtypes
 from bertwright.examples.store import Vocabulary, map_file
 
 _AT_ONCE = 1 << 12
@@ -27,6 +27,7 @@ def text_of(folder: Path, vocabulary: Vocabulary) -> Iterator[NDArray[Any]]:
 
     Blocks of documents overlap a little; of examples they do not, and have [CLS] and [SEP].
     """
+    # Tokenised documents are a store, which examples are not.
     if (folder / "store").is_dir():
         yield from training_text(folder / "store")
         return
@@ -53,6 +54,7 @@ def count_text(folder: Path, vocabulary: Vocabulary) -> NDArray[np.int64]:
         counts = np.zeros(vocabulary.size, np.int64)
         for block in text_of(folder, vocabulary):
             counts += token_counts(block, vocabulary.size)
+    # No words: they would count as such in the tokens a word takes. [UNK] stands for one, and stays.
     counts[[vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask]] = 0
     return counts
 

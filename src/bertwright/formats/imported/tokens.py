@@ -22,15 +22,16 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
+from bertwright.examples.documents import documents_of, is_heldout, subset
 from bertwright.examples.instances import ends
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, documents_of, is_heldout, subset, token_dtype
+from bertwright.examples.store import Documents, Vocabulary, token_dtype
+from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.phase_files import files_of, hash_of
-from bertwright.formats.recognise import Found, open_documents
-from bertwright.formats.sketch import row_hashes
+from bertwright.formats.recognise import FileSet, open_documents
 
 STRETCH = 1 << 20
 """Tokens of a task, about."""
@@ -76,7 +77,7 @@ class TokensTask:
 
 def token_tasks(
     data: ImportedData,
-    found: Found,
+    file_set: FileSet,
     parts: Path,
     vocabulary: Vocabulary,
     entries: Sequence[str],
@@ -84,21 +85,22 @@ def token_tasks(
 ) -> list[TokensTask]:
     """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
     stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]
-    for file in found.files:
-        documents_of_file = open_documents(file, found.kind)
+    for file in file_set.files:
+        documents_of_file = open_documents(file, file_set.kind)
         stretches += [(file, first, stop) for first, stop in documents_of_file.pieces(STRETCH)]
         counts.append(documents_of_file.counts)
     sentences = np.concatenate(counts)
     single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
+    # A few documents of one sentence are in any text; of these alone no pair can be made.
     if config.pairs and documents and single >= NEARLY_ALL * documents:
         raise DataError(
-            f"{data.key}.data: {single:,} of {documents:,} documents in {found.folder} are one sentence each, and "
+            f"{data.key}.data: {single:,} of {documents:,} documents in {file_set.folder} are one sentence each, and "
             f"examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
             "full-sentences, or make files of documents with sentences, as Megatron's --split-sentences does."
         )
     end = _end_of_document(entries)
     return [
-        TokensTask(data, found.kind, *stretch, number, parts, vocabulary, end, config)
+        TokensTask(data, file_set.kind, *stretch, number, parts, vocabulary, end, config)
         for number, stretch in enumerate(stretches)
     ]
 
@@ -115,6 +117,7 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
     """
     block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
     _check(task, block)
+    # Of the ids: the text that they were made of is not there.
     contents = row_hashes(block.ids, ends(block.sizes)).tolist()
     ids = block.ids.astype(token_dtype(task.vocabulary.size))
     documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
@@ -129,6 +132,7 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
         documents = subset(documents, ~held)
     sets = [PlanSet(length=task.data.length)]
     facts["train"], files = write_split(task.folder, task.number, "train", documents, sets, task.config)
+    # Once a file, not once a stretch: it is read to its end for its hash.
     sources = files_of([task.file], task.kind) if task.first == 0 else []
     facts["files"] = [{"file": file.name, "sha256": hash_of(file)} for file in sources]
     return facts, [*files, *written]
@@ -137,6 +141,7 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:
     """The documents without the id that ends them, and how many had one."""
     last = ends(block.sizes)[1:][block.sizes > 0] - 1
+    # A row puts [SEP] where a document ends, and would have two.
     last = last[np.isin(block.ids[last], (task.vocabulary.sep, task.end_of_document))]
     lengths = block.lengths.copy()
     lengths[np.searchsorted(ends(lengths), last, side="right") - 1] -= 1
@@ -158,6 +163,6 @@ def _with_special(vocabulary: Vocabulary, documents: Documents) -> NDArray[np.bo
     """[D] which documents hold an id that no text has: some tokenizers read "[MASK]" in an article as the mask."""
     special = (vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask)
     places = np.flatnonzero(np.isin(documents.tokens, special))
-    found = np.zeros(len(documents.hashes), np.bool_)
-    found[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
-    return found
+    holds_special = np.zeros(len(documents.hashes), np.bool_)
+    holds_special[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
+    return holds_special

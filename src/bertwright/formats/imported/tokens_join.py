@@ -1,27 +1,40 @@
-"""The parts of tokenised documents made elsewhere, joined into a store and plans, and what the user is told of them."""
+"""The parts of tokenised documents made elsewhere, joined into a store and plans without what is held out here.
+
+Documents that are held out, token for token, are found when all parts are there, because only then all held-out
+documents are known. Their rows are left out of the plans, and in the store their tokens become [PAD].
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
-from bertwright.core.files import write_json
+from bertwright.core.files import read_bytes, read_json, write_json
 from bertwright.examples.config import ImportedData, PlanSet
 from bertwright.examples.heldout_overlap import heldout_contamination, training_text
+from bertwright.examples.instances import ends
 from bertwright.examples.join import join_split
-from bertwright.formats.imported.heldout_overlap import find_overlap
+from bertwright.examples.store import map_file
+from bertwright.formats.bottom_k import Hashes, row_hashes
 from bertwright.formats.imported.tokens import TokensTask
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 
 FEW = 0.01
 """Share of documents with special ids above which they are no accident of the text."""
+_AT_ONCE = 1 << 12
+"""Held-out documents hashed together."""
 
 
 def join_tokens(
-    draft: Path, data: ImportedData, found: Found, tasks: Sequence[TokensTask], entries: Sequence[str]
+    draft: Path, data: ImportedData, file_set: FileSet, tasks: Sequence[TokensTask], entries: Sequence[str]
 ) -> dict[str, Any]:
     """Write the store and the plans of a phase's documents; returns what `facts.json` says of the whole.
 
@@ -29,56 +42,58 @@ def join_tokens(
     ids.
     """
     facts = {task.number: read_done(task.facts) for task in tasks}
-    left_out = {error.file.name: error.fault for error in found.damaged}
-    left_out |= {each["file"]: each["fault"] for each in facts.values() if "fault" in each}
-    facts = {number: each for number, each in facts.items() if each["file"] not in left_out}
-    shards = {number: each["train"] for number, each in facts.items()}
+    left_out = {error.file.name: error.fault for error in file_set.damaged}
+    left_out |= {note["file"]: note["fault"] for note in facts.values() if "fault" in note}
+    # Of a damaged file nothing is taken: which of its stretches are right, nobody knows.
+    facts = {number: note for number, note in facts.items() if note["file"] not in left_out}
+    shards = {number: note["train"] for number, note in facts.items()}
     faults = "; ".join(f"{file}: {fault}" for file, fault in left_out.items()) or "its files hold no text"
-    documents, special = _checked(data, found, facts, faults)
+    documents, special = _checked(data, file_set, facts, faults)
     folder, parts = draft / data.folder, tasks[0].folder
-    shared = find_overlap(draft / "store", parts / "train", shards)
+    shared = _find_overlap(draft / "store", parts / "train", shards)
+    # Plans without a row would be an error of training, which knows less of why.
     if documents == len(shared):
-        raise _nothing_left(data, found, "all of them are held out")
+        raise _nothing_left(data, file_set, "all of them are held out")
     own = PlanSet(length=data.length)
     counts = join_split(folder, parts, "train", shards, {own.name: own.length}, shared.rows_without)
     shared.blank(folder / "store", shards, tasks[0].vocabulary.pad)
     (rows,) = counts.pop("rows").values()
     (sequences,) = counts.pop("sequences").values()
     summary = {
-        "kind": found.kind,
+        "kind": file_set.kind,
         "length": data.length,
         "examples": sum(rows),
         "rows": rows,
         **sequences,
         **counts,
-        "ended": sum(each["ended"] for each in facts.values()),
+        "ended": sum(note["ended"] for note in facts.values()),
         "special": special,
         "heldout": len(shared),
         "heldout_contamination": heldout_contamination(draft / "store", entries, training_text(folder / "store")),
         "quarantined": [{"file": file, "fault": fault} for file, fault in left_out.items()],
     }
-    files = [file for each in facts.values() for file in each["files"]]
+    files = [file for note in facts.values() for file in note["files"]]
     write_json(folder / "facts.json", {**summary, "files": files})
     return summary
 
 
-def _checked(data: ImportedData, found: Found, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
+def _checked(data: ImportedData, file_set: FileSet, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
     """How many documents there are (at least one), and how many were left out because of special ids (few)."""
-    documents = sum(each["train"]["documents"] for each in facts.values())
-    special = sum(each["special"] for each in facts.values())
+    documents = sum(note["train"]["documents"] for note in facts.values())
+    special = sum(note["special"] for note in facts.values())
     if special > FEW * (documents + special):
         raise DataError(
-            f"{data.key}.data: {special:,} of {documents + special:,} documents in {found.folder} hold the ids of "
+            f"{data.key}.data: {special:,} of {documents + special:,} documents in {file_set.folder} hold the ids of "
             "[PAD], [CLS], [SEP] or [MASK] inside, which no text does. They were made with another vocabulary than "
             "this run's (give theirs as vocab.file), or are finished examples."
         )
     if not documents:
-        raise _nothing_left(data, found, faults)
+        raise _nothing_left(data, file_set, faults)
     return documents, special
 
 
-def _nothing_left(data: ImportedData, found: Found, why: str) -> DataError:
-    return DataError(f"{data.key}.data: there is no document to train on in {found.folder} ({why}).")
+def _nothing_left(data: ImportedData, file_set: FileSet, why: str) -> DataError:
+    return DataError(f"{data.key}.data: there is no document to train on in {file_set.folder} ({why}).")
 
 
 def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
@@ -88,7 +103,7 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
         f"{key} is {summary['documents']:,} documents of {summary['sentences']:,} sentences and {summary['tokens']:,} "
         f"tokens ({summary['kind']}): {summary['examples']:,} examples in {len(summary['rows'])} passes"
     ]
-    said += [f"{key}: left out {each['file']}: {each['fault']}" for each in summary["quarantined"]]
+    said += [f"{key}: left out {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
     if summary["ended"]:
         said.append(f"{key}: the id that ended {summary['ended']:,} documents was taken off")
     if summary["special"]:
@@ -101,3 +116,60 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
             "words in a row that stand there"
         )
     return said
+
+
+@dataclass(frozen=True)
+class _Overlap:
+    """The documents to leave out of a set, as `_find_overlap` finds them."""
+
+    parts: Path
+    """Where the parts of the set's training split lie."""
+    masks: dict[int, NDArray[np.bool_]]
+    """[D] which documents of a part they are, for the parts that have some."""
+
+    def __len__(self) -> int:
+        return sum(int(mask.sum()) for mask in self.masks.values())
+
+    def rows_without(self, number: int, rows: NDArray[np.void]) -> NDArray[np.void]:
+        """Those of the rows, [R] `ROW`, of part `number` that take nothing from them."""
+        if (mask := self.masks.get(number)) is None:
+            return rows
+        starts, before = _array(self.parts, number, "starts"), ends(mask)
+        a, b = (np.searchsorted(starts, rows[name], side="right") - 1 for name in ("a_start", "b_start"))
+        in_a = before[a + rows["breaks"] + 1] > before[a]
+        in_b = (rows["b_count"] > 0) & mask[np.minimum(b, len(mask) - 1)]  # without a segment B it begins where A ends
+        without: NDArray[np.void] = rows[~(in_a | in_b)]
+        return without
+
+    def blank(self, store: Path, numbers: Iterable[int], pad: int) -> None:
+        """Put [PAD] in their places in the store of the parts `numbers`, joined in that order."""
+        if not self.masks:
+            return
+        tokens = np.memmap(store / "train.tokens", read_json(store / "train.json")["dtype"], "r+")
+        first = 0
+        for number in numbers:
+            starts = _array(self.parts, number, "starts").astype(np.int64) + first
+            for document in np.flatnonzero(self.masks.get(number, False)):
+                # Blanked, not taken out: the offsets of all documents behind it would be others.
+                tokens[starts[document] : starts[document + 1]] = pad
+            first = int(starts[-1])
+        tokens.flush()
+
+
+def _find_overlap(store: Path, parts: Path, numbers: Iterable[int]) -> _Overlap:
+    """The documents of the parts `numbers` with the tokens of a held-out document of the token store `store`."""
+    heldout = np.concatenate([np.zeros(0, np.uint64), *_heldout_hashes(store)])
+    masks = {number: np.isin(_array(parts, number, "hashes"), heldout) for number in numbers}
+    return _Overlap(parts, {number: mask for number, mask in masks.items() if mask.any()})
+
+
+def _heldout_hashes(store: Path) -> Iterator[Hashes]:
+    tokens = map_file(store / "heldout.tokens", read_json(store / "heldout.json")["dtype"])
+    starts = map_file(store / "heldout.starts", "<u8").astype(np.int64)
+    edges = [*range(0, len(starts) - 1, _AT_ONCE), len(starts) - 1]
+    for first, stop in pairwise(edges):
+        yield row_hashes(tokens[starts[first] : starts[stop]], starts[first : stop + 1] - starts[first])
+
+
+def _array(parts: Path, number: int, name: str) -> NDArray[np.uint64]:
+    return np.frombuffer(read_bytes(parts / f"{number:05}.{name}"), "<u8")

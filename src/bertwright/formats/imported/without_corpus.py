@@ -33,7 +33,7 @@ from bertwright.formats.imported.join import join_imported
 from bertwright.formats.imported.phase_files import find, find_tests, known_by
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
 from bertwright.formats.imported.text import count_text, rates, text_of
-from bertwright.formats.recognise import Found
+from bertwright.formats.recognise import FileSet
 
 FEW = 20
 """Held-out examples below which the user is told that scores will be rough."""
@@ -48,7 +48,7 @@ class Stage:
     config: ExamplesConfig
     vocab: Artifact
     chosen: Chosen
-    tests: Mapping[int, tuple[Found, ...]]
+    tests: Mapping[int, tuple[FileSet, ...]]
     """By phase, the sets of files that are not for training."""
     known: Mapping[str, str]
     """The inputs of the artifact."""
@@ -68,10 +68,10 @@ def run(
     Raises `StageIncomplete` when `context.share` is not the whole and another process completes the stage.
     """
     chosen = [(data, find(data)) for data in imported]
-    tests = {data.phase: find_tests(data, found) for data, found in chosen}
+    tests = {data.phase: find_tests(data, file_set) for data, file_set in chosen}
     inputs = {"vocab": vocab.fingerprint}
-    for data, found in chosen:
-        inputs |= known_by(data, found, tests[data.phase])
+    for data, file_set in chosen:
+        inputs |= known_by(data, file_set, tests[data.phase])
     stage = Stage(config, vocab, chosen, tests, inputs)
     ours = identity(config, distinct(sets), inputs, imported)
     log, share = context.log, context.share or SINGLE
@@ -88,6 +88,7 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
     tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
     work_through([(import_file, tasks)], executor, share, log)
     share.complete("examples", draft, [task.facts for task in tasks])
+    # Before the training parts are joined: what it holds out leaves them.
     heldout = join_heldout(draft, tasks, stage.known, stage.config)
     heldout["phases"] = held_out_of(stage.chosen, tasks, stage.config)
     counts = join_imported(draft, stage.chosen, tasks, stage.config, entries, log)
@@ -115,10 +116,11 @@ def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
     tasks = list[Import]()
     for data, training in stage.chosen:
         tests = stage.tests[data.phase]
-        sets = [(training, 0.0 if tests else stage.config.heldout), *((found, 1.0) for found in tests)]
+        # Beside files for testing a share would take text from training for nothing.
+        sets = [(training, 0.0 if tests else stage.config.heldout), *((file_set, 1.0) for file_set in tests)]
         number = 0
-        for found, share in sets:
-            for task in import_tasks([(data, found)], parts, stage.vocab, vocabulary, stage.config):
+        for file_set, share in sets:
+            for task in import_tasks([(data, file_set)], parts, stage.vocab, vocabulary, stage.config):
                 hold_out = HoldOut(share, parts, len(tasks), stage.config)
                 tasks.append(replace(task, number=number, hold_out=hold_out))
                 number += 1

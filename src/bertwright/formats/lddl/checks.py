@@ -1,4 +1,4 @@
-"""Columns of a Parquet file that may be hostile, checked before they are taken apart.
+"""Columns of a Parquet file that may be hostile, checked before they are split into pieces.
 
 A column that repeats one text takes next to nothing in the file, and gigabytes as a list of texts. So columns of texts
 stay indices into the different ones until the lengths of these are known to be what `num_tokens` allows.
@@ -18,7 +18,7 @@ from bertwright.formats.instance_checks import MAX_LENGTH
 
 TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
 _AT_ONCE = 2**18
-"""Most tokens that are taken apart at once, about."""
+"""Most tokens that are split at once, about."""
 _SHORT = 64
 """Bytes that a piece may have whatever the vocabulary: another vocabulary is to be told by its pieces."""
 _HEAD = 1024
@@ -26,7 +26,7 @@ _HEAD = 1024
 
 
 def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
-    """Stretches [start, stop) of the rows of `batch` that are safe to take apart at once.
+    """Stretches [start, stop) of the rows of `batch` that are safe to split at once.
 
     `longest`: bytes of the longest entry of the vocabulary. `ShardError` for a column of another type, with gaps, or
     with more bytes than the tokens of an example can have.
@@ -41,12 +41,15 @@ def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
     tokens: Ints = batch.column("num_tokens").to_numpy(zero_copy_only=False).astype(np.int64)
     for name in (*TEXTS, POSITIONS):
         if name in batch.schema.names:
+            # A piece and the blank after it.
             room = 2 * tokens + _HEAD if name == POSITIONS else (max(longest, _SHORT) + 1) * tokens
+            # An absurd num_tokens allows nothing: it would otherwise allow any text.
             _must_fit(place, name, batch.column(name), np.where(tokens > MAX_LENGTH, 0, room))
     return stretches(tokens, _AT_ONCE)
 
 
 def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
+    # Of the different texts alone: as a list kilobytes that repeat one text took gigabytes.
     sizes = package("pyarrow.compute").binary_length(column.dictionary).to_numpy()[column.indices.to_numpy()]
     if len(wrong := np.flatnonzero(sizes > room)):
         row = int(wrong[0])

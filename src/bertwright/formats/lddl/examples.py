@@ -1,4 +1,4 @@
-"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, masks frozen or not.
+"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, with static masks or none.
 
 Columns: A and B (pieces joined by spaces, after masking), is_random_next, num_tokens; with static masks also
 masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (pieces); bin_id in files of one range of
@@ -53,10 +53,10 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         first = tokens = 0
         for batch in parquet.iter_batches(_BLOCK, columns=names):
             batch.validate(full=True)
-            found = pieces(Place(file, first, vocabulary), batch, longest)
+            stretches = pieces(Place(file, first, vocabulary), batch, longest)
             tokens += sum(batch.column("num_tokens").to_pylist())
             check_tokens(file, tokens)
-            for start, stop in found:
+            for start, stop in stretches:
                 yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
             first += len(batch)
         if first != parquet.metadata.num_rows:
@@ -132,6 +132,7 @@ def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged
     try:
         numbers = np.fromiter(map(ids.__getitem__, flat), np.int64, len(flat))
     except KeyError as error:
+        # Another vocabulary shows itself by its pieces, which are text.
         fault = f"from example {place.first_row:,} on: the vocabulary has no piece {error.args[0]!r}"
         raise ShardError(place.file, f"{fault}, so it is not the one this file was made with") from None
     return numbers, np.fromiter(map(len, rows), np.int64, len(rows))

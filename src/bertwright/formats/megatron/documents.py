@@ -46,6 +46,7 @@ def write_documents(file: Path, blocks: Iterable[TokenDocuments], vocabulary_siz
     sizes, sentences = np.concatenate(lengths), ends(np.concatenate(counts))
     head = MAPPED_HEADER.pack(MAPPED, 1, code, len(sizes), len(sentences))
     starts = ends(sizes)[:-1] * dtype.itemsize
+    # After its data: who finds an index finds all it points to.
     write_atomic(file, b"".join([head, sizes.astype("<i4").tobytes(), starts.tobytes(), sentences.tobytes()]))
     return len(sentences) - 1
 

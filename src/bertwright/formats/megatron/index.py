@@ -64,6 +64,7 @@ class Index:
         """As `DocumentFile.pieces`."""
         sizes, full = np.zeros(len(self), np.int64), np.diff(self.bounds) > 0
         if full.any():
+            # reduceat has a value for an empty stretch too, that of the next sentence.
             sizes[full] = np.add.reduceat(self.lengths, self.bounds[:-1][full], dtype=np.int64)
         return stretches(sizes, tokens)
 
@@ -72,6 +73,7 @@ class Index:
         bounds = self.bounds[first : stop + 1].astype(np.int64)
         lengths = self.lengths[bounds[0] : bounds[-1]].astype(np.int64)
         starts = self._starts(slice(bounds[0], bounds[-1]))
+        # Where every writer leaves them: an index of kilobytes whose sentences lie upon each other took gigabytes.
         due = self._end_before(int(bounds[0])) + ends(lengths)[:-1]
         room = len(self._tokens)
         faults = [
@@ -124,6 +126,7 @@ def open_index(file: Path) -> Index:
         head = handle.read(OLD_HEADER.size)
     index = _old_index(file, head) if head.startswith(OLD) else _mapped_index(file, head)
     with reading(index.data):
+        # A missing .bin file is told of now, not when the first document is read.
         index.data.stat()
     if not len(index.bounds) or index.bounds[0] != 0 or index.bounds[-1] != len(index.lengths):
         raise ShardError(file, "the documents do not cover the sentences")
@@ -162,13 +165,14 @@ def _known(file: Path, version: int, code: int) -> np.dtype[Any]:
 def _arrays(file: Path, offset: int, parts: list[tuple[str, int]]) -> list[NDArray[Any]]:
     """The arrays (type, count) that follow each other from byte `offset`; they must be there in full."""
     size = offset + sum(np.dtype(dtype).itemsize * count for dtype, count in parts)
+    # A header may declare any number.
     if size > file.stat().st_size:
         raise ShardError(file, f"its header declares {size:,} bytes; the file has {file.stat().st_size:,}")
-    found = []
+    arrays = []
     for dtype, count in parts:
-        found.append(_mapped(file, np.dtype(dtype), count, offset))
-        offset += found[-1].nbytes
-    return found
+        arrays.append(_mapped(file, np.dtype(dtype), count, offset))
+        offset += arrays[-1].nbytes
+    return arrays
 
 
 def _mapped(file: Path, dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:

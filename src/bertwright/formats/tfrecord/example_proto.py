@@ -3,13 +3,19 @@
     Example   { features: 1 }          Features { map<string, Feature> feature: 1 }
     Feature   { bytes_list: 1 | float_list: 2 | int64_list: 3 }          each list { repeated value: 1 }
 
-Lists are read packed and unpacked, and written packed, as TensorFlow does. Unknown fields are passed over.
+Lists are read packed and unpacked, and written packed, as TensorFlow does. Unknown fields are skipped. Integers are
+Protocol Buffers' variable-length ones (encoding.md, "Base 128 Varints"); those of many lists are decoded at once.
 """
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FLOATS, _INTEGERS = 2, 3
+_LONGEST = 10
+_SEVEN = np.uint64(7)
 
 
 def parse(record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
@@ -37,8 +43,43 @@ def unparse(features: dict[str, tuple[bool, bytes]]) -> bytes:
     entries = []
     for name, (is_float, values) in features.items():
         feature = _message(_FLOATS if is_float else _INTEGERS, _message(1, values))
+        # A map is a list of messages of a key and a value.
         entries.append(_message(1, _message(1, name.encode()) + _message(2, feature)))
     return _message(1, b"".join(entries))
+
+
+def decode_varints(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """[N] the integers in `data` [bytes], and [N] the index of the last byte of each; ValueError when one is broken."""
+    last = np.flatnonzero(data < 0x80)
+    if len(data) and (not len(last) or last[-1] != len(data) - 1):
+        raise ValueError("an integer is cut off")
+    first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
+    sizes = last - first + 1
+    if sizes.max(initial=0) > _LONGEST:
+        raise ValueError(f"an integer has more than {_LONGEST} bytes")
+    values = np.zeros(len(last), np.uint64)
+    for byte in range(sizes.max(initial=0)):
+        longer = sizes > byte
+        values[longer] |= (data[first[longer] + byte] & 0x7F).astype(np.uint64) << np.uint64(7 * byte)
+    return values.view(np.int64), last
+
+
+def encode_varints(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """[bytes] of the integers `values` [N], and [N] how many each takes (1 to 10; negative ones 10)."""
+    # Negative integers are written as the unsigned ones with the same bits.
+    rest = values.astype(np.int64).view(np.uint64)
+    sizes = np.ones(len(rest), np.int64)
+    beyond = rest >> _SEVEN
+    while beyond.any():
+        sizes += beyond != 0
+        beyond = beyond >> _SEVEN
+    starts = np.cumsum(sizes) - sizes
+    data = np.zeros(int(sizes.sum()), np.uint8)
+    for byte in range(sizes.max(initial=0)):
+        longer = sizes > byte
+        more = np.where(sizes[longer] > byte + 1, 0x80, 0)
+        data[starts[longer] + byte] = (rest[longer] >> np.uint64(7 * byte) & np.uint64(0x7F)).astype(np.uint8) | more
+    return data, sizes
 
 
 def _numbered(data: bytes, number: int) -> list[bytes]:
@@ -47,7 +88,7 @@ def _numbered(data: bytes, number: int) -> list[bytes]:
 
 def _fields(data: bytes) -> list[tuple[int, bytes]]:
     """Number and content (a varint as its bytes) of each field; IndexError when the last is cut off."""
-    found, at = [], 0
+    fields, at = [], 0
     while at < len(data):
         tag, at = _varint(data, at)
         wire = tag & 7
@@ -62,9 +103,9 @@ def _fields(data: bytes) -> list[tuple[int, bytes]]:
         end = at + size
         if end > len(data):
             raise IndexError
-        found.append((tag >> 3, data[at:end]))
+        fields.append((tag >> 3, data[at:end]))
         at = end
-    return found
+    return fields
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -86,8 +127,8 @@ def _message(number: int, content: bytes) -> bytes:
 
 
 def _varint_bytes(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])

@@ -1,4 +1,4 @@
-"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, masks frozen, no TensorFlow.
+"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, static masks, no TensorFlow.
 
 `masked_lm_weights` 1 marks a prediction and 0 padding (Intel's reader marks padding by position 0 instead, which is the
 same in every file that the builders write). Files whose name ends in `.gz` are compressed.
@@ -22,13 +22,13 @@ from bertwright.formats.columns import Place, instances_of, padded, prefix_lengt
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
-from bertwright.formats.tfrecord import varint
-from bertwright.formats.tfrecord.example_proto import parse, unparse
+from bertwright.formats.tfrecord.example_proto import decode_varints, encode_varints, parse, unparse
 from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
 
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
 _LABEL, _WEIGHTS = "next_sentence_labels", "masked_lm_weights"
+# Half a megabyte of long records took three gigabytes when more were decoded at once.
 _BLOCK = 128
 """Records decoded at once: a small file may hold many that are long."""
 
@@ -38,6 +38,7 @@ def facts(file: Path) -> Facts | None:
     if not is_tfrecord(file):
         return None
     length, predictions = _widths(file, next(read_records(file)))
+    # Records have no index, so their number is that of reading them all.
     return Facts("tfrecord", Shape(length, predictions, static=True), None)
 
 
@@ -56,14 +57,17 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         raise DataError(f"{file}: TFRecord needs a length, room for predictions and masks; {shape} was given.")
     written = 0
     with atomic_file(file) as temporary, open(temporary, "wb") as plain:
+        # Neither name nor time in the header: the same examples are the same bytes.
         packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if file.suffix == ".gz" else None
         for block in blocks:
             must_fit(block, file, written, shape.length, shape.predictions)
+            # As many as are decoded at once: padded rows of 64-bit integers are far larger than their records.
             for start in range(0, len(block), _BLOCK):
                 part = block.take(slice(start, start + _BLOCK))
                 (packed or plain).write(b"".join(map(framed, _encoded(part, shape.length, shape.predictions))))
             written += len(block)
         if packed:
+            # Writes the end of the stream, which must be there before the file has its name.
             packed.close()
     return written
 
@@ -118,7 +122,8 @@ def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None
     data = np.frombuffer(b"".join(lists), np.uint8)
     cuts = ends([len(values) for values in lists])
     try:
-        values, last = varint.decode(data)
+        values, last = decode_varints(data)
+        # Lists are joined for speed: an integer cut off at the end of one would go on in the next.
         if (data[cuts[1:][np.diff(cuts) > 0] - 1] >= 0x80).any():
             raise ValueError("an integer is cut off")
     except ValueError as error:
@@ -148,7 +153,7 @@ def _encoded(block: Instances, length: int, predictions: int) -> Iterator[bytes]
 
 def _packed_rows(matrix: NDArray[np.int64]) -> list[bytes]:
     """Each row as the bytes of a packed list."""
-    data, sizes = varint.encode(matrix.ravel())
+    data, sizes = encode_varints(matrix.ravel())
     cuts = [0, *np.cumsum(sizes.reshape(matrix.shape).sum(axis=1)).tolist()]
     stream = data.tobytes()
     return [stream[start:stop] for start, stop in pairwise(cuts)]

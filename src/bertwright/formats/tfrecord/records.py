@@ -30,6 +30,7 @@ def is_tfrecord(file: Path) -> bool:
     if len(head) < _HEADER.size:
         return False
     size, checksum = _HEADER.unpack(head)
+    # The format has no magic number, and few other files begin with a right checksum.
     return bool(size <= LARGEST_RECORD and checksum == masked_crc(head[:8]))
 
 
@@ -43,6 +44,7 @@ def read_records(file: Path) -> Iterator[bytes]:
             size, checksum = _HEADER.unpack(head)
             if checksum != masked_crc(head[:8]):
                 raise ShardError(file, f"the length of record {number:,} does not match its checksum")
+            # A right checksum is no promise: who means harm writes one.
             if size > LARGEST_RECORD:
                 raise ShardError(file, f"record {number:,} has {size:,} bytes; at most {LARGEST_RECORD:,} are read")
             data = handle.read(size + _CHECKSUM.size)

@@ -1,4 +1,4 @@
-"""A bounded sample of hashes by which equal rows are found across many files."""
+"""A bounded sample of hashes (bottom-k: the smallest ones) by which equal rows are found across many files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ KEPT = 1 << 20
 def row_hashes(values: NDArray[Any], cu: Ints) -> Hashes:
     """[N] a hash of the values of each row and their order."""
     inside = np.arange(cu[-1]) - np.repeat(cu[:-1], np.diff(cu))
+    # Sums, because rows are of any length; the place within its row is in the hash of each value.
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits(values, inside), dtype=np.uint64)])[cu]
     return np.diff(sums)
 
@@ -31,7 +32,7 @@ class Repeated(NamedTuple):
     differing: int
 
 
-class Sketch:
+class BottomK:
     """The smallest keys of each file, with a content hash: the same keys are sampled wherever they occur."""
 
     def __init__(self, files: int) -> None:
@@ -49,6 +50,7 @@ class Sketch:
         _, first = np.unique(kept[0], return_index=True)
         self._files[-1] = kept[:, first[: self._most]]
         if len(first) > self._most:
+            # What one file has above this is not known any more, so no file is asked for what lies there.
             self._cut = min(self._cut, self._files[-1][0, -1])
 
     def repeated(self) -> Repeated:
@@ -58,6 +60,7 @@ class Sketch:
         kept = np.flatnonzero(keys <= self._cut)
         order = kept[np.argsort(keys[kept], kind="stable")]
         keys, contents, numbers = keys[order], contents[order], numbers[order]
+        # The inverse of the first key differs from it, so the first is a start.
         starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]) != 0)
         if not len(starts):
             return Repeated(0, 0, 0)

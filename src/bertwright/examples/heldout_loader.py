@@ -1,0 +1,73 @@
+"""The held-out examples of a length, drawn in the order of their plan with masks that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.rng import fold, key
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.collate import collate, rows_of
+from bertwright.examples.config import PlanSet
+from bertwright.examples.masking import Ids, Masking
+from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plans import Plans
+from bertwright.examples.store import Store
+
+
+@dataclass(frozen=True)
+class Heldout:
+    """The held-out examples of a length in plan order.
+
+    Masks are fixed: they depend on the row and the settings alone, neither on seed nor phase, and random replacements
+    are always words, so scores can be compared.
+    """
+
+    store: Store
+    plans: Plans
+    masking: Masking
+    length: int
+    rows: Ids
+    """[N] of the plan, those that are taken."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batches(self, micro_batch: int, first: int = 0, stop: int | None = None) -> Iterator[MicroBatch]:
+        """The examples `first` to `stop` once, as micro-batches of at most `micro_batch` examples."""
+        chosen = self.rows[first:stop]
+        for start in range(0, len(chosen), micro_batch):
+            rows = chosen[start : start + micro_batch]
+            # Neither seed nor phase is in the key: scores of all runs are of the same masks.
+            columns = rows_of(self.store, self.plans, 0, rows, fold(key("held-out masks"), rows))
+            yield collate(columns, self.length, self.store, self.masking)
+
+
+def open_heldout(
+    examples: Artifact, length: int, max_predictions: int, mask_rate: float, most: int | None = None
+) -> Heldout:
+    """The held-out examples of a length; with `most` below their number, example int(i * (n / most)) of n for each i:
+    the rule of MLPerf's evaluation set (mlcommons/training, pick_eval_samples.py), rounding included.
+    """
+    store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
+    # The defaults, whatever units and shares the phase masks by, so that scores can be compared.
+    masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
+    total = int(plans.sizes[0])
+    taken = total if most is None else min(most, total)
+    rows = (np.arange(taken) * (total / max(taken, 1))).astype(np.int64)
+    return Heldout(store, plans, masking, length, rows)
+
+
+def heldout_batches(
+    examples: Artifact,
+    length: int,
+    max_predictions: int,
+    mask_rate: float,
+    micro_batch: int,
+    most: int | None = None,
+) -> Iterator[MicroBatch]:
+    """The held-out examples of a length once, as micro-batches; see `open_heldout`."""
+    yield from open_heldout(examples, length, max_predictions, mask_rate, most).batches(micro_batch)
