@@ -30,10 +30,8 @@ MISTAKES = {
         f"{PHASE}.warmup: 10000 must be below 1: it is a share, not a number. It is described as: "
         '"Share of the phase\'s steps in which the rate rises from zero to the peak."'
     ),
-    "precision=bf16": (
-        "precision: unknown key 'precision'; no key holds it: training computes in float32 only; fp16, tf32 and amp "
-        "are not offered"
-    ),
+    "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
+    "fp8=1": "fp8: unknown key 'fp8'; no key holds it: not offered; train.precision=bf16 is the nearest",
     "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
     "train.weight_decay=0.1": "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay here.",
     f"{PHASE}.learning_rate=1e-4x": (
