@@ -29,7 +29,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import Trained, train_step
+from bertwright.train.step import StepSettings, Trained, train_step
 
 SETTINGS = LoaderSettings(
     32, MaskingConfig(max_predictions=5), global_batch=16, micro_batching=MicroBatching(16), seed=1, phase="0"
@@ -55,7 +55,7 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
     engine = Single(model, optimizer, max_grad_norm=1.0)
     trained = Trained(model, objective, optimizer, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
-    losses = [train_step(trained, batch, totals, learning_rate=5e-3, dropout_key=0).losses["mlm"] for _ in range(STEPS)]
+    losses = [train_step(trained, batch, totals, StepSettings(5e-3, 0)).losses["mlm"] for _ in range(STEPS)]
     heldout = score(objective, model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16)))["mlm_loss"]
     assert heldout is not None and original(losses) < 0.1 < 3 < heldout
 

@@ -24,7 +24,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import Trained, train_step
+from bertwright.train.step import StepSettings, Trained, train_step
 
 GLOBAL_BATCH = 32
 BERT = BertConfig(
@@ -71,7 +71,7 @@ def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tenso
     objective, engine = PreTraining(next_sentence=True), Single(model, idle, max_grad_norm=0.0)
     trained = Trained(model, objective, idle, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}
-    result = train_step(trained, batches, totals, learning_rate=0.0, dropout_key=0)
+    result = train_step(trained, batches, totals, StepSettings(0.0, 0))
     return result.losses["mlm"], gradient(model)
 
 

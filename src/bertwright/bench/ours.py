@@ -21,7 +21,7 @@ from bertwright.train.loop import prefetch
 from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import Trained, train_step
+from bertwright.train.step import StepSettings, Trained, train_step
 
 
 def ours(workload: Workload, dropout: float, bf16: bool, threads: int) -> Iterator[tuple[float, float]]:
@@ -36,8 +36,7 @@ def ours(workload: Workload, dropout: float, bf16: bool, threads: int) -> Iterat
                 trained,
                 [trained.read(batch) for batch in micro_batches],
                 {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
-                learning_rate=1e-4,
-                dropout_key=1,
+                StepSettings(learning_rate=1e-4, dropout_key=1),
             )
             yield time.perf_counter() - began, time.process_time() - used
 

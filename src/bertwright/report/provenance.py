@@ -31,7 +31,7 @@ def model(facts: Facts) -> str:
     ]
     rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
     head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
-    return definitions(shape) + table(head, rows) + _grown(counts["extensions"])
+    return definitions(shape) + table(head, rows) + _grown(counts["extensions"]) + _left_out(counts["left_out"])
 
 
 def _init(init: Mapping[str, str] | None) -> str:
@@ -43,6 +43,14 @@ def _grown(extensions: Sequence[Mapping[str, int]]) -> str:
         f"<p>Phase {e['phase']} grew from {e['from']:,} to {e['to']:,} steps when it stood at step {e['step']:,}: its "
         "rates before that are those of the shorter phase.</p>"
         for e in extensions
+    )
+
+
+def _left_out(ranges: Sequence[Mapping[str, int]]) -> str:
+    return "".join(
+        f"<p>In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were left out: gradients went wrong, "
+        "and training went back to the checkpoint before them.</p>"
+        for e in ranges
     )
 
 

@@ -99,8 +99,28 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
     return None
 
 
+def newest_sound(folder: Path, log: Log) -> Artifact | None:
+    """The newest whole checkpoint that is `_sound`, or None; says which damaged ones are skipped."""
+    for path in sorted(folder.glob("step-*"), reverse=True):
+        try:
+            checkpoint = open_artifact(path, "checkpoint")
+            if _sound(state_of(checkpoint)):
+                checkpoint.verify()
+                return checkpoint
+        except ArtifactError as error:
+            log.say(f"train: skipping the damaged checkpoint {path.name}: {error}")
+    return None
+
+
+def _sound(state: State) -> bool:
+    """Whether to go back to it: the weights of one written while updates were dropped brought that about, and one that
+    a signal had written would not be there in an undisturbed run, which has to do the same."""
+    return state.due and not state.skipped_in_a_row
+
+
 def prune(folder: Path, keep: int, newest: Path, judged_by: str) -> None:
-    """Keep the newest `keep` checkpoints, the best by the held-out score `judged_by`, and the last of each phase.
+    """Keep the newest `keep` checkpoints, the best by the held-out score `judged_by`, the last of each phase, and the
+    newest one to go back to.
 
     Checkpoints later than `newest`, the one just saved, were skipped as damaged: they are left alone, as is
     whatever else cannot be read, and count for nothing.
@@ -109,6 +129,7 @@ def prune(folder: Path, keep: int, newest: Path, judged_by: str) -> None:
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
     if best := best_of(states, judged_by):
         kept.add(best)
+    kept |= set([path for path, state in states.items() if _sound(state)][-1:])
     doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
     sync_folder(folder)  # else a power cut may bring a folder back under its name without the files removed from it
     for path in doomed:

@@ -15,6 +15,7 @@ from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import LinearSchedule
 from bertwright.train.engine.config import DdpConfig, EngineConfig
+from bertwright.train.guard_config import GuardConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 
 VERSION = 6
@@ -116,6 +117,8 @@ class TrainConfig(Section):
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
+    guard: GuardConfig = GuardConfig()
+    """What is done about gradients that are not finite, or far longer than those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
     """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16) or
     `fp16` (GPU). A name, or a section of its own where the precision has keys. Weights and moments are float32."""

@@ -55,6 +55,7 @@ def counts(
         "tokens_per_second": round(state.tokens_seen / max(state.seconds, 1e-9), 1),
         "heldout": dict(state.heldout),
         "extensions": [dict(extension) for extension in state.extensions],
+        "left_out": [dict(entry) for entry in state.left_out],
         "phase_steps": list(state.phase_steps),
         "phase_ends": list(state.phase_ends),
         "sessions": [dict(entry) for entry in state.sessions],

@@ -9,19 +9,19 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bertwright.core import rng
-from bertwright.core.errors import DataError, Interrupted
+from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.examples.loader import StepCounts
 from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps
+from bertwright.train.guard import go_back, norm_limit, noted
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session, Window, score_heldout
 from bertwright.train.state import State
-from bertwright.train.step import train_step
+from bertwright.train.step import StepSettings, train_step
 
-MOST_SKIPPED_IN_A_ROW = 20
 Fetched = TypeVar("Fetched")
 
 
@@ -62,15 +62,20 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
             # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
             [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
             {term: getattr(counts, what) for term, what in counted.items()},
-            learning_rate=rate,
-            # A key of the step and not a generator's state: a resumed run draws the same dropout with nothing saved.
-            dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
-            loss_scale=state.scale.factor if state.scale else 1.0,
+            StepSettings(
+                rate,
+                # A key of the step and no generator's state: a resumed run draws the same dropout with nothing saved.
+                rng.key(phase.seed, "dropout", phase.index, state.data_step),
+                state.scale.factor if state.scale else 1.0,
+                norm_limit(session.guard, state),
+            ),
         )
         seconds = window.add(result, counts.tokens, waited)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
         state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds, scale)
-        _refuse_divergence(state, phase)
+        state = noted(session.guard, state, result.grad_norm, result.applied)
+        if state.skipped_in_a_row >= session.guard.patience:
+            state = go_back(session, phase, state)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, rate, micro_batches)
     pending.result()
@@ -89,7 +94,8 @@ def _observe(
     scores: Mapping[str, float | None] = {}
     if scored:
         state, scores = score_heldout(session, phase, state)
-    save = state.phase_end or stop or step % phase.checkpoint_every == 0
+    due = state.phase_end or step % phase.checkpoint_every == 0
+    save = due or stop
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
         batch = _digits(ranks, micro_batches)
         left = session.forecast.remaining(phase, step, window.seconds / window.steps)
@@ -98,7 +104,7 @@ def _observe(
         window = Window()
     if save:
         saving = time.perf_counter()
-        session.save(state)
+        session.save(replace(state, due=due))
         session.forecast.saving = time.perf_counter() - saving
     # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
     window.began = time.perf_counter()
@@ -115,7 +121,7 @@ def _observe(
 def end_now(session: Session, phase: Phase, state: State) -> State:
     """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
     state, _ = score_heldout(session, phase, replace(state, phase_end=True))
-    session.save(state)
+    session.save(replace(state, due=True))
     return state
 
 
@@ -124,15 +130,6 @@ def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
     high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
     return hash_digits(high * 2**32 + low)
-
-
-def _refuse_divergence(state: State, phase: Phase) -> None:
-    if state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
-        raise DataError(
-            f"the gradient was not finite in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
-            f"{state.data_step:,}): training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
-            f"{phase.peak:g}) or raise its warmup, and start in another folder."
-        )
 
 
 def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Iterator[tuple[Fetched, float]]:

@@ -27,7 +27,7 @@ from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
-from bertwright.optim.build import build_optimizer
+from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, session_facts
@@ -117,7 +117,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     state = restore_or_initialize(job, model, optimizer, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
-    trained = Trained(model, objective, optimizer, engine, ranks, precision)
+    trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim))
     state = check_phase_lengths(state, job.phases)
     state = replace(
         state,
@@ -135,6 +135,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             metrics=metrics,
             log=log,
             stop_requested=stop_requested,
+            guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
         )

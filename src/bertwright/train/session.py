@@ -19,6 +19,7 @@ from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.forecast import Forecast
+from bertwright.train.guard_config import GuardConfig
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
 from bertwright.train.state import State
@@ -41,6 +42,8 @@ class Session:
     log: Log
     stop_requested: Callable[[], bool]
     """Whether a signal asked to stop."""
+    guard: GuardConfig
+    """What is done about bad gradients."""
     forecast: Forecast
     """What is left of the run."""
     saved: Callable[[Path], None]

@@ -54,6 +54,7 @@ class Counts(TypedDict, total=False):
     tokens_per_second: Number
     heldout: dict[Text, Score]
     extensions: list[dict[Text, Count]]
+    left_out: list[dict[Text, Count]]
     sessions: list[_Start]
     unfinished: Unfinished
     vocabulary: Text

@@ -46,10 +46,16 @@ class State:
     """One entry per start of the program: from which step, and what bit-identity depends on."""
     scale: LossScale | None = None
     """The loss scale of the next step; None where nothing is scaled."""
+    norms: tuple[float, ...] = ()
+    """Gradient norms of the last applied updates, where the next ones are judged by them (`train.guard`)."""
+    left_out: tuple[Mapping[str, int], ...] = ()
+    """Batches that training went back before and left out: phase, first step, and the step after the last."""
     heldout: Mapping[str, float] = field(default_factory=dict)
     """Held-out scores at this step, if they were taken."""
     phase_end: bool = False
     """This is the last step of its phase."""
+    due: bool = False
+    """It was saved because the recipe says so, not because of a signal."""
 
     def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
         """The state after one more global batch; `scale` is that of the next one."""

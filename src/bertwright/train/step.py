@@ -8,6 +8,7 @@ BERT, run_pretraining.py.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,10 +36,25 @@ class Trained:
     ranks: Ranks
     precision: Precision
     """In which numbers, and on which device."""
+    moments: Sequence[str] = ()
+    """What the optimizer keeps of a tensor, by name."""
 
     def read(self, batch: MicroBatch) -> PackedBatch:
         """The batch as the network reads it."""
         return packed(self.precision.fit(batch), self.precision.device)
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What differs from step to step."""
+
+    learning_rate: float
+    dropout_key: int
+    """Names the step: the generator is seeded from it and (micro-step, rank), so no generator state needs saving."""
+    loss_scale: float = 1.0
+    """The loss is multiplied by it on the way back, and gradients are divided by it."""
+    norm_limit: float = math.inf
+    """Above this gradient norm the update is dropped."""
 
 
 @dataclass(frozen=True)
@@ -57,30 +73,23 @@ def train_step(
     trained: Trained,
     batches: Sequence[PackedBatch],
     totals: Mapping[str, int],
-    *,
-    learning_rate: float,
-    dropout_key: int,
-    loss_scale: float = 1.0,
+    update: StepSettings,
 ) -> StepResult:
-    """Train on one global batch, of which `batches` is this rank's share; `totals` has the global N of each term.
-
-    `dropout_key` names the step: the generator is seeded from it and (micro-step, rank), so no generator state
-    needs saving. The loss is multiplied by `loss_scale` on the way back, and gradients are divided by it.
-    """
+    """Train on one global batch, of which `batches` is this rank's share; `totals` has the global N of each term."""
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
     losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.precision.device)
     for micro_step, batch in enumerate(batches):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
-        torch.manual_seed(rng.key(dropout_key, micro_step, trained.ranks.rank))
+        torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
             means = _means(trained, batch, totals)
-        trained.engine.backward(means.sum() * loss_scale)
+        trained.engine.backward(means.sum() * update.loss_scale)
         losses += means.detach()
-    update = trained.engine.update(learning_rate, loss_scale)
+    done = trained.engine.update(update.learning_rate, update.loss_scale, update.norm_limit)
     trained.ranks.all_reduce([losses])
-    return StepResult(dict(zip(totals, losses.tolist(), strict=True)), update.grad_norm, update.applied)
+    return StepResult(dict(zip(totals, losses.tolist(), strict=True)), done.grad_norm, done.applied)
 
 
 def _means(trained: Trained, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:

@@ -138,6 +138,7 @@ TRAIN = {
     "torch": "2.13.0",
     "init": {"folder": "runs/first/train", "fingerprint": "0123456789abcdef"},
     "extensions": [{"phase": 1, "step": 150, "from": 200, "to": 300}],
+    "left_out": [{"phase": 0, "from": 40, "to": 60}],
     "phase_steps": [800, 300],
     "phase_ends": [600, 300],
     "sessions": [

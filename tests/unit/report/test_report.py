@@ -116,6 +116,7 @@ def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains
         "Training was started 2 times",
         "600 of 800",
         "Phase 1 grew from 200 to 300 steps when it stood at step 150",
+        "In phase 0 the batches 40 to 59 were left out",
     ):
         assert shown in text
     assert "Unfinished" not in text and "untrained" not in text

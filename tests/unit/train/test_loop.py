@@ -12,7 +12,7 @@ import torch
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import Silent
 from bertwright.train import loop
-from bertwright.train.step import StepResult
+from bertwright.train.step import StepResult, StepSettings
 
 Train = Callable[..., Artifact]
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 8, "warmup": 0.0}
@@ -22,9 +22,9 @@ def test_every_step_of_every_phase_drops_by_a_key_of_its_own(train: Train, monke
     keys: list[int] = []
     real = loop.train_step
 
-    def noting(*arguments: Any, **settings: Any) -> StepResult:
-        keys.append(settings["dropout_key"])
-        return real(*arguments, **settings)
+    def noting(trained: Any, batches: Any, totals: Any, update: StepSettings) -> StepResult:
+        keys.append(update.dropout_key)
+        return real(trained, batches, totals, update)
 
     monkeypatch.setattr(loop, "train_step", noting)
     train("first", phases=[PHASE, PHASE])

@@ -19,7 +19,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepResult, Trained, train_step
+from bertwright.train.step import StepResult, StepSettings, Trained, train_step
 
 __all__ = ["make_batch", "tiny"]  # fixtures
 MakeBatch = Callable[..., PackedBatch]
@@ -48,7 +48,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         engine = Single(model, optimizer, max_grad_norm)
         objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
         trained = Trained(model, objective, optimizer, engine, ranks, Precision(Fp32Config(), torch.device("cpu")))
-        return train_step(trained, batches, totals, learning_rate=learning_rate, dropout_key=key), model
+        return train_step(trained, batches, totals, StepSettings(learning_rate, key)), model
 
     return take
 

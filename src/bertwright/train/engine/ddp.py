@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -21,11 +22,11 @@ class DataParallel:
         """As `Engine.backward`; the loss is a scalar."""
         self.single.backward(loss)
 
-    def update(self, learning_rate: float, loss_scale: float = 1.0) -> Update:
+    def update(self, learning_rate: float, loss_scale: float = 1.0, norm_limit: float = math.inf) -> Update:
         """As `Engine.update`; a rank without sequences takes part in the sum."""
         # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
         self.ranks.all_reduce(self.single.gradients())
-        return self.single.update(learning_rate, loss_scale)
+        return self.single.update(learning_rate, loss_scale, norm_limit)
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, assert_never
 
 from torch import Tensor, nn
@@ -18,10 +19,10 @@ class Engine(Protocol):
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of a micro-batch's loss, a scalar, to those of this step."""
 
-    def update(self, learning_rate: float, loss_scale: float = 1.0) -> Update:
+    def update(self, learning_rate: float, loss_scale: float = 1.0, norm_limit: float = math.inf) -> Update:
         """Sum the gradients over all ranks, undo the loss scale, clip, and update the weights; all ranks together.
 
-        Where the sum is not finite, nothing is updated.
+        Where the norm of the sum is not finite, or above `norm_limit`, nothing is updated.
         """
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

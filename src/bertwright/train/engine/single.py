@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -45,10 +46,10 @@ class Single:
                 gradients.append(parameter.grad)
         return gradients
 
-    def update(self, learning_rate: float, loss_scale: float = 1.0) -> Update:
+    def update(self, learning_rate: float, loss_scale: float = 1.0, norm_limit: float = math.inf) -> Update:
         """As `Engine.update`."""
         norm = float(clip_global_norm(self.gradients(), self.max_grad_norm, loss_scale))
-        applied = norm < float("inf")  # False for NaN as well
+        applied = norm < math.inf and norm <= norm_limit  # False for NaN as well
         if applied:
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate

@@ -1,0 +1,141 @@
+"""Bad gradients: dropped, judged by the norms before them, gone back before, left out, and refused in the end."""
+
+import json
+import math
+import os
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.conftest import PHASES
+
+from bertwright.core import rng
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import DataError, Interrupted
+from bertwright.train import loop
+from bertwright.train.guard import norm_limit, noted
+from bertwright.train.guard_config import GuardConfig
+from bertwright.train.state import State
+
+Train = Callable[..., Artifact]
+GUARD = {"patience": 3, "returns": 1}
+SEED = 42
+
+
+@pytest.fixture
+def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Iterable[int]], None]:
+    """`spoil(phase, steps)`: the updates of these steps are dropped, as if their gradients were bad."""
+    original = loop.train_step
+
+    def spoiled(phase: int, steps: Iterable[int]) -> None:
+        bad = {rng.key(SEED, "dropout", phase, step) for step in steps}
+
+        def train_step(trained: Any, batches: Any, totals: Any, update: Any) -> Any:
+            return original(
+                trained, batches, totals, replace(update, norm_limit=0.0) if update.dropout_key in bad else update
+            )
+
+        monkeypatch.setattr(loop, "train_step", train_step)
+
+    return spoiled
+
+
+class Lines:
+    """A log that remembers, and can ask the process to stop after a number of rows."""
+
+    def __init__(self, stop_at_row: int = 0) -> None:
+        self.said, self.rows, self.stop_at_row = list[str](), 0, stop_at_row
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    def progress(self, stage: str, done: float, total: float, unit: str) -> None: ...
+
+    def record(self, row: dict[str, Any]) -> None:
+        self.rows += 1
+        if self.rows == self.stop_at_row:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def weights(done: Artifact) -> dict[str, torch.Tensor]:
+    return load_file(done.file("model/model.safetensors"))
+
+
+def same(one: Artifact, other: Artifact) -> bool:
+    ours, theirs = weights(one), weights(other)
+    return all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_norm_is_judged_by_the_median_of_those_before_it() -> None:
+    guard, state = GuardConfig(spike=5, window=10), State()
+    for number in range(12):
+        assert (norm_limit(guard, state) == math.inf) == (number < 10), "not before there are enough"
+        state = noted(guard, state, float(number), applied=True)
+    assert state.norms == tuple(map(float, range(2, 12))) and norm_limit(guard, state) == 5 * 6.5
+    assert noted(guard, state, 1e9, applied=False) == state, "a dropped one counts for nothing"
+    off = GuardConfig()
+    assert norm_limit(off, state) == math.inf and noted(off, State(), 1.0, applied=True) == State()
+
+
+def test_a_spike_is_dropped_and_counted(train: Train) -> None:
+    phases = [PHASES[0] | {"steps": 30}]
+    done = train(phases=phases, guard={"spike": 1.0, "window": 10}, log_every=1)
+    rows = [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+    assert not any(row["skipped"] for row in rows[:10]) and 5 < sum(row["skipped"] for row in rows) < 20
+    assert rows[-1]["optimizer_step"] == 30 - sum(row["skipped"] for row in rows)
+
+
+def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
+    train: Train, spoil: Callable[[int, Iterable[int]], None]
+) -> None:
+    """As a training does in which all batches since the checkpoint are dropped, where their updates do nothing."""
+    spoil(0, range(4, 8))
+    expected = train("expected", checkpoint_every=2, guard={"patience": 9})
+    spoil(0, range(5, 8))
+    lines = Lines()
+    done = train("gone-back", checkpoint_every=2, guard=GUARD, log=lines)
+    assert same(done, expected)
+    assert done.counts["left_out"] == [{"phase": 0, "from": 4, "to": 8}]
+    assert any(
+        "3 updates in a row were dropped: back to step-000000004, without the batches 4 to 7 of phase 0" in line
+        for line in lines.said
+    )
+
+
+def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(
+    train: Train, spoil: Callable[[int, Iterable[int]], None]
+) -> None:
+    spoil(1, range(4))
+    expected = train("expected", guard={"patience": 9})
+    spoil(1, range(1, 4))
+    done = train("gone-back", guard=GUARD)
+    assert same(done, expected) and done.counts["left_out"] == [{"phase": 1, "from": 0, "to": 4}]
+
+
+@pytest.mark.parametrize("row", [2, 4, 5, 7])
+def test_stopped_and_continued_it_does_the_same(
+    train: Train, spoil: Callable[[int, Iterable[int]], None], row: int
+) -> None:
+    spoil(0, range(5, 8))
+    settings: dict[str, Any] = {"checkpoint_every": 3, "guard": GUARD | {"spike": 50.0}}
+    undisturbed = train("undisturbed", **settings)
+    with pytest.raises(Interrupted):
+        train("disturbed", log=Lines(row), **settings)
+    continued = train("disturbed", **settings)
+    assert same(continued, undisturbed) and continued.counts["left_out"] == undisturbed.counts["left_out"]
+
+
+def test_it_goes_back_no_more_often_than_it_may(train: Train, spoil: Callable[[int, Iterable[int]], None]) -> None:
+    spoil(0, [*range(5, 8), *range(9, 12)])
+    with pytest.raises(DataError, match=r"3 steps in a row .*, also after going back 1 times: training has diverged"):
+        train(checkpoint_every=2, guard=GUARD)
+
+
+def test_without_a_checkpoint_it_stops(train: Train, spoil: Callable[[int, Iterable[int]], None]) -> None:
+    spoil(0, range(3))
+    with pytest.raises(DataError, match=r"not finite in 3 steps in a row \(phase 0, step 3\): training has diverged"):
+        train(guard=GUARD)
