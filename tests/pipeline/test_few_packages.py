@@ -39,14 +39,14 @@ folder = Path(sys.argv[1])
 STAGE = """
 from bertwright.core.artifact import open_artifact
 from bertwright.core.stage_context import StageContext
-from bertwright.model.config import ModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import LambConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
 
 recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
-sections = TrainConfig(**recipe["train"]), ModelConfig(**recipe["model"]), LambConfig(**recipe["optim"])
+sections = TrainConfig(**recipe["train"]), BertModelConfig(**recipe["model"]), LambConfig(**recipe["optim"])
 inputs = Inputs(open_artifact(folder / "examples"), open_artifact(folder / "vocab"))
 run(Settings(*sections), inputs, StageContext(folder / "train"))
 """

@@ -18,7 +18,7 @@ from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings, heldout_batches, open_loader
 from bertwright.examples.store import Store, is_heldout, text_hash
 from bertwright.model.batch import packed
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score

@@ -15,7 +15,7 @@ from tests.conftest import Prepared
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings, PlanLoader, open_loader
 from bertwright.model.batch import packed
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import cross_entropy_sum

@@ -12,7 +12,7 @@ from bertwright import Recipe
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 
 Load = Callable[..., Recipe]
 

@@ -12,7 +12,8 @@ from bertwright import Recipe, RunFolder
 from bertwright.check import resources
 from bertwright.check.data import sources
 from bertwright.check.resources import disk, memory, run_bytes, training_bytes
-from bertwright.model.config import BertConfig, Kernel, ModelConfig
+from bertwright.model.bert.config import BertConfig, BertModelConfig
+from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.config import PhaseConfig
 
@@ -45,7 +46,7 @@ def kept_for_backward(bert: BertConfig, kernel: Kernel, lengths: list[int], make
 def test_training_keeps_what_the_rule_says(
     kernel: Kernel, length: int, dropout: float, attention_dropout: float, make_batch: Callable[..., object]
 ) -> None:
-    bert = ModelConfig(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
+    bert = BertModelConfig(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
     phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
     shallow, padded = bert.model_copy(update={"num_hidden_layers": 1}), kernel == "padded"
     kept = kept_for_backward(bert, kernel, [length] * phase.batch, make_batch)
