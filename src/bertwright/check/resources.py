@@ -1,11 +1,11 @@
 """Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; checked without torch.
 
 Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer); for each token of
-a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
-dropout (1 of a DistilBERT), 4 more with the padded kernel, one more and three numbers a head and token of the sequence with attention
-dropout (of a ModernBERT, whose values are gated: four times the inner width and 10 times the hidden width, and one more
-inner width with dropout); for each prediction three rows of logits; and 0.4 GB for torch. Other stages: 0.25 GB a
-worker, and 0.7 GB.
+a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with dropout
+(of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence with
+attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden width,
+and one more inner width with dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages:
+0.25 GB a worker, and 0.7 GB.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
