@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.reference.batches import random_batch
 from tests.reference.unions import sections_of
+from torch.nn.functional import cross_entropy
 
 from bertwright.model.config import NETWORKS, Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -104,6 +105,20 @@ def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -
     total.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert sum(p.numel() for p in model.parameters()) == model.config.parameters
+
+
+@families
+@pytest.mark.parametrize("kernel", get_args(Kernel))
+def test_in_bfloat16_it_trains_about_alike(family: Any, kernel: Kernel) -> None:
+    """Matrix products in bfloat16 as in training: no tensor of the wrong type meets another, none is NaN."""
+    model, batch, gradients = built(family, kernel=kernel), random_batch(LENGTHS), []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            mlm_PV, _ = model(batch)
+        loss = cross_entropy(mlm_PV.float(), batch.labels)
+        weights = [p for name, p in model.named_parameters() if not name.startswith("nsp") and "pooler" not in name]
+        gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, weights)]))
+    assert float((gradients[1] - gradients[0]).norm() / gradients[0].norm()) < 0.05
 
 
 @families

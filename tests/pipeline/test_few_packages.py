@@ -80,9 +80,10 @@ def test_a_prepared_run_is_trained_with_few_packages(
     def types(names: set[str]) -> set[str]:  # of the JSON that stages write for each other: no code
         return {name for name in names if name.endswith(".shapes")}
 
-    assert len(of_stage - types(of_stage)) < 75 and len(types(of_stage)) <= 5, sorted(of_stage)
+    # The configurations of all families of networks are among them: the union of a recipe knows every one.
+    assert len(of_stage - types(of_stage)) < 86 and len(types(of_stage)) <= 5, sorted(of_stage)
     # Beside it the recipe, its checks, and the page at each checkpoint.
-    assert len(of_walk - types(of_walk)) < 123 and len(types(of_walk)) <= 7, sorted(of_walk)
+    assert len(of_walk - types(of_walk)) < 134 and len(types(of_walk)) <= 7, sorted(of_walk)
     assert not {name for name in of_walk if name.endswith(".run")} - {
         "bertwright.pipeline.run",
         "bertwright.train.run",
