@@ -182,6 +182,10 @@ def test_transformers_own_files_are_read_and_ours_by_transformers(tmp_path: Path
         ({"layer_types": [FULL] * 22}, "global_attn_every_n_layers = 3, but layer_types and rope_parameters mean 1"),
         ({"rope_parameters": {FULL: {"rope_theta": 5.0}}}, "global_rope_theta = 160000.0, but layer_types and"),
         ({"rope_parameters": {FULL: {"rope_type": "yarn"}}}, "rope_parameters.full_attention = {'rope_type': 'yarn'}"),
+        (
+            {"rope_parameters": {FULL: "far"}},
+            "rope_parameters.full_attention = 'far' is not ModernBERT",
+        ),
         ({"rope_parameters": {"rope_theta": 5.0}}, "must have a table for each of full_attention, sliding_attention"),
     ],
 )

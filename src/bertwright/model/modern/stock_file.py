@@ -92,9 +92,9 @@ def _thetas(path: Path, parameters: Any) -> dict[str, Any]:
         )
     found: dict[str, Any] = {}
     for kind, table in parameters.items():
-        turned = {"rope_type": "default", **(table or {})}
+        turned = {"rope_type": "default", **table} if isinstance(table, dict) else {"table": table}
         theta = turned.pop("rope_theta", None)
-        if turned != {"rope_type": "default"}:
+        if table is not None and turned != {"rope_type": "default"}:
             raise RecipeError(
                 f"{path}: rope_parameters.{kind} = {table!r} is not {ModernConfig.title}; it must have the rope_type "
                 "'default' and a rope_theta alone"
