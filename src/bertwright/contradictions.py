@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.examples.config import PAIRS
+from bertwright.examples.config import PAIRS, ExamplesConfig
+from bertwright.model.config import ModelConfig
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -42,6 +43,13 @@ def wrong_lengths(train: TrainConfig, scored: int, positions: int) -> Iterator[M
         if length > positions:
             text = f"{length} is longer than the model's {positions} positions"
             yield key, f"{text}; shorten it or raise model.max_positions"
+
+
+def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mistake]:
+    """Examples of pairs for a family of networks that does not tell their segments apart."""
+    if examples.pairs and not model.takes_pairs:
+        text = f"{model.kind} has no segments and no next-sentence head, but examples.plan={examples.plan} makes pairs"
+        yield "model.kind", f"{text}; set examples.plan=full-sentences or doc-sentences, or model.kind=bert"
 
 
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:

@@ -10,7 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bertwright.contradictions import Mistake, missing_without_corpus, too_many_ranks, wrong_folders, wrong_lengths
+from bertwright.contradictions import (
+    Mistake,
+    missing_without_corpus,
+    pairs_unseen,
+    too_many_ranks,
+    wrong_folders,
+    wrong_lengths,
+)
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_atomic
@@ -20,6 +27,7 @@ from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
@@ -116,15 +124,15 @@ class Recipe(Section):
             return [
                 ("vocab.file", f"{self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt")
             ]
+        mistakes = list(pairs_unseen(self.model, self.examples))
         try:
-            network = self.model.resolve(entries, self.next_sentence)
+            network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs)
         except RecipeError as error:
-            return [("model", str(error))]
-        mistakes = list(wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings))
-        if network.type_vocab_size < 2 and (self.examples.pairs or self.train.imported_data()):
-            text = (
-                f"{self.model.config} has type_vocab_size {network.type_vocab_size}, but sentence pairs have 2 segments"
-            )
+            return [*mistakes, ("model", str(error))]
+        mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
+        one_segment = isinstance(network, BertConfig) and network.type_vocab_size < 2
+        if one_segment and (self.examples.pairs or self.train.imported_data()):
+            text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             mistakes.append(("model.config", f"{text}; {remedy}"))
         return mistakes

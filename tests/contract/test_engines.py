@@ -9,7 +9,7 @@ from tests.reference.batches import NUMBERS, random_batch
 from tests.reference.unions import sections_of
 from torch.nn.utils import clip_grad_norm_
 
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig

@@ -1,4 +1,4 @@
-"""Every attention kernel: the plain rule in float64, its gradients, packed rows, sequences of length 0."""
+"""Every attention kernel: the plain rule in float64, its gradients, windows, packed rows, sequences of length 0."""
 
 from typing import get_args
 
@@ -15,6 +15,8 @@ from bertwright.model.attention.kernel import Attend, bind
 from bertwright.model.config import Kernel
 
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
+WINDOWS = (None, 1, 4, 7, 200)
+"""None, none but the token itself, shorter and longer than the sequences."""
 
 
 def qkv(tokens: int) -> list[Tensor]:
@@ -22,19 +24,24 @@ def qkv(tokens: int) -> list[Tensor]:
     return [torch.randn(tokens, 3, 8, generator=random, dtype=torch.float64, requires_grad=True) for _ in range(3)]
 
 
-def outputs_and_gradients(attend: Attend, tokens: int) -> list[Tensor]:
+def outputs_and_gradients(attend: Attend, tokens: int, dropout_p: float = 0.0) -> list[Tensor]:
     direction = torch.randn(tokens, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     inputs = qkv(tokens)
-    out = attend(*inputs, 0.0)
+    out = attend(*inputs, dropout_p)
     return [out, *torch.autograd.grad((out * direction).sum(), inputs)]
 
 
-def plain(lengths: list[int]) -> list[Tensor]:
+def plain(lengths: list[int], window: int | None = None) -> list[Tensor]:
     """Every sequence by itself, by the formula."""
+
+    def scores(q: Tensor, k: Tensor) -> Tensor:
+        place = torch.arange(len(q))
+        far = (place[:, None] - place).abs() > (len(q) if window is None else window // 2)
+        return (torch.einsum("iad,jad->aij", q, k) / q.shape[-1] ** 0.5).masked_fill(far, -torch.inf)
 
     def attend(q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
         cut = zip(*(x_TAD.split(lengths) for x_TAD in (q_TAD, k_TAD, v_TAD)), strict=True)
-        weights = ((torch.einsum("iad,jad->aij", q, k) / q.shape[-1] ** 0.5).softmax(-1) for q, k, _ in cut)
+        weights = (scores(q, k).softmax(-1) for q, k, _ in cut)
         values = v_TAD.split(lengths)
         return torch.cat([torch.einsum("aij,jad->iad", w, v) for w, v in zip(weights, values, strict=True)])
 
@@ -42,37 +49,61 @@ def plain(lengths: list[int]) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("lengths", [[5], [4, 4, 4], [3, 7, 3, 1, 7], [6, 2, 0, 0], [0, 5, 0, 5], [2, 2, 9, 9]])
-def test_it_follows_the_plain_rule(kernel: Kernel, lengths: list[int]) -> None:
+def test_it_follows_the_plain_rule(kernel: Kernel, lengths: list[int], window: int | None) -> None:
     inputs, batch = qkv(sum(lengths)), sequences(lengths)
-    got = bind(kernel, batch)(*inputs, 0.0)
-    expected = attention(*(x.detach().numpy() for x in inputs), batch.cu_seqlens.tolist())
+    got = bind(kernel, batch, window)(*inputs, 0.0)
+    expected = attention(*(x.detach().numpy() for x in inputs), batch.cu_seqlens.tolist(), window)
     np.testing.assert_allclose(got.detach().numpy(), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @settings(max_examples=30, deadline=None, derandomize=True)
-@given(lengths=st.lists(st.integers(0, 12), min_size=1, max_size=12).filter(any), slack=st.integers(0, 5))
-def test_its_gradients_are_those_of_the_formula(kernel: Kernel, lengths: list[int], slack: int) -> None:
-    found = outputs_and_gradients(bind(kernel, sequences(lengths, slack=slack)), sum(lengths))
-    for one, other in zip(found, plain(lengths), strict=True):
+@given(
+    lengths=st.lists(st.integers(0, 12), min_size=1, max_size=12).filter(any),
+    slack=st.integers(0, 5),
+    window=st.sampled_from(WINDOWS),
+)
+def test_its_gradients_are_those_of_the_formula(
+    kernel: Kernel, lengths: list[int], slack: int, window: int | None
+) -> None:
+    found = outputs_and_gradients(bind(kernel, sequences(lengths, slack=slack), window), sum(lengths))
+    for one, other in zip(found, plain(lengths, window), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("window", [16, 17, 30, 128])
+@pytest.mark.parametrize("dropout_p", [0.0, 1e-14])
+def test_windows_of_long_sequences_and_of_packed_rows(kernel: Kernel, window: int, dropout_p: float) -> None:
+    """Lengths beyond the window, and beyond what is looked at in one piece; so little dropout drops nothing."""
+    lengths = [150, 9, 65, 66, 129, 1, 200]
+    expected = plain(lengths, window)
+    for rows in (lengths, [159, 131, 330]):
+        found = outputs_and_gradients(bind(kernel, sequences(lengths, rows), window), sum(lengths), dropout_p)
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
-    rows=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5), slack=st.integers(0, 5)
+    rows=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5),
+    slack=st.integers(0, 5),
+    window=st.sampled_from(WINDOWS),
 )
-def test_packed_rows_change_nothing(kernel: Kernel, rows: list[list[int]], slack: int) -> None:
+def test_packed_rows_change_nothing(kernel: Kernel, rows: list[list[int]], slack: int, window: int | None) -> None:
     """Several sequences in a row, block by block: the outputs and gradients of every sequence by itself."""
     lengths = [n for row in rows for n in row]
     batch = sequences(lengths, [sum(row) for row in rows], slack)
-    for one, other in zip(outputs_and_gradients(bind(kernel, batch), sum(lengths)), plain(lengths), strict=True):
+    found = outputs_and_gradients(bind(kernel, batch, window), sum(lengths))
+    for one, other in zip(found, plain(lengths, window), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_an_empty_batch_has_no_values(kernel: Kernel) -> None:
+@pytest.mark.parametrize("window", [None, 4])
+def test_an_empty_batch_has_no_values(kernel: Kernel, window: int | None) -> None:
     batch = sequences([0])
-    assert bind(kernel, batch)(*qkv(0), 0.0).shape == (0, 3, 8)
+    assert bind(kernel, batch, window)(*qkv(0), 0.0).shape == (0, 3, 8)

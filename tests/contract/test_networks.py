@@ -6,21 +6,38 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from tests.reference.batches import NUMBERS, random_batch
+from tests.reference.batches import random_batch
+from tests.reference.unions import sections_of
+from torch.nn.functional import cross_entropy
 
-from bertwright.model.config import NETWORKS, Kernel
+from bertwright.model.config import NETWORKS, Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
 from bertwright.optim.build import decays
 
-LENGTHS = [9, 5, 12, 5]
-families = pytest.mark.parametrize("family", NETWORKS, ids=lambda network: network.family)
-heads = pytest.mark.parametrize("next_sentence", [True, False])
+FAMILIES = sections_of(ModelConfig)
+LENGTHS = [9, 5, 130, 5]
+"""One is longer than the window of those that have one."""
+VOCABULARY = 61
+families = pytest.mark.parametrize("family", FAMILIES, ids=lambda section: section.model_fields["kind"].default)
+with_and_without = pytest.mark.parametrize(
+    ("family", "next_sentence"),
+    [(family, pairs) for family in FAMILIES for pairs in ((True, False) if family.takes_pairs else (False,))],
+    ids=lambda value: value if isinstance(value, bool) else value.model_fields["kind"].default,
+)
 
 
-def built(family: Any, next_sentence: bool = True, kernel: Kernel = "padded") -> PreTrainingModel:
+def built(family: Any, next_sentence: bool | None = None, kernel: Kernel = "padded") -> PreTrainingModel:
+    """The family's smallest network, without dropout, with a next-sentence head unless it has none or it is refused."""
     torch.manual_seed(0)
-    return PreTrainingModel(family(**NUMBERS, next_sentence=next_sentence), kernel)
+    section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=160, initializer_range=0.1)
+    return PreTrainingModel(
+        section.resolve(VOCABULARY, family.takes_pairs if next_sentence is None else next_sentence), kernel
+    )
+
+
+def test_every_network_can_be_chosen() -> None:
+    assert [type(family(size="tiny").resolve(VOCABULARY)) for family in FAMILIES] == list(NETWORKS)
 
 
 @families
@@ -29,11 +46,11 @@ def test_hidden_states_are_the_same_with_every_kernel_and_however_sequences_are_
     family: Any, kernel: Kernel
 ) -> None:
     model, batch = built(family).double().eval(), random_batch(LENGTHS)
-    rows = torch.tensor([0, 14, 31], dtype=torch.int32)
-    packed = replace(batch, cu_rows=rows, max_row=17)
+    rows = torch.tensor([0, 14, 149], dtype=torch.int32)
+    packed = replace(batch, cu_rows=rows, max_row=135)
     with torch.inference_mode():
         expected = model.encoder(batch)
-        assert expected.shape == (sum(LENGTHS), NUMBERS["hidden_size"])
+        assert expected.shape == (sum(LENGTHS), model.config.hidden_size)
         model.encoder.kernel = kernel
         for each in (batch, packed):
             torch.testing.assert_close(model.encoder(each), expected, rtol=0, atol=1e-12)
@@ -41,24 +58,49 @@ def test_hidden_states_are_the_same_with_every_kernel_and_however_sequences_are_
 
 @families
 @pytest.mark.parametrize("kernel", get_args(Kernel))
+def test_a_sequence_does_not_see_its_neighbours(family: Any, kernel: Kernel) -> None:
+    model, batch = built(family, kernel=kernel).double().eval(), random_batch(LENGTHS)
+    alone = random_batch(LENGTHS)
+    first = slice(0, LENGTHS[0])
+    changed = replace(batch, token_ids=batch.token_ids.clone())
+    changed.token_ids[LENGTHS[0] :] = alone.token_ids[LENGTHS[0] :].flip(0)
+    with torch.inference_mode():
+        torch.testing.assert_close(model.encoder(changed)[first], model.encoder(batch)[first], rtol=0, atol=1e-12)
+
+
+@families
+@pytest.mark.parametrize("kernel", get_args(Kernel))
 def test_states_that_are_read_alone_are_those_of_all_with_their_gradients(family: Any, kernel: Kernel) -> None:
     model, batch = built(family, kernel=kernel).double().eval(), random_batch(LENGTHS)
-    read_N = torch.tensor([3, 30, 0, 9, 13])
+    read_N = torch.tensor([3, 147, 0, 9, 13])
     some, every = model.encoder(batch, read_N), model.encoder(batch).index_select(0, read_N)
     torch.testing.assert_close(some, every, rtol=0, atol=1e-12)
     direction = torch.randn(some.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    weights = [p for name, p in model.named_parameters() if name.startswith(family.family) and "pooler" not in name]
+    prefix = f"{model.config.family}."
+    weights = [p for name, p in model.named_parameters() if name.startswith(prefix) and "pooler" not in name]
     alone, of_all = (torch.autograd.grad((states * direction).sum(), weights) for states in (some, every))
     for one, other in zip(alone, of_all, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
 
 
 @families
-@heads
+def test_after_attention_the_last_layer_works_on_what_is_read_alone(family: Any) -> None:
+    """Rows that the linear maps are given: by the results alone it could not be told."""
+    model, batch = built(family).eval(), random_batch(LENGTHS)
+    rows: list[int] = []
+    # All modules that are called, in order: the last linear map of an encoder follows attention.
+    for module in model.get_submodule(model.config.family).modules():
+        if isinstance(module, torch.nn.Linear):
+            module.register_forward_hook(lambda module, given, out: rows.append(len(given[0])))
+    model.encoder(batch, torch.tensor([3, 0, 9]))
+    assert rows[0] == sum(LENGTHS) and rows[-3:] == [3, 3, 3], "attention's output and both maps behind it"
+
+
+@with_and_without
 def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -> None:
     model = built(family, next_sentence)
     mlm_PV, nsp_B2 = model(random_batch(LENGTHS))
-    assert mlm_PV.shape == (8, NUMBERS["vocab_size"]) and (nsp_B2 is None) != next_sentence
+    assert mlm_PV.shape == (8, VOCABULARY) and (nsp_B2 is None) != next_sentence
     total = mlm_PV.square().sum() + (0 if nsp_B2 is None else nsp_B2.square().sum())
     total.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
@@ -66,10 +108,27 @@ def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -
 
 
 @families
+@pytest.mark.parametrize("kernel", get_args(Kernel))
+def test_in_bfloat16_it_trains_about_alike(family: Any, kernel: Kernel) -> None:
+    """Matrix products in bfloat16 as in training: no tensor of the wrong type meets another, none is NaN."""
+    model, batch, gradients = built(family, kernel=kernel), random_batch(LENGTHS), []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            mlm_PV, _ = model(batch)
+        loss = cross_entropy(mlm_PV.float(), batch.labels)
+        weights = [p for name, p in model.named_parameters() if not name.startswith("nsp") and "pooler" not in name]
+        gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, weights)]))
+    assert float((gradients[1] - gradients[0]).norm() / gradients[0].norm()) < 0.05
+
+
+@families
 def test_the_tied_embedding_is_the_encoders(family: Any) -> None:
     model = built(family)
-    assert model.encoder.token_weight.shape == (NUMBERS["vocab_size"], NUMBERS["hidden_size"])
-    assert all(name.partition(".")[0] in (family.family, "mlm", "nsp") for name in model.state_dict())
+    assert model.encoder.token_weight.shape == (VOCABULARY, model.config.hidden_size)
+    assert all(name.partition(".")[0] in (model.config.family, "mlm", "nsp") for name in model.state_dict())
+    loss = model(random_batch(LENGTHS))[0].logsumexp(-1).sum()
+    (gradient,) = torch.autograd.grad(loss, [model.encoder.token_weight])
+    assert (gradient.abs().sum(-1) > 0).all(), "entries that are no input are trained by the decoder"
 
 
 @families
@@ -79,7 +138,14 @@ def test_the_rule_of_weight_decay_understands_its_names(family: Any) -> None:
 
 
 @families
-@heads
+def test_the_seed_decides_its_weights(family: Any) -> None:
+    one, same = built(family).state_dict(), built(family).state_dict()
+    assert all(torch.equal(same[name], tensor) for name, tensor in one.items())
+    matrices = [tensor for tensor in one.values() if tensor.dim() > 1]
+    assert all(float(tensor.std()) > 0 for tensor in matrices)
+
+
+@with_and_without
 def test_it_is_saved_and_loaded_to_the_bit(family: Any, next_sentence: bool, tmp_path: Path) -> None:
     model = built(family, next_sentence)
     save_model(tmp_path / "model", model.config, model.state_dict())
@@ -87,3 +153,6 @@ def test_it_is_saved_and_loaded_to_the_bit(family: Any, next_sentence: bool, tmp
     assert type(loaded.config) is type(model.config) and loaded.config == model.config
     assert loaded.state_dict().keys() == model.state_dict().keys()
     assert all(torch.equal(loaded.state_dict()[name], tensor) for name, tensor in model.state_dict().items())
+    batch = random_batch(LENGTHS)
+    with torch.inference_mode():
+        torch.testing.assert_close(loaded.eval()(batch)[0], model.eval()(batch)[0], rtol=0, atol=1e-5)

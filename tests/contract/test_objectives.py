@@ -8,7 +8,7 @@ from tests.reference.batches import NUMBERS, random_batch
 from tests.reference.unions import sections_of
 
 from bertwright.examples.loader import StepCounts
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.config import ObjectiveConfig
 from bertwright.objectives.objective import Objective, build_objective, judged_by

@@ -47,7 +47,10 @@ def inner(annotation: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     """The defaults of the sections that a field may hold."""
     held = [member for member in members(annotation) if isinstance(member, type) and issubclass(member, Section)]
     for member in held:
-        yield from defaults(member, f"{prefix}.{member.model_fields['kind'].default}" if len(held) > 1 else prefix)
+        kind = member.model_fields["kind"] if len(held) > 1 else None
+        # A kind that is not hashed was there before there was a choice, and its keys have their names of then.
+        named = kind is not None and role(kind) == "fingerprinted"
+        yield from defaults(member, f"{prefix}.{kind.default}" if named else prefix)
 
 
 def now() -> dict[str, dict[str, Any]]:

@@ -9,7 +9,8 @@ from bertwright.examples.config import MicroBatching
 from bertwright.examples.loader import LoaderSettings, open_loader
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.model.batch import packed
-from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
 

@@ -21,7 +21,7 @@ from bertwright.examples.loader import LoaderSettings, open_loader
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score

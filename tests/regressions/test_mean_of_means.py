@@ -16,7 +16,7 @@ from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings, PlanLoader, open_loader
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.model.batch import packed
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import cross_entropy_sum

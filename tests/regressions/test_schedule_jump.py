@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from tests.conftest import Prepared
 
 from bertwright.core.stage_context import StageContext
-from bertwright.model.config import ModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig, ScheduleConfig
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.config import PhaseConfig, TrainConfig
@@ -127,7 +127,7 @@ def test_the_schedule_of_the_recipe_is_the_one_that_runs(prepared: Prepared, tmp
     config = TrainConfig.model_validate(
         {"phases": [phase], "log_every": 1, "heldout_sequences": 2, "checkpoint_every": 8}
     )
-    log, model = Rows(), ModelConfig(config=tmp_path / "bert.json")
+    log, model = Rows(), BertModelConfig(config=tmp_path / "bert.json")
     inputs = Inputs(prepared.examples, prepared.vocab)
     run(Settings(config, model, AdamWConfig()), inputs, StageContext(tmp_path / "train", log))
     found = [row["learning_rate"] for row in log.rows if "learning_rate" in row]

@@ -18,7 +18,7 @@ import torch
 from torch.nn.functional import embedding
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.config import ModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.recipe import Recipe
 from bertwright.vocab.load import read_vocabulary
 
@@ -87,7 +87,7 @@ def test_ours_stops_when_the_recipe_is_read(folder: Path) -> None:
 def test_ours_stops_again_where_the_network_is_built(folder: Path) -> None:
     entries = len(read_vocabulary(folder / "vocab.txt"))
     with pytest.raises(RecipeError, match=r"32,?000.*32,?101"):
-        ModelConfig(config=folder / "bert_config.json").resolve(entries)
+        BertModelConfig(config=folder / "bert_config.json").resolve(entries)
 
 
 def test_the_mended_configuration_passes(folder: Path) -> None:
@@ -98,5 +98,5 @@ def test_the_mended_configuration_passes(folder: Path) -> None:
 
 
 def test_a_named_size_follows_the_vocabulary() -> None:
-    assert ModelConfig(size="mini").resolve(32_101).vocab_size == 32_101
-    assert ModelConfig(size="mini", pad_vocab_to_multiple_of=64).resolve(32_101).vocab_size == 32_128
+    assert BertModelConfig(size="mini").resolve(32_101).vocab_size == 32_101
+    assert BertModelConfig(size="mini", pad_vocab_to_multiple_of=64).resolve(32_101).vocab_size == 32_128

@@ -9,10 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from bertwright import Recipe
+from bertwright.core.config import fingerprinted
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.modern.network import ModernConfig
 
 Load = Callable[..., Recipe]
 
@@ -108,7 +111,8 @@ def sections(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     return found
 
 
-SECTIONS = sections(Recipe) | {"BertConfig": BertConfig}
+NETWORKS = (BertConfig, ModernConfig, DistilBertConfig)
+SECTIONS = sections(Recipe) | {network.__name__: network for network in NETWORKS}
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -121,3 +125,45 @@ def test_every_field_has_a_description_of_its_own(name: str) -> None:
 
 def test_the_sections_were_found() -> None:
     assert {"PhaseConfig", "FilterConfig", "LambConfig", "AdamWConfig", "ExportConfig"} <= set(SECTIONS)
+
+
+FLAT = ("model.config=", "examples.plan=full-sentences")
+
+
+@pytest.mark.parametrize("kind", ["modern", "distilbert"])
+def test_a_family_without_segments_takes_no_pairs(load: Load, kind: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(f"model.kind={kind}", "model.config=", "model.size=tiny", "train.phases.0.length=2048")
+    first, *others = str(caught.value).splitlines()
+    assert first == (
+        f"command line: model.kind: {kind} has no segments and no next-sentence head, but examples.plan=next-sentence "
+        "makes pairs; set examples.plan=full-sentences or doc-sentences, or model.kind=bert"
+    )
+    assert len(others) == 1 and "train.phases.0.length: 2048 is longer than the model's" in others[0]
+    for plan in ("full-sentences", "doc-sentences"):
+        recipe = load(f"model.kind={kind}", "model.config=", "model.size=tiny", f"examples.plan={plan}")
+        assert recipe.network().family == kind and not recipe.network().next_sentence
+
+
+def test_a_model_without_a_kind_is_a_bert_with_the_fingerprint_of_before(load: Load) -> None:
+    unsaid, said = load(*FLAT, "model.size=tiny"), load(*FLAT, "model.size=tiny", "model.kind=bert")
+    assert unsaid.model == said.model and unsaid.model.kind == "bert"
+    assert fingerprinted(unsaid.model, defaults=False) == {"size": "tiny"}
+    modern = load(*FLAT, "model.size=tiny", "model.kind=modern")
+    assert fingerprinted(modern.model, defaults=False) == {"kind": "modern", "size": "tiny"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("model.kind=gpt",), "model: 'gpt' is none of 'bert', 'modern', 'distilbert'; take one of these"),
+        (("model.kind=modrn",), "did you mean 'modern'?"),
+        (("model.kind=distilbert", "model.size=large"), "model.size: 'large' is not 'tiny', 'mini', 'small', 'medium'"),
+        (("model.kind=modern", "model.szie=tiny"), "model.szie: unknown key 'szie'; did you mean 'size'?"),
+        (("model.kind=modern",), "model: give exactly one of size (tiny, mini, small, medium, base, large) and config"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_family_are_said_by_its_keys(load: Load, overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(*FLAT, *overrides)
+    assert message in str(caught.value)

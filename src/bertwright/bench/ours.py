@@ -10,7 +10,7 @@ import torch
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.loader import StepCounts
 from bertwright.model.attention.kernel import kernel_for
-from bertwright.model.config import BertModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining

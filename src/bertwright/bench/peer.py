@@ -28,7 +28,7 @@ from transformers import (
 )
 
 from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
-from bertwright.model.config import SIZES
+from bertwright.model.bert.config import SIZES
 
 BLOCK = 10_000
 """Steps that one call of `train` is asked for; it is left before."""

@@ -21,7 +21,7 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store, Vocabulary
-from bertwright.model.config import SizeName
+from bertwright.model.bert.config import SizeName
 
 VOCABULARY = Vocabulary(hash="", size=30_522, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=())
 Name = Literal["full-128", "pairs-128", "half-512", "base-128"]

@@ -1,9 +1,11 @@
 """Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; checked without torch.
 
 Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer); for each token of
-a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
-dropout, 4 more with the padded kernel, one more and three numbers a head and token of the sequence with attention
-dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages: 0.25 GB a worker, and 0.7 GB.
+a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with dropout
+(of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence with
+attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden width,
+and one more inner width with dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages:
+0.25 GB a worker, and 0.7 GB.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
@@ -15,12 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import assert_never
 
 from bertwright.check.machine import bf16_units, disk_free, gpu_memory, memory_size, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import default_workers
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import NetworkConfig
+from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.modern.network import ModernConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config, Tf32Config
@@ -103,9 +109,18 @@ def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1, padd
 
 def _kept(bert: NetworkConfig, length: int, padded: bool) -> float:
     """Numbers that a layer keeps of each token for backward."""
-    kept = 2 * bert.intermediate_size + 8.0 * bert.hidden_size
+    inner, hidden = bert.intermediate_size, bert.hidden_size
+    match bert:
+        case ModernConfig():
+            kept, dropped = 4 * inner + 10.0 * hidden, float(inner)
+        case DistilBertConfig():
+            kept, dropped = 2 * inner + 8.0 * hidden, 1.0 * hidden
+        case BertConfig():
+            kept, dropped = 2 * inner + 8.0 * hidden, 2.5 * hidden
+        case _:
+            assert_never(bert)
     if bert.hidden_dropout_prob:
-        kept += 2.5 * bert.hidden_size
+        kept += dropped
     if padded:
         kept += 4 * bert.hidden_size
     if bert.attention_probs_dropout_prob:

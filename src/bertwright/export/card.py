@@ -11,20 +11,32 @@ from bertwright.core.files import write_atomic
 from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, table
 
+_BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder with the masked-token head"
 _USE = {
     "BertForPreTraining": "The folder holds the encoder with both pre-training heads: masked tokens, next sentence.",
-    "BertForMaskedLM": "The folder holds the encoder with the masked-token head; there is no next-sentence head.",
+    "BertForMaskedLM": f"{_ONE_HEAD}; there is no next-sentence head.",
+    "ModernBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees.",
+    "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees. It "
+    "learnt from text like a BERT, not from a larger network (it is not distilled).",
 }
+_WHAT = {
+    "BertForPreTraining": ("bert", _BERT),
+    "BertForMaskedLM": ("bert", _BERT),
+    "ModernBertForMaskedLM": ("modernbert", "A ModernBERT (Warner et al. 2024)"),
+    "DistilBertForMaskedLM": ("distilbert", "A network of DistilBERT's shape (Sanh et al. 2019)"),
+}
+"""The tag of each architecture, and what it is."""
 
 
 def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any]) -> None:
     """Write the card of the model `name` to `path`; `export` is what the export counted."""
     language = f"language: {origin.language}\n" if origin.language else ""
     trained = f"trained on text in the language `{origin.language}`" if origin.language else "trained on examples"
+    tag, what = _WHAT[export["architecture"]]
     parts = [
-        f"---\n{language}library_name: transformers\npipeline_tag: fill-mask\ntags:\n- bert\n---",
+        f"---\n{language}library_name: transformers\npipeline_tag: fill-mask\ntags:\n- {tag}\n---",
         f"# {name}",
-        f"A BERT (Devlin et al. 2019) {trained}. {_USE[export['architecture']]}",
+        f"{what} {trained}. {_USE[export['architecture']]}",
         # First: who copies a model reads the beginning of its card.
         *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts["untrained"]),
         "## How to load it",

@@ -9,7 +9,7 @@ from safetensors.torch import save
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic, write_json
-from bertwright.model.interop.bert import hf_config, to_hf
+from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
@@ -22,29 +22,34 @@ def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[
     Gives the architecture's name, its vocabulary size and the number of its parameters.
     """
     entries = vocab.file("vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    peer = peer_of(model.config, len(entries))
     # transformers takes 0 for the padding token where nobody says it, and the entry may stand elsewhere.
-    config = {**hf_config(model.config, len(entries)), "pad_token_id": entries.index(PAD)}
-    tensors = {name: tensor.detach().contiguous() for name, tensor in to_hf(model.state_dict(), len(entries)).items()}
+    ids = {key: entries.index(SPECIAL_TOKENS[token]) for key, token in peer.special_ids.items()}
+    config = {**peer.config, **ids}
+    theirs = peer.names.to_theirs(model.state_dict(), len(entries))
+    tensors = {name: tensor.detach().contiguous() for name, tensor in theirs.items()}
     write_json(hf / "config.json", config)
     write_atomic(hf / "model.safetensors", save(tensors, {"format": "pt"}))  # transformers 4 insists on the format
     for name in ("vocab.txt", "tokenizer.json"):
         write_atomic(hf / name, vocab.file(name).read_bytes())
-    write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, model.config.max_position_embeddings))
+    positions = model.config.max_position_embeddings
+    write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, positions, peer.segments))
     write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
     return {
-        "architecture": config["architectures"][0],
+        "architecture": peer.architecture,
         "vocab_size": len(entries),
         "parameters": sum(tensor.numel() for tensor in tensors.values()),
     }
 
 
-def _tokenizer_config(vocab: Artifact, positions: int) -> dict[str, Any]:
+def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[str, Any]:
     """The configuration that names the class which takes tokenizer.json as it is."""
     return {
         # BertTokenizer would build a normalisation of its own, and lose the corpus's NFC.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": positions,
-        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        # What a network without segments is given nonetheless, it refuses.
+        "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
         # For programs that read only this file; tokenizer.json says the same.
         "do_lower_case": vocab.counts["lower_case"],
         "strip_accents": vocab.counts["strip_accents"],

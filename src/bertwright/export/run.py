@@ -20,6 +20,7 @@ from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import origin_of
 from bertwright.export.verify import compare_model, compare_tokenizer
+from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import load_model
 from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
@@ -63,7 +64,7 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     size = write_hf_folder(hf, model, vocab)
     # Text of this language with a mask in it, beside the probes that are the same for every model.
     lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]
-    compared = compare_tokenizer(hf, tokenizer, lines)
+    compared = compare_tokenizer(hf, tokenizer, lines, peer_of(model.config).segments)
     differences = compare_model(hf, model, tokenizer, lines, config.tolerance)
     log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
     counts = {**size, "texts_compared": compared, **differences}

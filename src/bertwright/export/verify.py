@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError
 from bertwright.model.batch import packed_sequences
+from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
@@ -32,10 +33,15 @@ PROBES = (
     f"The {MASK} of a word, and{MASK}, {MASK}.",
 )
 ROWS = 8
+_TOKENS_AT_ONCE = 8192
+"""Room of a batch that transformers is given; that of a BERT with 512 positions takes 4608."""
 
 
-def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str]) -> int:
-    """How many texts, probes with accents and [MASK] among them, got our ids; a difference is an `ArtifactError`."""
+def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments: bool = True) -> int:
+    """How many texts, probes with accents and [MASK] among them, got our ids; a difference is an `ArtifactError`.
+
+    `segments`: whether it must say them, as for a BERT, or must not, as for a network without them.
+    """
     from transformers import AutoTokenizer
 
     with _loading(hf):
@@ -52,7 +58,8 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str]) -> int:
         encoding = exported(a, b)
         if encoding["input_ids"] != first + second:
             raise _mismatch(hf, f"its tokenizer gives other ids than ours for {a!r} with {b!r}")
-        if encoding["token_type_ids"] != [0] * len(first) + [1] * len(second):
+        expected = [0] * len(first) + [1] * len(second) if segments else None
+        if encoding.get("token_type_ids") != expected:
             raise _mismatch(hf, f"its tokenizer gives wrong segments for {a!r} with {b!r}")
     return len(compared)
 
@@ -66,7 +73,8 @@ def compare_model(
     """
     import transformers
 
-    architecture = getattr(transformers, "BertForMaskedLM" if ours.nsp is None else "BertForPreTraining")
+    peer = peer_of(ours.config)
+    architecture = getattr(transformers, peer.architecture)
     with _loading(hf):
         exported, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
     # transformers draws random weights for tensors that it does not find, and only warns.
@@ -74,7 +82,7 @@ def compare_model(
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = _rows(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
     mlm_PV, nsp_B2 = _our_logits(ours, rows, tokenizer.ids(MASK))
-    their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, tokenizer.ids(MASK))
+    their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, tokenizer.ids(MASK), peer.segments)
     differences = {"mlm_difference": _largest(mlm_PV[:, : len(tokenizer.vocabulary)], their_mlm_PV)}
     if nsp_B2 is not None:
         differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)
@@ -122,11 +130,22 @@ def _our_logits(model: PreTrainingModel, rows: list[Row], mask: int) -> tuple[Te
 
 
 @torch.inference_mode()
-def _their_logits(model: Any, rows: list[Row], mask: int) -> tuple[Tensor, Tensor]:
+def _their_logits(model: Any, rows: list[Row], mask: int, segments: bool) -> tuple[Tensor, Tensor]:
+    # Their logits are of all positions: of networks with long sequences, few rows at a time.
+    at_once = max(1, _TOKENS_AT_ONCE // max(len(a) + len(b) for a, b in rows))
+    parts = [_logits_of(model, rows[i : i + at_once], mask, segments) for i in range(0, len(rows), at_once)]
+    mlm_parts, nsp_parts = zip(*parts, strict=True)
+    return torch.cat(mlm_parts), torch.cat(nsp_parts)
+
+
+def _logits_of(model: Any, rows: list[Row], mask: int, segments: bool) -> tuple[Tensor, Tensor]:
     ids_BS = pad_sequence([torch.tensor(a + b) for a, b in rows], batch_first=True)
-    segments_BS = pad_sequence([torch.tensor([0] * len(a) + [1] * len(b)) for a, b in rows], batch_first=True)
     real_BS = pad_sequence([torch.ones(len(a) + len(b), dtype=torch.int64) for a, b in rows], batch_first=True)
-    output = model.eval()(input_ids=ids_BS, token_type_ids=segments_BS, attention_mask=real_BS)
+    inputs = {"input_ids": ids_BS, "attention_mask": real_BS}
+    if segments:
+        parts = [torch.tensor([0] * len(a) + [1] * len(b)) for a, b in rows]
+        inputs["token_type_ids"] = pad_sequence(parts, batch_first=True)
+    output = model.eval()(**inputs)
     masked_BS = (ids_BS == mask) & real_BS.bool()
     if "logits" in output:
         return output.logits[masked_BS], torch.empty(0)

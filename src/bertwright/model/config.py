@@ -1,185 +1,41 @@
-"""The architecture of a BERT, the named sizes, and the recipe section `[model]` that chooses one.
+"""The families of networks: the recipe section `[model]` that chooses one, and a network to the last number.
 
-Knows no torch, so that checking a recipe stays quick.
+Each family's sections are in a file of its own. Knows no torch, so that checking a recipe stays quick.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field
 
-from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.core.errors import RecipeError
-from bertwright.model.config_file import read_bert_file, read_config_file
+from bertwright.model.bert.config import BertConfig, BertModelConfig, read_bert_config
+from bertwright.model.choice import validated
+from bertwright.model.config_file import read_config_file
+from bertwright.model.distilbert.config import DistilBertConfig, DistilBertModelConfig
+from bertwright.model.modern.config import ModernModelConfig
+from bertwright.model.modern.network import ModernConfig
 
 Kernel = Literal["sequences", "padded"]
 """How attention is computed; `model.attention` has a file for each."""
-SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
-
-# Devlin et al. 2019 §3 (base, large) and Turc et al. 2019 (the others): hidden size, layers, heads, inner size.
-SIZES: dict[SizeName, tuple[int, int, int, int]] = {
-    "tiny": (128, 2, 2, 512),
-    "mini": (256, 4, 4, 1024),
-    "small": (512, 4, 8, 2048),
-    "medium": (512, 8, 8, 2048),
-    "base": (768, 12, 12, 3072),
-    "large": (1024, 24, 16, 4096),
-}
 
 
-class BertConfig(Section):
-    """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
-
-    family: ClassVar = "bert"
-    """The name of its encoder among the tensors."""
-
-    vocab_size: int = Field(gt=0, lt=2**31)
-    """Rows of the token embedding; at least the number of vocabulary entries."""
-    hidden_size: int = Field(gt=0, le=2**20)
-    """Width of the hidden state."""
-    num_hidden_layers: int = Field(gt=0, le=1024)
-    """Number of encoder layers."""
-    num_attention_heads: int = Field(gt=0, le=2**16)
-    """Attention heads per layer; divides hidden_size."""
-    intermediate_size: int = Field(gt=0, le=2**22)
-    """Width of the feed-forward layer."""
-    hidden_act: Literal["gelu"] = "gelu"
-    """Activation of the feed-forward layer and the MLM head: GELU with the exact erf."""
-    hidden_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an element of the embeddings and of each sub-layer's output."""
-    attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an attention weight."""
-    max_position_embeddings: int = Field(512, gt=0, le=2**22)
-    """Longest sequence, in tokens."""
-    type_vocab_size: int = Field(2, gt=0, le=2**16)
-    """Number of segments (sentence A, sentence B)."""
-    initializer_range: float = Field(0.02, gt=0)
-    """Standard deviation of the normal distribution that weights start from."""
-    layer_norm_eps: float = Field(1e-12, gt=0)
-    """Added to the variance in layer normalisation."""
-    next_sentence: bool = True
-    """Whether the network has a pooler and a next-sentence head."""
-
-    @model_validator(mode="after")
-    def _heads_divide_hidden(self) -> Self:
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
-                f"{self.num_attention_heads}; choose a number of heads that divides it"
-            )
-        return self
-
-    @property
-    def parameters(self) -> int:
-        """Weights of the network with its heads; the tied decoder is counted once."""
-        h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size
-        embeddings = (v + self.max_position_embeddings + self.type_vocab_size) * h + 2 * h
-        layer = 4 * (h * h + h) + (h * f + f) + (f * h + h) + 2 * 2 * h
-        heads = h * h + h + 2 * h + v + (h * h + h + 2 * h + 2 if self.next_sentence else 0)
-        return embeddings + self.num_hidden_layers * layer + heads
+def _bert_unless_said(value: Any) -> Any:
+    """`[model]` without a kind is a BERT, as it was before there were other families."""
+    return {"kind": "bert", **value} if isinstance(value, dict) else value
 
 
-class BertModelConfig(Section):
-    """A BERT (Devlin et al. 2019): a named size or a configuration file."""
-
-    kind: Literal["bert"] = runtime_only("bert")
-    """Names this family of networks. Not hashed: networks were trained before there could be another family, whose
-    name is."""
-    size: SizeName | None = None
-    """A named size; give this or `config`."""
-    config: UserPath | None = known_by_content(None)
-    """A bert_config.json or config.json of Google, NVIDIA or Hugging Face; give this or `size`."""
-    dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of embeddings and sub-layer outputs (a probability); unset: the file's value, 0.1 for a named size."""
-    attention_dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of attention weights (a probability); unset: the file's value, 0 for a named size (the paper has 0.1,
-    which takes time and, on GPUs, the fused kernels)."""
-    max_positions: int | None = Field(None, gt=0)
-    """Longest sequence the network can read, in tokens; unset: the file's value, 512 for a named size."""
-    initializer_range: float | None = Field(None, gt=0)
-    """Standard deviation that weights start from; unset: the file's value, the paper's 0.02 for a named size. Narrow
-    networks learn sooner from about 0.06."""
-    pad_vocab_to_multiple_of: int = Field(1, gt=0)
-    """Round the rows of the embedding up to a multiple of this (8 or 64 suits GPUs); 1 adds none."""
-
-    @model_validator(mode="after")
-    def _size_or_config(self) -> Self:
-        if (self.size is None) == (self.config is None):
-            raise ValueError(
-                f"give exactly one of size ({', '.join(SIZES)}) and config (a path); "
-                f"got size={self.size!r}, config={self.config and str(self.config)!r}"
-            )
-        return self
-
-    def resolve(self, vocab_size: int, next_sentence: bool = True) -> BertConfig:
-        """The architecture for a vocabulary of `vocab_size` entries, with a next-sentence head if the data has pairs.
-
-        A configuration file may have more rows than the vocabulary (NVIDIA pads 30,522 to 30,528), never fewer:
-        that is a `RecipeError`, because the last entries would index beyond the embedding.
-        """
-        own = self._of_size() if self.config is None else read_bert_config(self.config)
-        rows = own.get("vocab_size", vocab_size)
-        if rows < vocab_size:
-            raise RecipeError(
-                f"model.config {self.config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
-                f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
-            )
-        # Rows beyond the vocabulary are no token's; `export` cuts them off again.
-        multiple = self.pad_vocab_to_multiple_of
-        chosen = {
-            "hidden_dropout_prob": self.dropout,
-            "attention_probs_dropout_prob": self.attention_dropout,
-            "max_position_embeddings": self.max_positions,
-            "initializer_range": self.initializer_range,
-        }
-        return _validated(
-            BertConfig,
-            own
-            | {key: value for key, value in chosen.items() if value is not None}
-            | {"vocab_size": -(-rows // multiple) * multiple, "next_sentence": next_sentence},
-            self.config or f"model.size {self.size}",
-        )
-
-    def _of_size(self) -> dict[str, Any]:
-        assert self.size is not None
-        hidden, layers, heads, inner = SIZES[self.size]
-        return {
-            "hidden_size": hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "intermediate_size": inner,
-            "attention_probs_dropout_prob": 0.0,
-        }
-
-
-def read_bert_config(path: Path) -> dict[str, Any]:
-    """The `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
-
-    A `RecipeError` as for `read_bert_file`, and where the values describe no network.
-    """
-    own = read_bert_file(path, BertConfig.model_fields)
-    _validated(BertConfig, own, path)
-    return own
-
-
-Network = TypeVar("Network", bound=BertConfig)
-
-
-def _validated(network: type[Network], values: dict[str, Any], source: Path | str) -> Network:
-    try:
-        return network.model_validate(values)
-    except ValidationError as error:
-        faults = "; ".join(": ".join([*map(str, fault["loc"]), fault["msg"]]) for fault in error.errors())
-        raise RecipeError(f"{source} does not describe a {network.family.upper()}: {faults}") from error
-
-
-ModelConfig = BertModelConfig
-"""The network to train: the union of the families' sections when there are several."""
-NetworkConfig = BertConfig
-"""A network to the last number: the union of the families' when there are several."""
-NETWORKS: tuple[type[NetworkConfig], ...] = (BertConfig,)
+ModelConfig = Annotated[
+    BertModelConfig | ModernModelConfig | DistilBertModelConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(_bert_unless_said),
+]
+"""The network to train: the union of the families' sections."""
+NetworkConfig = BertConfig | ModernConfig | DistilBertConfig
+"""A network to the last number: the union of the families'."""
+NETWORKS: tuple[type[NetworkConfig], ...] = (BertConfig, ModernConfig, DistilBertConfig)
 """The families of networks."""
 
 
@@ -191,9 +47,9 @@ def read_network_config(path: Path) -> NetworkConfig:
     values = read_config_file(path)
     family = values.pop("model_type", "bert")
     if family == "bert":
-        return _validated(BertConfig, read_bert_config(path), path)
+        return validated(BertConfig, read_bert_config(path), path, BertConfig.title)
     for network in NETWORKS:
         if network.family == family:
-            return _validated(network, values, path)
+            return validated(network, values, path, network.title)
     known = ", ".join(network.family for network in NETWORKS)
     raise RecipeError(f"{path}: model_type = {family!r} is no family of networks here; there are: {known}")

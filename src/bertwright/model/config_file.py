@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,17 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
 
-SAME_NETWORK: dict[str, tuple[Any, ...] | None] = {
-    "model_type": ("bert",),
-    "position_embedding_type": ("absolute",),
+Allowed = Mapping[str, tuple[Any, ...] | None]
+"""The values under which the network is the same one; None: any value, because the key concerns files, classifiers or
+output, not the network."""
+
+ANY_FAMILY: Allowed = {
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
     "add_cross_attention": (False,),
     "cross_attention_hidden_size": (None,),
     "tie_word_embeddings": (True,),
     "pruned_heads": ({}, None),
-    "output_all_encoded_layers": (False,),
-    "directionality": ("bidi",),
-    "pooler_type": ("first_token_transform",),
     "architectures": None,
     "_name_or_path": None,
     "transformers_version": None,
@@ -40,14 +39,11 @@ SAME_NETWORK: dict[str, tuple[Any, ...] | None] = {
     "output_attentions": None,
     "output_hidden_states": None,
     "return_dict": None,
-    # Written by Google's multilingual release; no code of theirs reads them.
-    "pooler_fc_size": None,
-    "pooler_num_attention_heads": None,
-    "pooler_num_fc_layers": None,
-    "pooler_size_per_head": None,
 }
-"""The values under which the network is the same one; None: any value, because the key concerns files, classifiers or
-output, not the network."""
+"""Keys that transformers writes for every network."""
+
+KINDS = {"bert": "bert", "modernbert": "modern", "distilbert": "distilbert"}
+"""What `model.kind` reads the files of a `model_type`."""
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -61,18 +57,23 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def read_bert_file(path: Path, fields: Collection[str]) -> dict[str, Any]:
-    """The values of `fields` in a configuration file of a BERT.
+def own_values(
+    path: Path, values: Mapping[str, Any], fields: Collection[str], allowed: Allowed, title: str
+) -> dict[str, Any]:
+    """The values of `fields` among those of a configuration file; `title` is the network's name.
 
     An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
     """
     own: dict[str, Any] = {}
-    for key, value in read_config_file(path).items():
+    known = {**ANY_FAMILY, **allowed}
+    for key, value in values.items():
         if key in fields:
             own[key] = value
         # A key that is passed over may be one that changes the network: nobody would notice before the scores.
-        elif key not in SAME_NETWORK:
+        elif key not in known:
             raise RecipeError(f"{path}: unknown key {key!r}; correct its spelling or remove it")
-        elif (allowed := SAME_NETWORK[key]) is not None and value not in allowed:
-            raise RecipeError(f"{path}: {key} = {value!r} is not BERT; it must be {allowed[0]!r} or absent")
+        elif (right := known[key]) is not None and value not in right:
+            kind = KINDS.get(value) if key == "model_type" and isinstance(value, str) else None
+            remedy = f"set model.kind={kind}" if kind else f"it must be {right[0]!r} or absent"
+            raise RecipeError(f"{path}: {key} = {value!r} is not {title}; {remedy}")
     return own

@@ -11,8 +11,11 @@ from typing import Protocol, assert_never
 from torch import Tensor, nn
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert import Bert
-from bertwright.model.config import BertConfig, Kernel, NetworkConfig
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.encoder import Bert
+from bertwright.model.config import Kernel, NetworkConfig
+from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.modern.network import ModernConfig
 
 
 class Encoder(Protocol):
@@ -32,7 +35,10 @@ class Encoder(Protocol):
         """
 
     def pool(self, first_BH: Tensor) -> Tensor:
-        """One state for each sequence, [B, H], of the hidden states [B, H] of their first tokens ([CLS])."""
+        """One state for each sequence, [B, H], of the hidden states [B, H] of their first tokens ([CLS]).
+
+        Asked for only where the network has a next-sentence head; elsewhere it is those states as they are.
+        """
 
 
 def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:
@@ -40,5 +46,13 @@ def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:
     match config:
         case BertConfig():
             return Bert(config, kernel)
+        case ModernConfig():
+            from bertwright.model.modern.encoder import Modern
+
+            return Modern(config, kernel)
+        case DistilBertConfig():
+            from bertwright.model.distilbert.encoder import DistilBert
+
+            return DistilBert(config, kernel)
         case _:
             assert_never(config)

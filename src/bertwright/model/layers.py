@@ -1,4 +1,4 @@
-"""The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT has it, and the pooler.
+"""The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT and DistilBERT have it, and the pooler.
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, A heads,
 D head width (H = A·D).
@@ -11,14 +11,18 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from bertwright.model.attention.kernel import Attend
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.distilbert.config import DistilBertConfig
 from bertwright.model.dropout import Dropout
+
+PostNormConfig = BertConfig | DistilBertConfig
+"""The networks that are made of these layers."""
 
 
 class Layer(nn.Module):
     """Self-attention, then the feed-forward network."""
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, config: PostNormConfig) -> None:
         super().__init__()
         self.attention = SelfAttention(config)
         self.feed_forward = FeedForward(config)
@@ -31,7 +35,7 @@ class Layer(nn.Module):
 class SelfAttention(nn.Module):
     """Multi-head self-attention with its residual and layer norm."""
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, config: PostNormConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads = (config.num_attention_heads, width // config.num_attention_heads)
@@ -42,7 +46,7 @@ class SelfAttention(nn.Module):
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.dropout = Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.attention_output_dropout)
 
     def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
@@ -58,7 +62,7 @@ class SelfAttention(nn.Module):
 class FeedForward(nn.Module):
     """Two linear maps with a GELU between them, with residual and layer norm."""
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, config: PostNormConfig) -> None:
         super().__init__()
         self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
         self.output = nn.Linear(config.intermediate_size, config.hidden_size)

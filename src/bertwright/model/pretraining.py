@@ -14,14 +14,15 @@ from torch.nn.functional import gelu, linear
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.encoder import Encoder, build_encoder
+from bertwright.model.initial import draw_weights
 
 
 class PreTrainingModel(nn.Module):
-    """The encoder with its two pre-training heads; all weights drawn from torch's generator (seed it first).
+    """The encoder with its pre-training heads; all weights drawn from torch's generator (seed it first), by the rule of
+    its family (`initial`).
 
-    Matrices start from N(0, initializer_range) without truncation as in NVIDIA's PyTorch BERT (Google's truncates
-    at two standard deviations), biases from 0, layer norms from 1 and 0. `kernel` says how attention is computed; it
-    changes the speed, not the function, and may be set at any time (`encoder.kernel`).
+    `kernel` says how attention is computed; it changes the speed, not the function, and may be set at any time
+    (`encoder.kernel`).
     """
 
     def __init__(self, config: NetworkConfig, kernel: Kernel = "sequences") -> None:
@@ -30,13 +31,7 @@ class PreTrainingModel(nn.Module):
         self.add_module(config.family, build_encoder(config, kernel))
         self.mlm = MaskedTokenHead(config)
         self.nsp = NextSentenceHead(config) if config.next_sentence else None
-        self.apply(self._initialise)
-
-    def _initialise(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=self.config.initializer_range)
-        if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.bias)
+        draw_weights(self, config)
 
     @property
     def encoder(self) -> Encoder:
@@ -58,14 +53,16 @@ class PreTrainingModel(nn.Module):
 class MaskedTokenHead(nn.Module):
     """Transform, normalise, and compare with every token's embedding (the decoder is tied to them).
 
-    Works on the P masked positions only; on all T it would cost more than the encoder of a small network.
+    Works on the P masked positions only; on all T it would cost more than the encoder of a small network. The family
+    says which biases it has.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.transform = nn.Linear(config.hidden_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        width, biases = config.hidden_size, config.head_biases
+        self.transform = nn.Linear(width, width, bias=biases)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biases)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.decoder_bias else None
 
     def forward(self, masked_PH: Tensor, embeddings_VH: Tensor) -> Tensor:
         """Logits [P, V]."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -28,7 +29,12 @@ def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor
     write_atomic(folder / "model.safetensors", save(tensors))
     if vocab is not None:
         write_atomic(folder / "vocab.txt", vocab)
-    write_json(folder / "config.json", {"model_type": config.family, **config.model_dump()})
+    write_json(folder / "config.json", config_json(config))
+
+
+def config_json(config: NetworkConfig) -> dict[str, Any]:
+    """The content of a model folder's config.json: the network, and as `model_type` its family."""
+    return {"model_type": config.family, **config.model_dump()}
 
 
 def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:

@@ -14,7 +14,10 @@ def model(facts: Facts) -> str:
     """The network's shape, its optimizer, and a row per phase."""
     counts, settings = facts.counts("train"), facts.stages["train"].manifest["config"]
     network = counts["network"]
+    # A BERT is not said: networks were trained before there was another family.
+    family = settings.get("model", {}).get("kind")
     shape = [
+        *([("family", escape(family))] if family else []),
         ("parameters", number(counts["parameters"])),
         ("layers", number(network["num_hidden_layers"])),
         ("hidden size", number(network["hidden_size"])),

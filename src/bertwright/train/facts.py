@@ -17,6 +17,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import Ranks
+from bertwright.train.shapes import NETWORK
 from bertwright.train.state import State
 
 
@@ -46,7 +47,8 @@ def counts(
     `fingerprint` of what training started from, None for random weights."""
     return {
         "parameters": network.parameters,
-        "network": network.model_dump(),
+        # The names that all families have, beside those of its own.
+        "network": {**network.model_dump(), **{name: getattr(network, name) for name in NETWORK}},
         "init": {name: str(value) for name, value in init.items()} if init["folder"] is not None else None,
         "steps": state.total_steps,
         "sequences_seen": state.sequences_seen,

@@ -21,6 +21,10 @@ class _Network(TypedDict):
     next_sentence: Flag
 
 
+NETWORK = tuple(_Network.__annotations__)
+"""What is written of a network of any family."""
+
+
 class _Start(TypedDict):
     from_step: Count
     ranks: Count

@@ -18,6 +18,7 @@ from bertwright.core.config import Identity
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
+from bertwright.model.saved import config_json
 from bertwright.train.facts import counts
 from bertwright.train.identity import extended
 from bertwright.train.metrics import rows_until
@@ -61,7 +62,7 @@ class Standing:
     def _make(self, draft: Path) -> dict[str, Any]:
         model = make_folder(draft / "model")
         _same_file(self.checkpoint.file("model.safetensors"), model / "model.safetensors")
-        write_json(model / "config.json", self.network.model_dump())
+        write_json(model / "config.json", config_json(self.network))
         write_atomic(model / "vocab.txt", self.vocab.file("vocab.txt").read_bytes())
         rows = rows_until(self.training / "metrics.jsonl", self.counts["steps"])
         write_atomic(draft / "metrics.jsonl", b"".join(rows))

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.stage_context import StageContext
-from bertwright.model.config import ModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import Inputs
@@ -53,7 +53,7 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     return run(
         TrainSettings(
             TrainConfig.model_validate({**TRAINING, **attention, **training, "phases": phases}),
-            ModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
+            BertModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
             TypeAdapter(OptimConfig).validate_python(settings["optim"]),
         ),
         Inputs(examples, vocab),

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from tests.reference.unions import sections_of
 from tests.unit.model.conftest import make_batch
 from torch.nn.functional import cross_entropy
 
@@ -12,15 +14,16 @@ from bertwright import Recipe, RunFolder
 from bertwright.check import resources
 from bertwright.check.data import sources
 from bertwright.check.resources import disk, memory, run_bytes, training_bytes
-from bertwright.model.config import BertConfig, Kernel, ModelConfig
+from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.config import PhaseConfig
 
 __all__ = ["make_batch"]  # a fixture
 Load = Callable[..., Recipe]
+Make = Callable[..., object]
 
 
-def kept_for_backward(bert: BertConfig, kernel: Kernel, lengths: list[int], make_batch: Callable[..., object]) -> int:
+def kept_for_backward(bert: NetworkConfig, kernel: Kernel, lengths: list[int], make_batch: Make) -> int:
     """Bytes, beside the weights, that a forward pass keeps."""
     torch.manual_seed(0)
     model = PreTrainingModel(bert, kernel).train()
@@ -42,12 +45,20 @@ def kept_for_backward(bert: BertConfig, kernel: Kernel, lengths: list[int], make
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
 @pytest.mark.parametrize("length", [64, 256])
 @pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
 def test_training_keeps_what_the_rule_says(
-    kernel: Kernel, length: int, dropout: float, attention_dropout: float, make_batch: Callable[..., object]
+    family: Any,
+    kernel: Kernel,
+    length: int,
+    dropout: float,
+    attention_dropout: float,
+    make_batch: Make,
 ) -> None:
-    bert = ModelConfig(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
+    bert = family(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
+    depth = "n_layers" if "n_layers" in type(bert).model_fields else "num_hidden_layers"
+    bert = bert.model_copy(update={depth: 4})
     phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
-    shallow, padded = bert.model_copy(update={"num_hidden_layers": 1}), kernel == "padded"
+    shallow, padded = bert.model_copy(update={depth: 1}), kernel == "padded"
     kept = kept_for_backward(bert, kernel, [length] * phase.batch, make_batch)
     more = training_bytes(bert, phase, padded=padded) - training_bytes(shallow, phase, padded=padded)
     one = kept_for_backward(shallow, kernel, [length] * phase.batch, make_batch)

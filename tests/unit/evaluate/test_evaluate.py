@@ -28,7 +28,7 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.vocab.config import VocabConfig

@@ -12,7 +12,8 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic, write_json
 from bertwright.core.log import SILENT
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
@@ -47,18 +48,21 @@ def _corpus(out: Path) -> Artifact:
     return build(out, Identity("corpus", 1, {"corpus": {"language": "hu"}}, {}), SILENT, make)
 
 
-def _train(out: Path, vocab: Artifact, next_sentence: bool, extra_rows: int) -> Artifact:
+def _bert(vocab_size: int, next_sentence: bool) -> BertConfig:
+    return BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=40,
+        max_position_embeddings=64,
+        initializer_range=0.3,
+        next_sentence=next_sentence,
+    )
+
+
+def _train(out: Path, vocab: Artifact, config: NetworkConfig) -> Artifact:
     def make(draft: Path) -> dict[str, object]:
-        config = BertConfig(
-            vocab_size=int(vocab.counts["entries"]) + extra_rows,
-            hidden_size=24,
-            num_hidden_layers=2,
-            num_attention_heads=3,
-            intermediate_size=40,
-            max_position_embeddings=64,
-            initializer_range=0.3,
-            next_sentence=next_sentence,
-        )
         torch.manual_seed(0)
         save_model(draft / "model", config, PreTrainingModel(config).state_dict(), vocab.file("vocab.txt").read_bytes())
         return {
@@ -97,13 +101,19 @@ def _evaluate(out: Path, train: Artifact) -> Artifact:
 
 @pytest.fixture
 def trained(tmp_path: Path) -> Callable[..., Trained]:
-    """Makes the artifacts; `extra_rows` pads the embedding beyond the vocabulary."""
+    """Makes the artifacts; `extra_rows` pads the embedding beyond the vocabulary; `network` is given its rows."""
 
-    def make(lower_case: bool = False, next_sentence: bool = True, extra_rows: int = 0) -> Trained:
+    def make(
+        lower_case: bool = False,
+        next_sentence: bool = True,
+        extra_rows: int = 0,
+        network: Callable[[int], NetworkConfig] | None = None,
+    ) -> Trained:
         config = VocabConfig(size=160, trainer=WordPieceConfig(min_frequency=1), lower_case=lower_case)
         corpus = _corpus(tmp_path / "texts")
         vocab = make_vocab(config, corpus, tmp_path / "vocab")
-        train = _train(tmp_path / "train", vocab, next_sentence, extra_rows)
+        rows = int(vocab.counts["entries"]) + extra_rows
+        train = _train(tmp_path / "train", vocab, network(rows) if network else _bert(rows, next_sentence))
         return Trained(train, vocab, _evaluate(tmp_path / "evaluate", train), corpus)
 
     return make

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from bertwright.examples.batch import Batch
 from bertwright.model.batch import packed, packed_sequences
-from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
 

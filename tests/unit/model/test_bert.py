@@ -6,7 +6,8 @@ from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.config import SIZES, BertConfig, ModelConfig, read_bert_config
+from bertwright.model.bert.config import SIZES, BertConfig, BertModelConfig, read_bert_config
 
 # Google's multilingual release, word for word in its keys.
 GOOGLE: dict[str, Any] = {
@@ -60,7 +60,7 @@ def written(folder: Path, values: Any) -> Path:
 )
 def test_named_sizes_have_their_published_parameters(size: Any, millions: float) -> None:
     """Turc et al. 2019 table 1 counts 4.4, 11.3, 29.1, 41.7 and 110.1 million; heads and rounding explain the rest."""
-    config = ModelConfig(size=size).resolve(30522)
+    config = BertModelConfig(size=size).resolve(30522)
     h, f = config.hidden_size, config.intermediate_size
     layer = 4 * (h * h + h) + 2 * h * f + h + f + 4 * h
     encoder = (30522 + 512 + 2) * h + 2 * h + config.num_hidden_layers * layer + h * h + h
@@ -70,7 +70,7 @@ def test_named_sizes_have_their_published_parameters(size: Any, millions: float)
 
 @pytest.mark.parametrize("values", [GOOGLE, NVIDIA, HUGGING_FACE], ids=["google", "nvidia", "hugging face"])
 def test_other_programs_files_are_read(tmp_path: Path, values: dict[str, Any]) -> None:
-    config = ModelConfig(config=written(tmp_path, values)).resolve(30000)
+    config = BertModelConfig(config=written(tmp_path, values)).resolve(30000)
     assert config == BertConfig(
         vocab_size=values["vocab_size"],
         hidden_size=768,
@@ -86,7 +86,7 @@ def test_transformers_own_file_is_read(tmp_path: Path) -> None:
     network.save_pretrained(tmp_path)
     assert read_bert_config(tmp_path / "config.json")["hidden_size"] == 64
     complete = written(tmp_path, network.to_dict())
-    assert ModelConfig(config=complete).resolve(1000).num_attention_heads == 4
+    assert BertModelConfig(config=complete).resolve(1000).num_attention_heads == 4
 
 
 @pytest.mark.parametrize(
@@ -119,19 +119,19 @@ def test_vocabulary_beyond_the_embedding_is_refused(tmp_path: Path) -> None:
     """The Hungarian recipe's fault: 32,101 entries, vocab_size 32,000."""
     path = written(tmp_path, NVIDIA | {"vocab_size": 32000})
     with pytest.raises(RecipeError, match=r"vocab_size 32000, but the vocabulary has 32101 entries"):
-        ModelConfig(config=path).resolve(32101)
-    assert ModelConfig(config=path).resolve(32000).vocab_size == 32000
+        BertModelConfig(config=path).resolve(32101)
+    assert BertModelConfig(config=path).resolve(32000).vocab_size == 32000
 
 
 def test_padding_the_vocabulary_is_explicit() -> None:
-    assert ModelConfig(size="tiny").resolve(30522).vocab_size == 30522
-    assert ModelConfig(size="tiny", pad_vocab_to_multiple_of=8).resolve(30522).vocab_size == 30528
-    assert ModelConfig(size="tiny", pad_vocab_to_multiple_of=8).resolve(30528).vocab_size == 30528
+    assert BertModelConfig(size="tiny").resolve(30522).vocab_size == 30522
+    assert BertModelConfig(size="tiny", pad_vocab_to_multiple_of=8).resolve(30522).vocab_size == 30528
+    assert BertModelConfig(size="tiny", pad_vocab_to_multiple_of=8).resolve(30528).vocab_size == 30528
 
 
 def test_recipe_overrides_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, GOOGLE)
-    config = ModelConfig(config=path, dropout=0.0, attention_dropout=0.2, max_positions=64, initializer_range=0.05)
+    config = BertModelConfig(config=path, dropout=0.0, attention_dropout=0.2, max_positions=64, initializer_range=0.05)
     resolved = config.resolve(100, next_sentence=False)
     assert (resolved.hidden_dropout_prob, resolved.attention_probs_dropout_prob) == (0.0, 0.2)
     assert (resolved.max_position_embeddings, resolved.next_sentence, resolved.initializer_range) == (64, False, 0.05)
@@ -140,9 +140,9 @@ def test_recipe_overrides_the_file(tmp_path: Path) -> None:
 def test_size_or_config_never_both_never_neither() -> None:
     for wrong in ({}, {"size": "tiny", "config": Path("x.json")}):
         with pytest.raises(ValidationError, match="exactly one of size"):
-            ModelConfig.model_validate(wrong)
+            BertModelConfig.model_validate(wrong)
     with pytest.raises(ValidationError, match="'tiny', 'mini'"):
-        ModelConfig.model_validate({"size": "huge"})
+        BertModelConfig.model_validate({"size": "huge"})
     assert set(SIZES) == {"tiny", "mini", "small", "medium", "base", "large"}
 
 

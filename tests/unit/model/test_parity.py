@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.reference.padded import padded_inputs
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
-from bertwright.model.batch import PackedBatch
-from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import Kernel
 from bertwright.model.interop.bert import from_hf, hf_config, to_hf
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
@@ -35,17 +36,6 @@ def theirs(config: BertConfig, model: PreTrainingModel) -> Any:
     missing, unexpected = network.load_state_dict(to_hf(model.state_dict()), strict=False)
     assert set(missing) <= tied and not unexpected
     return network.to(next(model.parameters()).dtype)
-
-
-def padded_inputs(batch: PackedBatch) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """Their [B, S] inputs; labels with -100 where nothing is predicted; and where our T tokens lie in them."""
-    lengths = batch.cu_seqlens.diff()
-    mask = torch.arange(batch.max_row) < lengths[:, None]
-    spread = {"input_ids": batch.token_ids, "token_type_ids": batch.segment_ids}
-    inputs = {name: torch.zeros(mask.shape, dtype=torch.long).masked_scatter(mask, x) for name, x in spread.items()}
-    labels_T = torch.full_like(batch.token_ids, -100).index_copy(0, batch.prediction_positions, batch.labels)
-    labels = torch.full(mask.shape, -100).masked_scatter(mask, labels_T)
-    return inputs | {"attention_mask": mask.long()}, labels, mask
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)

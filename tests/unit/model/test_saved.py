@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
 

@@ -8,7 +8,7 @@ import torch
 from tests.unit.model.conftest import MakeBatch, make_batch, tiny
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives import scores
 from bertwright.objectives.pretraining import PreTraining

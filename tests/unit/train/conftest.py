@@ -11,7 +11,7 @@ from tests.conftest import Prepared
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
-from bertwright.model.config import ModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig, LambConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import Inputs, Settings
@@ -41,7 +41,7 @@ def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
         return run(
             Settings(
                 TrainConfig.model_validate(values | settings),
-                ModelConfig(config=tmp_path / "bert.json", dropout=dropout),
+                BertModelConfig(config=tmp_path / "bert.json", dropout=dropout),
                 optim or AdamWConfig(),
             ),
             Inputs(given.get("examples", prepared.examples), given.get("vocab", prepared.vocab)),

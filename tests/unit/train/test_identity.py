@@ -12,7 +12,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import SILENT
-from bertwright.model.config import ModelConfig
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import (
@@ -31,7 +31,7 @@ INPUTS = {"examples": "e" * 64, "vocab": "v" * 64}
 
 def settings(phase: dict[str, Any] | None = None, **train: Any) -> Settings:
     config = TrainConfig.model_validate({"phases": [PHASE | (phase or {})], **train})
-    return Settings(config, ModelConfig(size="tiny"), AdamWConfig())
+    return Settings(config, BertModelConfig(size="tiny"), AdamWConfig())
 
 
 def run_identity(folder: Path, phase: dict[str, Any] | None = None, **train: Any) -> Identity:
@@ -67,7 +67,7 @@ def test_pairs_or_none_are_two_runs_where_a_file_names_the_network(tmp_path: Pat
         json.dumps({"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
                     "intermediate_size": 8})
     )  # fmt: skip
-    both = replace(settings(), model=ModelConfig(config=tmp_path / "bert.json"))
+    both = replace(settings(), model=BertModelConfig(config=tmp_path / "bert.json"))
     one, other = (identity(both, pairs, INPUTS, tmp_path).fingerprint for pairs in (True, False))
     assert one != other
 

@@ -10,7 +10,7 @@ from tests.unit.model.conftest import make_batch, tiny
 from torch.nn.functional import cross_entropy
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.config import BertConfig
+from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.build import build_optimizer

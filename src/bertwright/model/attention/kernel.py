@@ -1,7 +1,9 @@
 """What a kernel is, and which one a run takes.
 
 A kernel is bound to one batch's sequences and rows, so that its indices are computed once and serve every layer; then
-all kernels have one signature, `(q_TAD, k_TAD, v_TAD, dropout_p) -> TAD`, and give the same numbers.
+all kernels have one signature, `(q_TAD, k_TAD, v_TAD, dropout_p) -> TAD`, and give the same numbers. Bound with a
+window it is local attention: a token sees those at most half the window away (Beltagy et al. 2020 §3.1), that distance
+included, as in transformers' ModernBERT.
 
 Names carry shapes: T tokens, A heads, D head width.
 """
@@ -24,18 +26,18 @@ class Attend(Protocol):
         ...
 
 
-def bind(kernel: Kernel, batch: Batch[Tensor]) -> Attend:
-    """`kernel` for the sequences of one batch."""
+def bind(kernel: Kernel, batch: Batch[Tensor], window: int | None = None) -> Attend:
+    """`kernel` for the sequences of one batch; keys further away than half the `window` (tokens) are not seen."""
     match kernel:
         case "sequences":
             # Imported where it is chosen: a kernel may need a newer torch than the rest.
             from bertwright.model.attention.sequences import Sequences
 
-            return Sequences(batch)
+            return Sequences(batch, window)
         case "padded":
             from bertwright.model.attention.padded import Padded
 
-            return Padded(batch)
+            return Padded(batch, window)
         case _:
             assert_never(kernel)
 

@@ -17,10 +17,10 @@ class Padded:
     """Rows spread to [R, S] with masked keys: the plain way, which supports attention dropout on any device.
 
     A row of several sequences is masked block by block: a token sees its own sequence only. Slots and mask are computed
-    once for all layers.
+    once for all layers. With a `window` a token sees those at most half of it away.
     """
 
-    def __init__(self, batch: Batch[Tensor]) -> None:
+    def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         cu_rows, longest = batch.cu_rows, batch.max_row
         lengths_R = cu_rows.diff().long()
         # A longer row would overwrite its neighbour. Looked at where looking does not wait for a device.
@@ -36,6 +36,12 @@ class Padded:
             self.mask = (positions_S < lengths_R.clamp(min=1)[:, None])[:, None, None, :]
         else:
             self.mask = self._blocks(torch.bucketize(token_T, batch.cu_seqlens[1:].long(), right=True))
+        if window is not None:
+            # In a row tokens of a sequence lie as far apart as in the sequence.
+            slot_S = torch.arange(longest, device=cu_rows.device)
+            away_SS = (slot_S[:, None] - slot_S).abs()
+            # Each slot sees itself: an unused one far from all tokens would see nothing, and softmax would give NaN.
+            self.mask = (self.mask & (away_SS <= window // 2)) | (away_SS == 0)
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
         """The attended values, [T, A, D]."""

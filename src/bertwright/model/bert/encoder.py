@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch
-from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
 from bertwright.model.layers import Layer, Pooler
 

@@ -1,0 +1,74 @@
+"""What the recipe sections of all families have in common: a size or a file, rows of the embedding, what is refused.
+
+Knows no torch, so that checking a recipe stays quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+
+Network = TypeVar("Network", bound=Section)
+
+
+def check_size_or_config(size: str | None, config: Path | None, sizes: Iterable[str]) -> None:
+    """Raise `ValueError` unless exactly one of a named size and a configuration file is given."""
+    if (size is None) == (config is None):
+        raise ValueError(
+            f"give exactly one of size ({', '.join(sizes)}) and config (a path); "
+            f"got size={size!r}, config={config and str(config)!r}"
+        )
+
+
+def check_heads(hidden: tuple[str, int], heads: tuple[str, int]) -> None:
+    """Raise `ValueError` unless the number of heads divides the width of the hidden state; each comes with its key."""
+    (hidden_key, width), (heads_key, count) = hidden, heads
+    if width % count:
+        raise ValueError(
+            f"{hidden_key} {width} is not a multiple of {heads_key} {count}; choose a number of heads that divides it"
+        )
+
+
+def embedding_rows(own: Mapping[str, Any], vocab_size: int, multiple: int, config: Path | None) -> int:
+    """Rows of the token embedding for `vocab_size` entries, rounded up to a `multiple`; `own` are a file's values.
+
+    A configuration file may have more rows than the vocabulary (NVIDIA pads 30,522 to 30,528), never fewer: that is a
+    `RecipeError`, because the last entries would index beyond the embedding.
+    """
+    rows: int = own.get("vocab_size", vocab_size)
+    if rows < vocab_size:
+        raise RecipeError(
+            f"model.config {config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
+            f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
+        )
+    # Rows beyond the vocabulary are no token's; `export` cuts them off again.
+    return -(-rows // multiple) * multiple
+
+
+def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that the recipe gives, which stand before those of the file or the named size."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def refuse_pairs(kind: str, next_sentence: bool) -> None:
+    """Raise `RecipeError` where a family without segments and pooler is to have a next-sentence head."""
+    if next_sentence:
+        raise RecipeError(
+            f"model.kind={kind} has no next-sentence head, which examples of pairs (examples.plan) need; make them "
+            "with examples.plan=full-sentences or doc-sentences, or set model.kind=bert"
+        )
+
+
+def validated(network: type[Network], values: Mapping[str, Any], source: Path | str, title: str) -> Network:
+    """The network of these values; what describes none is a `RecipeError` that names the `source` and the keys."""
+    try:
+        return network.model_validate(values)
+    except ValidationError as error:
+        faults = "; ".join(": ".join([*map(str, fault["loc"]), fault["msg"]]) for fault in error.errors())
+        raise RecipeError(f"{source} does not describe a {title}: {faults}") from error

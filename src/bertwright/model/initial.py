@@ -1,0 +1,48 @@
+"""The weights that training starts from, by the rule of each family.
+
+`normal`: matrices from N(0, initializer_range), biases from 0, layer norms from 1 and 0. BERT has it without
+truncation as in NVIDIA's PyTorch code (Google's truncates at two standard deviations), DistilBERT as in transformers;
+there the row of [PAD] starts from 0, here like all others. The paper's starts from every second layer of its teacher.
+
+`truncated`: ModernBERT's, as in transformers after Megatron (Shoeybi et al. 2019): the normal distribution is truncated
+at initializer_cutoff_factor standard deviations, and of matrices whose product is added to the residual, and of the
+head's transform, the standard deviation is divided by √(2·layers).
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import nn
+
+from bertwright.model.config import NetworkConfig
+from bertwright.model.modern.network import ModernConfig
+
+_INTO_RESIDUAL = ("output", "transform")
+"""What the modules are called whose weights are smaller."""
+
+
+def draw_weights(model: nn.Module, config: NetworkConfig) -> None:
+    """Draw the weights of a network with its heads from torch's generator, in the order of its modules."""
+    if isinstance(config, ModernConfig):
+        _draw_truncated(model, config)
+    else:
+        model.apply(lambda module: _draw_normal(module, config.initializer_range))
+
+
+def _draw_normal(module: nn.Module, std: float) -> None:
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=std)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)
+
+
+def _draw_truncated(model: nn.Module, config: ModernConfig) -> None:
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.Linear | nn.Embedding):
+            continue
+        std = config.initializer_range
+        if name.rpartition(".")[2] in _INTO_RESIDUAL:
+            std /= math.sqrt(2 * config.num_hidden_layers)
+        furthest = config.initializer_cutoff_factor * std
+        nn.init.trunc_normal_(module.weight, std=std, a=-furthest, b=furthest)

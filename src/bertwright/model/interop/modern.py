@@ -1,0 +1,41 @@
+"""This project's tensor names and configuration, to and from those of Hugging Face's `ModernBertForMaskedLM`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bertwright.model.interop.names import Names
+from bertwright.model.modern.network import ModernConfig
+
+NAMES = Names(
+    what="a ModernBERT with the masked-token head",
+    pairs=(
+        ("modern.embeddings.token", "model.embeddings.tok_embeddings"),
+        ("modern.embeddings.norm", "model.embeddings.norm"),
+        ("modern.layers.{}.attention.norm", "model.layers.{}.attn_norm"),
+        ("modern.layers.{}.attention.qkv", "model.layers.{}.attn.Wqkv"),
+        ("modern.layers.{}.attention.output", "model.layers.{}.attn.Wo"),
+        ("modern.layers.{}.feed_forward.norm", "model.layers.{}.mlp_norm"),
+        ("modern.layers.{}.feed_forward.inner", "model.layers.{}.mlp.Wi"),
+        ("modern.layers.{}.feed_forward.output", "model.layers.{}.mlp.Wo"),
+        ("modern.norm", "model.final_norm"),
+        ("mlm.transform", "head.dense"),
+        ("mlm.norm", "head.norm"),
+        ("mlm", "decoder"),
+    ),
+    embedding="modern.embeddings.token.weight",
+    tied={"decoder.weight": "model.embeddings.tok_embeddings.weight"},
+)
+
+
+def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, Any]:
+    """The config.json of the same network at Hugging Face, with `vocab_size` rows where padding was cut.
+
+    In the words of transformers 4, which version 5 reads as well.
+    """
+    return {
+        "architectures": ["ModernBertForMaskedLM"],
+        "model_type": "modernbert",
+        **config.model_dump(),
+        "vocab_size": vocab_size or config.vocab_size,
+    }

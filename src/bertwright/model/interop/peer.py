@@ -1,0 +1,55 @@
+"""The network of stock transformers that one of ours is exported to: one for each family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import NetworkConfig
+from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.interop import bert, distilbert, modern
+from bertwright.model.interop.names import Names
+from bertwright.model.modern.network import ModernConfig
+
+_PAD = {"pad_token_id": "pad_token"}
+# transformers takes numbers of the published vocabulary for those that a ModernBERT's file does not say.
+_MODERN_IDS = {
+    **_PAD,
+    "cls_token_id": "cls_token",
+    "bos_token_id": "cls_token",
+    "sep_token_id": "sep_token",
+    "eos_token_id": "sep_token",
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A network as stock transformers knows it."""
+
+    config: Mapping[str, Any]
+    """Its config.json, without the ids of special tokens."""
+    names: Names
+    special_ids: Mapping[str, str]
+    """Keys of config.json with ids of special tokens, and which token each is, as a tokenizer's configuration says."""
+    segments: bool
+    """Whether it takes `token_type_ids`."""
+
+    @property
+    def architecture(self) -> str:
+        """The name of its class."""
+        return str(self.config["architectures"][0])
+
+
+def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
+    """The peer of a network, with `vocab_size` rows where padding is cut."""
+    match config:
+        case BertConfig():
+            return Peer(bert.hf_config(config, vocab_size), bert.NAMES, _PAD, segments=True)
+        case ModernConfig():
+            return Peer(modern.hf_config(config, vocab_size), modern.NAMES, _MODERN_IDS, segments=False)
+        case DistilBertConfig():
+            return Peer(distilbert.hf_config(config, vocab_size), distilbert.NAMES, _PAD, segments=False)
+        case _:
+            assert_never(config)

@@ -1,0 +1,141 @@
+"""ModernBERT's encoder on packed batches: Warner et al. 2024 §2.1; the rules in detail are those of transformers'
+ModernBertModel, with which it agrees on copied weights.
+
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
+vocabulary, A heads, D head width (H = A·D), F inner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from bertwright.model.attention.kernel import Attend, bind
+from bertwright.model.batch import PackedBatch
+from bertwright.model.config import Kernel
+from bertwright.model.dropout import Dropout
+from bertwright.model.modern.network import ModernConfig
+from bertwright.model.modern.rotary import Rotation, rotate, rotation
+
+
+@dataclass(frozen=True)
+class View:
+    """What the layers of a kind, global or local, see of a batch."""
+
+    attend: Attend
+    rotation: Rotation
+
+
+class Modern(nn.Module):
+    """Embeddings, pre-layer-norm encoder layers and the last norm; see `Encoder`. It has no biases, no segments, no
+    pooler."""
+
+    def __init__(self, config: ModernConfig, kernel: Kernel) -> None:
+        super().__init__()
+        self.kernel: Kernel = kernel
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.layers = nn.ModuleList(Layer(config, number) for number in range(config.num_hidden_layers))
+        self.norm = _norm(config)
+
+    @property
+    def token_weight(self) -> Tensor:
+        """As `Encoder.token_weight`, [V, H]."""
+        return self.embeddings.token.weight
+
+    def forward(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
+        """As `Encoder.__call__`: [T, H], or [N, H]; segment ids are not read."""
+        kinds = [self.config.is_global(number) for number in range(len(self.layers))]
+        views = {kind: self._view(batch, kind) for kind in set(kinds)}
+        x_TH: Tensor = self.embeddings(batch.token_ids)
+        *inner, last = self.layers
+        for layer, kind in zip(inner, kinds, strict=False):
+            x_TH = layer(x_TH, views[kind])
+        return self.norm(last(x_TH, views[kinds[-1]], read_N))  # type: ignore[no-any-return]
+
+    def pool(self, first_BH: Tensor) -> Tensor:
+        """As `Encoder.pool`, [B, H]: without a pooler the states as they are."""
+        return first_BH
+
+    def _view(self, batch: PackedBatch, is_global: bool) -> View:
+        """Once a batch: every layer of the kind would compute the same anew (docs/decisions/0004)."""
+        config = self.config
+        theta = config.global_rope_theta if is_global else config.local_rope_theta
+        width = config.hidden_size // config.num_attention_heads
+        attend = bind(self.kernel, batch, None if is_global else config.local_attention)
+        return View(attend, rotation(batch.position_ids, width, theta))
+
+
+class Embeddings(nn.Module):
+    """Token embeddings, normalised; positions come in with attention."""
+
+    def __init__(self, config: ModernConfig) -> None:
+        super().__init__()
+        self.token = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.norm = _norm(config)
+        self.dropout = Dropout(config.embedding_dropout)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """[T] -> [T, H]."""
+        return self.dropout(self.norm(self.token(token_ids)))  # type: ignore[no-any-return]
+
+
+class Layer(nn.Module):
+    """Self-attention, global or local, then the gated feed-forward network."""
+
+    def __init__(self, config: ModernConfig, number: int) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config, number)
+        self.feed_forward = FeedForward(config)
+
+    def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
+        """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
+        return self.feed_forward(self.attention(x_TH, view, read_N))  # type: ignore[no-any-return]
+
+
+class SelfAttention(nn.Module):
+    """Layer norm and multi-head self-attention with rotated queries and keys, added to the residual."""
+
+    def __init__(self, config: ModernConfig, number: int) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = (config.num_attention_heads, width // config.num_attention_heads)
+        self.attention_dropout = config.attention_dropout
+        # The first layer's input was normalised a moment ago, by the embeddings.
+        self.norm = _norm(config) if number else nn.Identity()
+        # One tensor as in the reference, so that exporting renames and no more.
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.dropout = Dropout(config.attention_dropout)
+
+    def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
+        """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
+        q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH)).unflatten(-1, (3, *self.heads)).unbind(-3)
+        q_TAD, k_TAD = (rotate(x_TAD, view.rotation) for x_TAD in (q_TAD, k_TAD))
+        # A kernel knows nothing of train and eval: its dropout has to be turned off here.
+        attended_TH = view.attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
+        if read_N is not None:
+            x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
+        return x_TH + self.dropout(self.output(attended_TH))  # type: ignore[no-any-return]
+
+
+class FeedForward(nn.Module):
+    """Layer norm and a feed-forward network whose values are gated (GeGLU, Shazeer 2020), added to the residual."""
+
+    def __init__(self, config: ModernConfig) -> None:
+        super().__init__()
+        self.norm = _norm(config)
+        self.inner = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
+        self.output = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.dropout = Dropout(config.mlp_dropout)
+
+    def forward(self, x_TH: Tensor) -> Tensor:
+        """[T, H] -> [T, H]."""
+        value_TF, gate_TF = self.inner(self.norm(x_TH)).chunk(2, dim=-1)
+        return x_TH + self.output(self.dropout(gelu(value_TF) * gate_TF))  # type: ignore[no-any-return]
+
+
+def _norm(config: ModernConfig) -> nn.LayerNorm:
+    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=False)

@@ -1,0 +1,100 @@
+"""A ModernBERT to the last number (Warner et al. 2024 §2.1). Knows no torch."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertwright.core.config import Section
+from bertwright.model.choice import check_heads
+
+
+class ModernConfig(Section):
+    """One ModernBERT network, to the last number. Field names are those of the config.json that its authors publish."""
+
+    family: ClassVar = "modern"
+    """The name of its encoder among the tensors."""
+    title: ClassVar[str] = "ModernBERT"
+    """The name of the family in sentences."""
+    initializer: ClassVar[Literal["normal", "truncated"]] = "truncated"
+    """The rule by which weights are drawn: see `model/initial.py`."""
+    head_biases: ClassVar[bool] = False
+    """Whether the transform and the norm of the masked-token head have biases."""
+    next_sentence: ClassVar[bool] = False
+    """Without a pooler there is no next-sentence head."""
+
+    vocab_size: int = Field(gt=0, lt=2**31)
+    """Rows of the token embedding; at least the number of vocabulary entries."""
+    hidden_size: int = Field(gt=0, le=2**20)
+    """Width of the hidden state."""
+    num_hidden_layers: int = Field(gt=0, le=1024)
+    """Number of encoder layers."""
+    num_attention_heads: int = Field(gt=0, le=2**16)
+    """Attention heads per layer; divides hidden_size into heads of even width."""
+    intermediate_size: int = Field(gt=0, le=2**22)
+    """Width of the feed-forward layer, of each of its two halves: the values and their gates."""
+    hidden_activation: Literal["gelu"] = "gelu"
+    """Activation of the feed-forward layer and the masked-token head: GELU with the exact erf."""
+    max_position_embeddings: int = Field(8192, gt=0, le=2**22)
+    """Longest sequence, in tokens; no weight depends on it."""
+    initializer_range: float = Field(0.02, gt=0)
+    """Standard deviation of the normal distribution that weights start from, before it is truncated."""
+    initializer_cutoff_factor: float = Field(2.0, gt=0)
+    """Standard deviations at which that distribution is truncated."""
+    norm_eps: float = Field(1e-5, gt=0)
+    """Added to the variance in layer normalisation."""
+    local_attention: int = Field(128, gt=0, le=2**22)
+    """Window of local attention, in tokens: a token sees those at most half of it away, on either side."""
+    global_attn_every_n_layers: int = Field(3, gt=0, le=1024)
+    """Layers from one of global attention to the next, the first layer being one; the others have local attention."""
+    global_rope_theta: float = Field(160_000.0, gt=1)
+    """Base of the wavelengths (tokens) that turn queries and keys of global layers."""
+    local_rope_theta: float = Field(10_000.0, gt=1)
+    """Base of the wavelengths (tokens) that turn queries and keys of local layers."""
+    embedding_dropout: float = Field(0.0, ge=0, lt=1)
+    """Probability of dropping an element of the embeddings."""
+    mlp_dropout: float = Field(0.0, ge=0, lt=1)
+    """Probability of dropping an element between the two linear maps of the feed-forward layer."""
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """Probability of dropping an attention weight, and an element of what attention gives to its residual."""
+    decoder_bias: bool = True
+    """Whether the decoder of the masked-token head has a bias for every entry."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden(self) -> Self:
+        heads = ("num_attention_heads", self.num_attention_heads)
+        check_heads(("hidden_size", self.hidden_size), heads)
+        if (width := self.hidden_size // self.num_attention_heads) % 2:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} and num_attention_heads {self.num_attention_heads} give heads of "
+                f"width {width}, whose numbers cannot be turned in pairs (RoPE); choose an even width"
+            )
+        return self
+
+    def is_global(self, layer: int) -> bool:
+        """Whether the layer of this number, counted from 0, sees the whole sequence."""
+        return layer % self.global_attn_every_n_layers == 0
+
+    @property
+    def layer_norm_eps(self) -> float:
+        """`norm_eps`, by the name of the other families."""
+        return self.norm_eps
+
+    @property
+    def hidden_dropout_prob(self) -> float:
+        """`mlp_dropout`, by the name that the other families have for dropout in their layers."""
+        return self.mlp_dropout
+
+    @property
+    def attention_probs_dropout_prob(self) -> float:
+        """`attention_dropout`, by the name of the other families."""
+        return self.attention_dropout
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the network with its head; the tied decoder is counted once."""
+        h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size
+        # Two norms a layer, but the first has one: with those of the embedding and of the end they are 2·layers + 1.
+        layers = self.num_hidden_layers * (4 * h * h + 3 * h * f + 2 * h) + h
+        return v * h + layers + h * h + h + (v if self.decoder_bias else 0)
