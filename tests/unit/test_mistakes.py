@@ -27,8 +27,14 @@ MISTAKES = {
         '[step, share]: from that step of the phase on."'
     ),
     f"{PHASE}.warmup=10000": (
-        f"{PHASE}.warmup: 10000 must be below 1: it is a share, not a number. It is described as: "
-        '"Share of the phase\'s steps in which the rate rises from zero to the peak."'
+        f"{PHASE}: warmup 10,000 is more than the phase's 3 steps; shorten it, or give a share below 1"
+    ),
+    f"{PHASE}.warmup=1.5": (f"{PHASE}.warmup: is neither a share below 1 nor a whole number of steps (got 1.5)"),
+    f"{PHASE}.warmup=2.0": (
+        f"{PHASE}.warmup: is neither a share below 1 nor a whole number of steps: write 2 for steps (got 2.0)"
+    ),
+    f'{PHASE}.schedule={{kind="wsd", decay=0.95}}': (
+        f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
     "precision=bf16": (
         "precision: unknown key 'precision'; no key holds it: training computes in float32 only; fp16, tf32 and amp "
@@ -39,8 +45,9 @@ MISTAKES = {
     f"{PHASE}.learning_rate=1e-4x": (
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
     ),
-    f"{PHASE}.schedule=cosine": (
-        f"{PHASE}.schedule: 'cosine' is none of 'linear', 'poly', 'poly_nvidia', 'constant'; take one of these"
+    f"{PHASE}.schedule=exponential": (
+        f"{PHASE}.schedule: 'exponential' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
+        "take one of these"
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from bertwright.core.config import Section
+from bertwright.optim.cosine import CosineSchedule
 from bertwright.optim.schedule import ConstantSchedule, LinearSchedule, PolyNvidiaSchedule, PolySchedule
+from bertwright.optim.wsd import WsdSchedule
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -55,7 +57,7 @@ def _by_name(value: Any) -> Any:
 
 
 ScheduleConfig = Annotated[
-    LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule,
+    LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule | CosineSchedule | WsdSchedule,
     Field(discriminator="kind"),
     BeforeValidator(_by_name),
 ]
