@@ -16,7 +16,7 @@ PHASE = "train.phases.0"
 SHARE = "it is a share"
 
 MISTAKES = {
-    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'?",
+    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
     f"{PHASE}.masking=0.15": (
         f"{PHASE}.masking: is a section with keys of its own (rate, max_predictions, count, unit, ...), not a value; "
         f"write for example {PHASE}.masking.rate=0.15"
@@ -41,7 +41,9 @@ MISTAKES = {
         "are not offered"
     ),
     "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
-    "train.weight_decay=0.1": "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay here.",
+    "train.weight_decay=0.1": (
+        "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."
+    ),
     f"{PHASE}.learning_rate=1e-4x": (
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
     ),
@@ -130,7 +132,9 @@ def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path
 
 def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
     whole: Callable[..., Recipe] = Recipe
-    with pytest.raises(RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'"):
+    with pytest.raises(
+        RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
+    ):
         whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
 
 
