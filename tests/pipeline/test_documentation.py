@@ -132,6 +132,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
     elif verb == "convert":
         provide(Path(rest[0]), request)
         yield arguments
+    elif verb == "bench":
+        yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
     elif "--download" in rest:
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
     elif verb == "run":

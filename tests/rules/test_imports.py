@@ -28,9 +28,11 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
+    "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "train", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
+        "bench",
         "core",
         "corpus",
         "vocab",
@@ -53,7 +55,7 @@ MAY_READ = {
 So a field has one definition, at the stage that writes it, and the reader still needs none of that stage's code."""
 PUBLIC = SOURCE / "__init__.py"
 """Hands out the public names, those of the pipeline among them, to users."""
-TORCH = {"model", "objectives", "optim", "train", "evaluate", "export"}
+TORCH = {"model", "objectives", "optim", "train", "evaluate", "export", "bench"}
 WITHOUT_TORCH = {"config", "identity", "phases", "forecast", "shapes"}
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
 

@@ -96,5 +96,6 @@ def test_a_mistyped_key_is_an_error_with_the_nearest() -> None:
 def test_where_a_misplaced_name_belongs() -> None:
     assert where_is(Recipe, "weight_decay") == "it is optim.weight_decay or optim.groups.0.weight_decay here."
     assert where_is(Recipe, "per_device_train_batch_size") == f"it is {PHASE}.micro_batch here."
-    assert where_is(Recipe, "fp16") == "no key holds it: training computes in float32 only"
+    assert where_is(Recipe, "fp16") == "it is train.precision here."
+    assert where_is(Recipe, "fp8").startswith("no key holds it: not offered")
     assert where_is(Recipe, "zzz") == ""

@@ -36,10 +36,8 @@ MISTAKES = {
     f'{PHASE}.schedule={{kind="wsd", decay=0.95}}': (
         f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
-    "precision=bf16": (
-        "precision: unknown key 'precision'; no key holds it: training computes in float32 only; fp16, tf32 and amp "
-        "are not offered"
-    ),
+    "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
+    "fp8=1": "fp8: unknown key 'fp8'; no key holds it: not offered; train.precision=bf16 is the nearest",
     "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
     "train.weight_decay=0.1": (
         "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import Literal, Self
@@ -109,8 +109,11 @@ class _Running:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
+        for pipe in (self.process.stdin, self.process.stdout, self.errors):
+            with suppress(BrokenPipeError):  # what was still to be written has no reader
+                if pipe:
+                    pipe.close()
         self.process.wait()
-        self.errors.close()
 
 
 def _measured(name: str, side: str, blocks: list[Times], own: list[Times]) -> Measured:

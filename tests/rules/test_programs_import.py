@@ -1,0 +1,25 @@
+"""Benchmarks and tools are run by hand: what they import from the package is there."""
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tools").rglob("*.py")])
+
+
+def imported(program: Path) -> Iterator[tuple[str, str]]:
+    """Module and name of everything that a program takes from the package, anywhere in it."""
+    for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "bertwright":
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.relative_to(ROOT).as_posix())
+def test_what_a_program_imports_is_there(program: Path) -> None:
+    for module, name in imported(program):
+        found = import_module(module)
+        assert hasattr(found, name) or import_module(f"{module}.{name}"), f"{module} has no {name}"
