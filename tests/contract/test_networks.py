@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from bertwright.model.config import NETWORKS, Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
-from bertwright.optim.build import decays
+from bertwright.optim.groups import decays
 
 FAMILIES = sections_of(ModelConfig)
 LENGTHS = [9, 5, 130, 5]

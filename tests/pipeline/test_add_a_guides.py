@@ -71,5 +71,5 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     config = json.loads((folder / "train" / "model" / "config.json").read_text("utf-8"))
     assert config["model_type"] == "shared"
     asked = output("pytest", "-vv", "-p", "no:cacheprovider", *(f"tests/contract/test_{name}.py" for name in CONTRACTS))
-    for added in ("cosine", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared"):
+    for added in ("inverse_sqrt", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared"):
         assert f"[{added}" in asked or f"-{added}" in asked, f"no contract test asks {added}"

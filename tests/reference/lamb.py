@@ -4,11 +4,12 @@ One update, for all tensors together:
 
 1. The gradient norm is taken over all tensors; where it is longer than `max_grad_norm`, every gradient is divided
    by norm / max_grad_norm.
-2. m and v are the running averages of the gradient (with factor 1 - beta1) and of its square.
+2. m and v are the running averages of the gradient (with factor 1 - beta1, or 1 without `grad_averaging`) and of its
+   square.
 3. With bias correction, m and v are divided by 1 - beta^step.
 4. u = m / (sqrt(v) + eps) + weight_decay * p.
 5. The trust ratio is ‖p‖ / ‖u‖ if both norms are above 0, else 1. A tensor without weight decay has ratio 1,
-   unless NVLAMB is chosen.
+   unless NVLAMB is chosen. It is at most `max_trust_ratio`, where that is not 0.
 6. p = p - rate * ratio * u.
 """
 
@@ -25,6 +26,8 @@ class ReferenceLamb:
     eps: float = 1e-6
     bias_correction: bool = True
     nvlamb: bool = False
+    max_trust_ratio: float = 0.0
+    grad_averaging: bool = True
     max_grad_norm: float = 1.0
     step: int = 0
     m: dict[str, np.ndarray] = field(default_factory=dict)
@@ -39,7 +42,7 @@ class ReferenceLamb:
 
     def _update_one(self, name: str, g: np.ndarray, rate: float) -> None:
         beta1, beta2 = self.betas
-        m = self.m[name] = beta1 * self.m.get(name, np.zeros_like(g)) + (1 - beta1) * g
+        m = self.m[name] = beta1 * self.m.get(name, np.zeros_like(g)) + (1 - beta1 if self.grad_averaging else 1.0) * g
         v = self.v[name] = beta2 * self.v.get(name, np.zeros_like(g)) + (1 - beta2) * g * g
         if self.bias_correction:
             m, v = m / (1 - beta1**self.step), v / (1 - beta2**self.step)
@@ -47,4 +50,5 @@ class ReferenceLamb:
         u = m / (np.sqrt(v) + self.eps) + self.weight_decay[name] * p
         p_norm, u_norm = np.linalg.norm(p), np.linalg.norm(u)
         adapts = (self.weight_decay[name] != 0 or self.nvlamb) and p_norm > 0 and u_norm > 0
-        self.weights[name] = p - rate * (p_norm / u_norm if adapts else 1.0) * u
+        ratio = min(p_norm / u_norm, self.max_trust_ratio or np.inf) if adapts else 1.0
+        self.weights[name] = p - rate * ratio * u

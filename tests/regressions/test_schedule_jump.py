@@ -120,7 +120,7 @@ class Rows:
         self.rows.append(row)
 
 
-@pytest.mark.parametrize("schedule", ["linear", "poly", "poly_nvidia", "constant"])
+@pytest.mark.parametrize("schedule", ["linear", "poly", "poly_nvidia", "constant", "cosine", "wsd"])
 def test_the_schedule_of_the_recipe_is_the_one_that_runs(prepared: Prepared, tmp_path: Path, schedule: str) -> None:
     phase = {"length": 16, "batch": 2, "learning_rate": 1e-3, "warmup": 0.25, "steps": 8, "schedule": schedule}
     (tmp_path / "bert.json").write_text(json.dumps(SMALL))

@@ -73,9 +73,9 @@ def test_the_last_part_of_a_key_is_enough() -> None:
 
 def test_keys_are_grouped_by_kind() -> None:
     keys = explain(Recipe, "optim")["keys"]
-    assert list(keys) == ["lamb", "adamw"]
+    assert list(keys) == ["lamb", "adamw", "muon"]
     assert "bias_correction" in keys["lamb"] and "bias_correction" not in keys["adamw"]
-    assert explain(Recipe, "optim.kind")["default"] == "lamb | adamw"
+    assert explain(Recipe, "optim.kind")["default"] == "lamb | adamw | muon"
     assert explain(Recipe, "vocab")["keys"][:2] == ["size", "file"]
 
 
@@ -94,7 +94,7 @@ def test_a_mistyped_key_is_an_error_with_the_nearest() -> None:
 
 
 def test_where_a_misplaced_name_belongs() -> None:
-    assert where_is(Recipe, "weight_decay") == "it is optim.weight_decay here."
+    assert where_is(Recipe, "weight_decay") == "it is optim.weight_decay or optim.groups.0.weight_decay here."
     assert where_is(Recipe, "per_device_train_batch_size") == f"it is {PHASE}.micro_batch here."
     assert where_is(Recipe, "fp16") == "it is train.precision here."
     assert where_is(Recipe, "fp8").startswith("no key holds it: not offered")

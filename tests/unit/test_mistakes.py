@@ -16,7 +16,7 @@ PHASE = "train.phases.0"
 SHARE = "it is a share"
 
 MISTAKES = {
-    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'?",
+    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
     f"{PHASE}.masking=0.15": (
         f"{PHASE}.masking: is a section with keys of its own (rate, max_predictions, count, unit, ...), not a value; "
         f"write for example {PHASE}.masking.rate=0.15"
@@ -27,18 +27,27 @@ MISTAKES = {
         '[step, share]: from that step of the phase on."'
     ),
     f"{PHASE}.warmup=10000": (
-        f"{PHASE}.warmup: 10000 must be below 1: it is a share, not a number. It is described as: "
-        '"Share of the phase\'s steps in which the rate rises from zero to the peak."'
+        f"{PHASE}: warmup 10,000 is more than the phase's 3 steps; shorten it, or give a share below 1"
+    ),
+    f"{PHASE}.warmup=1.5": (f"{PHASE}.warmup: is neither a share below 1 nor a whole number of steps (got 1.5)"),
+    f"{PHASE}.warmup=2.0": (
+        f"{PHASE}.warmup: is neither a share below 1 nor a whole number of steps: write 2 for steps (got 2.0)"
+    ),
+    f'{PHASE}.schedule={{kind="wsd", decay=0.95}}': (
+        f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
     "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
     "fp8=1": "fp8: unknown key 'fp8'; no key holds it: not offered; train.precision=bf16 is the nearest",
     "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
-    "train.weight_decay=0.1": "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay here.",
+    "train.weight_decay=0.1": (
+        "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."
+    ),
     f"{PHASE}.learning_rate=1e-4x": (
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
     ),
-    f"{PHASE}.schedule=cosine": (
-        f"{PHASE}.schedule: 'cosine' is none of 'linear', 'poly', 'poly_nvidia', 'constant'; take one of these"
+    f"{PHASE}.schedule=exponential": (
+        f"{PHASE}.schedule: 'exponential' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
+        "take one of these"
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
@@ -121,7 +130,9 @@ def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path
 
 def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
     whole: Callable[..., Recipe] = Recipe
-    with pytest.raises(RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'"):
+    with pytest.raises(
+        RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
+    ):
         whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
 
 

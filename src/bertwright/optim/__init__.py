@@ -1,1 +1,1 @@
-"""Optimizers (LAMB, AdamW), who decays, gradient clipping, learning-rate schedules, and state as named tensors."""
+"""Optimizers (LAMB, AdamW, Muon), groups of parameters, clipping, learning-rate schedules, state as named tensors."""

@@ -1,29 +1,42 @@
-"""From the recipe's choice to an optimizer.
-
-Matrices decay, biases and layer norms do not (Devlin et al. 2019, as in Google's code).
-"""
+"""From the recipe's choice to an optimizer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, assert_never
+from collections.abc import Mapping
+from typing import assert_never
 
 import torch
 from torch import nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
-from bertwright.core.errors import RecipeError
-from bertwright.optim.config import AdamWConfig, LambConfig, OptimConfig
+from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
+from bertwright.optim.groups import parameter_groups
 
 
 def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
     """The optimizer of `config` for `model`, with biases and layer norms kept from decay.
 
-    The learning rate, `group["lr"]`, is 0 until the caller sets it before each update. Clipping to
+    The learning rate, `group["lr"]`, is 0 until the caller sets it before each update (`groups.set_rate`). Clipping to
     `config.max_grad_norm` is the caller's too, because a step that is dropped is judged by the norm (see `norms`).
+    `RecipeError` for `config.groups` whose patterns name no tensor, or one tensor twice.
     """
-    groups = decay_groups(model.named_parameters(), config.weight_decay)
+    return _build(config, dict(model.named_parameters()))
+
+
+def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, ...]]:
+    """What the optimizer keeps of each parameter beside the number of updates, asked of one that has made an update."""
+    # Of the same names and numbers of dimensions, by which an optimizer may tell parameters apart, but one number each.
+    tiny = {name: Parameter(torch.zeros([1] * p.ndim)) for name, p in model.named_parameters()}
+    for parameter in tiny.values():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer = _build(config, tiny)
+    optimizer.step()
+    return {name: tuple(kept for kept in optimizer.state[p] if kept != "step") for name, p in tiny.items()}
+
+
+def _build(config: OptimConfig, named: Mapping[str, Parameter]) -> Optimizer:
+    groups = parameter_groups(named, config.weight_decay, config.groups)
     match config:
         case AdamWConfig():
             # Fused: one pass over memory for weights, gradient and both moments instead of one for each operation.
@@ -31,47 +44,10 @@ def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
         case LambConfig():
             from bertwright.optim.lamb import Lamb
 
-            return Lamb(
-                groups,
-                betas=config.betas,
-                eps=config.eps,
-                bias_correction=config.bias_correction,
-                trust_ratio_on_undecayed=config.trust_ratio_on_undecayed,
-            )
+            return Lamb(groups, config)
+        case MuonConfig():
+            from bertwright.optim.muon import Muon, split_matrices
+
+            return Muon(split_matrices(groups, named), config)
         case _:
             assert_never(config)
-
-
-def moment_names(config: OptimConfig) -> tuple[str, ...]:
-    """What the optimizer keeps of a parameter beside the number of updates, asked of one that has made an update."""
-    probe = nn.Linear(1, 1, device="meta").to_empty(device="cpu")  # draws no random numbers
-    for parameter in probe.parameters():
-        parameter.data.zero_()
-        parameter.grad = torch.zeros_like(parameter)
-    optimizer = build_optimizer(config, probe)
-    optimizer.step()
-    return tuple(name for name in optimizer.state[probe.weight] if name != "step")
-
-
-def decays(name: str) -> bool:
-    """Whether the parameter of this name decays; layer norms are the modules called `norm`."""
-    # "" before the name, so that a parameter of the model itself has a module as well.
-    *_, module, parameter = ["", *name.split(".")]
-    return parameter != "bias" and module != "norm"
-
-
-def decay_groups(named_parameters: Iterable[tuple[str, Parameter]], weight_decay: float) -> list[dict[str, Any]]:
-    """Two parameter groups for a torch optimizer: the decaying, then the others with weight decay 0.
-
-    An empty group is a `RecipeError`: names that the rule does not understand would decay, or not, without a word.
-    """
-    named = list(named_parameters)
-    decaying = [parameter for name, parameter in named if decays(name)]
-    others = [parameter for name, parameter in named if not decays(name)]
-    if not decaying or not others:
-        raise RecipeError(
-            f"weight decay needs parameters that decay and some that do not, but of {len(named)} names "
-            f"({', '.join(name for name, _ in named[:3])}, ...) {len(decaying)} decay; layer norms are to be called "
-            "'norm' and biases 'bias'"
-        )
-    return [{"params": decaying, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]

@@ -7,9 +7,22 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from bertwright.core.config import Section
+from bertwright.optim.cosine import CosineSchedule
 from bertwright.optim.schedule import ConstantSchedule, LinearSchedule, PolyNvidiaSchedule, PolySchedule
+from bertwright.optim.wsd import WsdSchedule
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
+
+
+class GroupConfig(Section):
+    """What is different for tensors of certain names."""
+
+    pattern: str = Field(min_length=1)
+    """Names of the tensors, with * for anything, such as "*.embeddings.*"; `inspect` of a trained model lists them."""
+    learning_rate_scale: float = Field(1.0, ge=0)
+    """Multiple of the phase's learning rate; 0 keeps the tensors as they are."""
+    weight_decay: float | None = Field(None, ge=0)
+    """In place of the optimizer's weight decay, also for biases and layer norms; left out, each keeps its own."""
 
 
 class LambConfig(Section):
@@ -27,8 +40,15 @@ class LambConfig(Section):
     """Whether to divide the moments by 1 - beta^step; Intel's and Google's variants do not."""
     trust_ratio_on_undecayed: bool = False
     """Whether tensors that do not decay are scaled by their trust ratio too (NVIDIA calls this NVLAMB)."""
+    max_trust_ratio: float = Field(0.0, ge=0)
+    """Largest trust ratio; 0 bounds none. You et al. 2020 bound the norm of the weights (their φ) and leave open at
+    what; NVIDIA bounds nothing."""
+    grad_averaging: bool = True
+    """Whether the gradient enters the first moment times 1 - beta, as in Adam; otherwise whole, as apex offers."""
     max_grad_norm: float = Field(1.0, ge=0)
     """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    groups: tuple[GroupConfig, ...] = ()
+    """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
 
 
 class AdamWConfig(Section):
@@ -44,9 +64,33 @@ class AdamWConfig(Section):
     """Share of the weights taken off per update and unit of learning rate; biases and layer norms do not decay."""
     max_grad_norm: float = Field(1.0, ge=0)
     """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    groups: tuple[GroupConfig, ...] = ()
+    """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
 
 
-OptimConfig = Annotated[LambConfig | AdamWConfig, Field(discriminator="kind")]
+class MuonConfig(Section):
+    """Muon (Jordan 2024) for the matrices of the layers, AdamW for embeddings, heads, biases and layer norms.
+
+    The learning rate is AdamW's: updates of matrices are brought to the size of AdamW's (Liu et al. 2025).
+    """
+
+    kind: Literal["muon"] = "muon"
+    """Names this optimizer."""
+    momentum: Beta = 0.95
+    """Decay rate of the average of a matrix's gradient, per update; Nesterov's kind."""
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+    """Decay rates of AdamW's averages of the gradient and of its square, per update."""
+    eps: float = Field(1e-6, gt=0)
+    """Added to the root of AdamW's second moment."""
+    weight_decay: float = Field(0.1, ge=0)
+    """Share of the weights taken off per update and unit of learning rate; biases and layer norms do not decay."""
+    max_grad_norm: float = Field(1.0, ge=0)
+    """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    groups: tuple[GroupConfig, ...] = ()
+    """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
+
+
+OptimConfig = Annotated[LambConfig | AdamWConfig | MuonConfig, Field(discriminator="kind")]
 
 
 def _by_name(value: Any) -> Any:
@@ -55,7 +99,7 @@ def _by_name(value: Any) -> Any:
 
 
 ScheduleConfig = Annotated[
-    LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule,
+    LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule | CosineSchedule | WsdSchedule,
     Field(discriminator="kind"),
     BeforeValidator(_by_name),
 ]

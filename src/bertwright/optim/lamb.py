@@ -5,7 +5,9 @@ For each tensor p, with Adam's moments m and v of its gradient (clipped beforeha
     u = m̂ / (√v̂ + eps) + weight_decay · p
     p ← p - lr · r · u,    r = ‖p‖ / ‖u‖ if both are above 0, else 1
 
-The trust ratio r is 1 for tensors without weight decay, unless `trust_ratio_on_undecayed`; it is never clipped.
+The trust ratio r is 1 for tensors without weight decay, unless `trust_ratio_on_undecayed`; it is clipped at
+`max_trust_ratio`, where that is not 0. Without `grad_averaging` the first moment, and with it m̂, is 1 / (1 - beta1)
+times as long; kept is the one of before, so that checkpoints hold the same.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import square_norms
 
 
@@ -36,18 +39,11 @@ class Lamb(Optimizer):
     def __init__(
         self,
         params: Iterable[dict[str, Any]],
-        *,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-6,
-        bias_correction: bool = True,
-        trust_ratio_on_undecayed: bool = False,
+        config: LambConfig,
         reduce_norms: Callable[[Tensor], Tensor] = whole_tensors,
     ) -> None:
         super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
-        self.betas = betas
-        self.eps = eps
-        self.bias_correction = bias_correction
-        self.trust_ratio_on_undecayed = trust_ratio_on_undecayed
+        self.config = config
         self.reduce_norms = reduce_norms
         self._negative_updates: dict[Tensor, Tensor] = {}
 
@@ -63,9 +59,10 @@ class Lamb(Optimizer):
         self._add_adam(parameters, negative_updates)
         squares = self.reduce_norms(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
         p_norms, u_norms = squares.sqrt()
-        ratios = torch.where((p_norms > 0) & (u_norms > 0), p_norms / u_norms, 1.0)
+        clipped = (p_norms / u_norms).clamp(max=self.config.max_trust_ratio or torch.inf)
+        ratios = torch.where((p_norms > 0) & (u_norms > 0), clipped, 1.0)
         for (group, p), negative_update, ratio in zip(moving, negative_updates, ratios, strict=True):
-            adapts = group["weight_decay"] != 0 or self.trust_ratio_on_undecayed
+            adapts = group["weight_decay"] != 0 or self.config.trust_ratio_on_undecayed
             rate = group["lr"] * (ratio if adapts else torch.ones_like(ratio))
             # The ratio stays on the device: reading it would make the host wait once for every tensor.
             p.addcmul_(negative_update, rate.to(p.dtype))
@@ -78,9 +75,10 @@ class Lamb(Optimizer):
 
     def _add_adam(self, parameters: list[Tensor], negative_updates: list[Tensor]) -> None:
         """Advance the moments and take m̂ / (√v̂ + eps) off the buffers: an Adam step of rate 1 on them."""
+        beta1, beta2 = self.config.betas
         states = [self._state(p) for p in parameters]
         steps = [state["step"].add_(1) for state in states]
-        if not self.bias_correction:
+        if not self.config.bias_correction:
             steps = [torch.full_like(step, torch.inf) for step in steps]  # 1 - beta^inf = 1: nothing is corrected
         torch._fused_adamw_(
             negative_updates,
@@ -89,11 +87,11 @@ class Lamb(Optimizer):
             [state["exp_avg_sq"] for state in states],
             [],
             steps,
-            lr=1.0,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
+            lr=1.0 if self.config.grad_averaging else 1 / (1 - beta1),
+            beta1=beta1,
+            beta2=beta2,
             weight_decay=0.0,
-            eps=self.eps,
+            eps=self.config.eps,
             amsgrad=False,
             maximize=False,
         )

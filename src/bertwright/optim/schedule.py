@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from pydantic import Field
+
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 
@@ -21,47 +23,53 @@ class Schedule(Protocol):
 
 
 class LinearSchedule(Section):
-    """After the warm-up straight down; it would reach 0 one update after the last."""
+    """After the warm-up straight down; it would reach the floor one update after the last."""
 
     kind: Literal["linear"] = "linear"
     """Names this schedule."""
+    floor: float = Field(0.0, ge=0, le=1)
+    """Where it ends, as a share of the peak."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
         if step + 1 < warmup_steps:
             return rising(step, warmup_steps, peak)
-        return peak * remaining(step, total_steps, warmup_steps)
+        return peak * above(self.floor, remaining(step, total_steps, warmup_steps))
 
 
 class PolySchedule(Section):
-    """After the warm-up the square root of what `linear` has."""
+    """After the warm-up a power of what `linear` has, by default its square root."""
 
     kind: Literal["poly"] = "poly"
     """Names this schedule."""
+    power: float = Field(0.5, gt=0)
+    """Exponent of the share of the decay that is left: below 1 the rate falls late, above 1 early."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
         if step + 1 < warmup_steps:
             return rising(step, warmup_steps, peak)
-        return float(peak * remaining(step, total_steps, warmup_steps) ** 0.5)
+        return float(peak * remaining(step, total_steps, warmup_steps) ** self.power)
 
 
 class PolyNvidiaSchedule(Section):
     """NVIDIA DeepLearningExamples' PolyWarmUpScheduler.
 
-    Its square-root decay is measured from the start of training, not from the end of warm-up, so the rate falls by
-    1 - √(1 - warm-up share) at once (15.4 % in phase 1), and the last update has rate 0.
+    Its decay, a square root there, is measured from the start of training, not from the end of warm-up, so the rate
+    falls by 1 - √(1 - warm-up share) at once (15.4 % in phase 1), and the last update has rate 0.
     """
 
     kind: Literal["poly_nvidia"] = "poly_nvidia"
     """Names this schedule."""
+    power: float = Field(0.5, gt=0)
+    """Exponent of the share of the phase that is left."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
         progress = (step + 1) / total_steps
         if progress < warmup_steps / total_steps:
             return rising(step, warmup_steps, peak)
-        return float(peak * (1 - progress) ** 0.5)
+        return float(peak * (1 - progress) ** self.power)
 
 
 class ConstantSchedule(Section):
@@ -99,3 +107,8 @@ def remaining(step: int, total_steps: int, warmup_steps: float) -> float:
     """The share of the decay that is left: 1 at the end of the warm-up, 0 one update after the last."""
     past = step - warmup_steps
     return 1 - past / (total_steps - warmup_steps) if past > 0 else 1.0
+
+
+def above(floor: float, share: float) -> float:
+    """A share of the way from 0 to 1 as one of the way from `floor` to 1."""
+    return floor + (1 - floor) * share

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -29,10 +29,12 @@ def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
     return moments | {"step": torch.tensor(steps.pop(), dtype=torch.int64)}
 
 
-def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Tensor], moments: Sequence[str]) -> None:
+def load_named_state(
+    optimizer: Optimizer, model: nn.Module, state: dict[str, Tensor], moments: Mapping[str, Sequence[str]]
+) -> None:
     """Put what `named_state` gave into `optimizer`, copied; the next updates are the same to the last bit.
 
-    `moments` are what the optimizer keeps of a parameter (see `moment_names`).
+    `moments` are what the optimizer keeps of each parameter (see `moment_names`).
 
     A tensor that is missing, unexpected or of another shape is a `CheckpointError` naming it.
     """
@@ -42,7 +44,7 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
         optimizer.state.clear()
         return
     expected = {"step": torch.Size([])}
-    expected |= {f"{moment}.{name}": p.shape for moment in moments for name, p in parameters.items()}
+    expected |= {f"{moment}.{name}": p.shape for name, p in parameters.items() for moment in moments[name]}
     faults = [f"{name} is missing" for name in expected if name not in state]
     faults += [f"{name} is unexpected" for name in state if name not in expected]
     faults += [
@@ -56,7 +58,7 @@ def load_named_state(optimizer: Optimizer, model: nn.Module, state: dict[str, Te
             f"this optimizer state is not of this model: {'; '.join(faults[:5])}. Use the model's own"
         )
     for name, p in parameters.items():
-        own = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in moments}
+        own = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in moments[name]}
         step = torch.tensor(float(state["step"]), dtype=torch.float32, device=p.device)
         optimizer.state[p] = {"step": step, **own}
 

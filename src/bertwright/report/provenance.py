@@ -68,7 +68,7 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
         number(steps) if steps == planned else f"{steps:,} of {planned:,}",
         f"{phase['learning_rate']:g}",
         escape(phase["schedule"]["kind"]),
-        f"{phase['warmup']:.0%}",
+        f"{phase['warmup']:.0%}" if phase["warmup"] < 1 else f"{phase['warmup']:,} steps",
         _rates(phase["masking"]["rate"]),
     )
 

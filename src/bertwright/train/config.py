@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
@@ -14,6 +14,7 @@ from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import LinearSchedule
+from bertwright.optim.wsd import WsdSchedule
 from bertwright.train.engine.config import DdpConfig, EngineConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
@@ -22,6 +23,15 @@ VERSION = 6
 """Raised when the code of the stage changes its result."""
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
+
+
+def _share_or_steps(value: Any, number: ValidatorFunctionWrapHandler) -> float:
+    """A share below 1 as a float, steps as an int: 1 is one step, and 1.5 is neither."""
+    given: float = value if type(value) is int and value >= 1 else number(value)
+    if isinstance(given, float) and given >= 1:
+        whole = f": write {given:.0f} for steps" if given.is_integer() and not isinstance(value, bool) else ""
+        raise ValueError(f"is neither a share below 1 nor a whole number of steps{whole}")
+    return given
 
 
 class PhaseConfig(Section):
@@ -41,11 +51,13 @@ class PhaseConfig(Section):
     similar length meet."""
     learning_rate: float = Field(gt=0)
     """Peak learning rate."""
-    warmup: float = Field(0.1, ge=0, lt=1)
-    """Share of the phase's steps in which the rate rises from zero to the peak."""
+    warmup: Annotated[float, Field(ge=0), WrapValidator(_share_or_steps)] = 0.1
+    """Share of the phase's steps (below 1), or number of steps (1 or more), in which the rate rises from zero to the
+    peak."""
     schedule: ScheduleConfig = LinearSchedule()
-    """After the warm-up: straight to zero (`linear`), as a square root (`poly`; `poly_nvidia` has a jump), or
-    `constant`. A name, or a section of its own where the schedule has keys."""
+    """After the warm-up: straight down (`linear`), as a root (`poly`; `poly_nvidia` has a jump), as half a cosine
+    (`cosine`), at the peak and down at the end (`wsd`), or `constant`. A name, or a section of its own where the
+    schedule has keys."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)
@@ -83,7 +95,25 @@ class PhaseConfig(Section):
             raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
         if 0 < self.micro_tokens < self.length:
             raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
+        # A share says of any length what it says of one step.
+        known = self.steps or (1 if self.warmup < 1 else 0)
+        if known and (wrong := self.wrong_warmup(known)):
+            raise ValueError(wrong)
         return self
+
+    def warmup_steps(self, steps: int) -> float:
+        """The warm-up of a phase of so many steps, in steps; fractional where it is a share."""
+        return self.warmup if self.warmup >= 1 else self.warmup * steps
+
+    def wrong_warmup(self, steps: int) -> str:
+        """Why a phase of so many steps has no room for its warm-up; "" if it has."""
+        warmup = self.warmup_steps(steps)
+        if warmup > steps:
+            return f"warmup {warmup:,} is more than the phase's {steps:,} steps; shorten it, or give a share below 1"
+        decay = self.schedule.decay if isinstance(self.schedule, WsdSchedule) else 0.0
+        if warmup + decay * steps > steps * (1 + 1e-9):
+            return f"warmup {self.warmup:g} and schedule.decay {decay:g} are more than the phase together; shorten one"
+        return ""
 
     @property
     def micro_batching(self) -> MicroBatching:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.config import Identity
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.heldout_loader import heldout_batches
@@ -100,6 +100,8 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     )
     loader = _loader(config, index, settings, examples, vocab)
     steps = _steps(phase, loader)
+    if wrong := phase.wrong_warmup(steps):
+        raise RecipeError(f"train.phases.{index}: {wrong}")
     (sequences,) = examples.counts["heldout"]["rows"][PlanSet(length=phase.length).name]
     part = max(1, math.ceil(steps / PARTS_OF_A_PHASE))
     return Phase(
@@ -111,7 +113,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         steps=min(steps, phase.end_after or steps),
         schedule_steps=steps,
         # Of the whole length, also where the phase ends early: its rates stay those of the planned phase.
-        warmup_steps=phase.warmup * steps,
+        warmup_steps=phase.warmup_steps(steps),
         schedule=phase.schedule,
         peak=phase.learning_rate,
         seed=config.seed,

@@ -117,7 +117,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     state = restore_or_initialize(job, model, optimizer, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
-    trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim))
+    trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model))
     state = check_phase_lengths(state, job.phases)
     state = replace(
         state,

@@ -45,7 +45,7 @@ def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, rank
                 "Restore the checkpoint from a copy, or move it away to go on from an older one."
             )
         _load_weights(model, weights, f"the checkpoint {ours.path}")
-        load_named_state(optimizer, model, moments, moment_names(job.optim))
+        load_named_state(optimizer, model, moments, moment_names(job.optim, model))
         log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
         return state
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
@@ -132,7 +132,7 @@ def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init_from {given.path}")
-        load_named_state(optimizer, model, moments, moment_names(job.optim))
+        load_named_state(optimizer, model, moments, moment_names(job.optim, model))
         # The moments fit these weights; the number of updates is of a schedule that this training does not continue.
         reset_steps(optimizer)
     else:

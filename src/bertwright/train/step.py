@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -36,8 +36,8 @@ class Trained:
     ranks: Ranks
     precision: Precision
     """In which numbers, and on which device."""
-    moments: Sequence[str] = ()
-    """What the optimizer keeps of a tensor, by name."""
+    moments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What the optimizer keeps of each parameter, by name (`optim.build.moment_names`)."""
 
     def read(self, batch: MicroBatch) -> PackedBatch:
         """The batch as the network reads it."""

@@ -31,7 +31,7 @@ def test_with_json_an_error_is_an_object(failing: Callable[..., tuple[int, str, 
     assert json.loads(out) == {
         "error": {
             "code": 2,
-            "message": "command line: optim: 'adam' is none of 'lamb', 'adamw'; did you mean 'adamw'?",
+            "message": "command line: optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
             "hint": "did you mean 'adamw'?",
         }
     }

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -6,7 +7,8 @@ import torch
 from tests.reference.lamb import ReferenceLamb
 from torch import Tensor
 
-from bertwright.optim.lamb import Lamb
+from bertwright.optim.config import LambConfig
+from bertwright.optim.lamb import Lamb, whole_tensors
 from bertwright.optim.norms import clip_global_norm
 
 SHAPES = {
@@ -36,14 +38,16 @@ def gradients(step: int) -> dict[str, np.ndarray]:
     return made
 
 
-def ours(weights: dict[str, np.ndarray], **options: Any) -> tuple[dict[str, torch.nn.Parameter], Lamb]:
+def ours(
+    weights: dict[str, np.ndarray], reduce_norms: Callable[[Tensor], Tensor] = whole_tensors, **options: Any
+) -> tuple[dict[str, torch.nn.Parameter], Lamb]:
     named = {name: torch.nn.Parameter(torch.tensor(w)) for name, w in weights.items()}
     decaying = [p for name, p in named.items() if name not in UNDECAYED]
     groups = [
         {"params": decaying, "weight_decay": 0.01},
         {"params": [named[name] for name in UNDECAYED], "weight_decay": 0.0},
     ]
-    return named, Lamb(groups, **options)
+    return named, Lamb(groups, LambConfig(**options), reduce_norms)
 
 
 def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max_norm: float = 1.0) -> None:
@@ -63,8 +67,10 @@ def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max
         ({"trust_ratio_on_undecayed": True}, {"nvlamb": True}),
         ({"bias_correction": False}, {"bias_correction": False}),
         ({"betas": (0.8, 0.99), "eps": 1e-4}, {"betas": (0.8, 0.99), "eps": 1e-4}),
+        ({"max_trust_ratio": 0.05}, {"max_trust_ratio": 0.05}),
+        ({"grad_averaging": False}, {"grad_averaging": False}),
     ],
-    ids=["nvidia", "nvlamb", "uncorrected", "other betas"],
+    ids=["nvidia", "nvlamb", "uncorrected", "other betas", "clipped ratio", "whole gradient"],
 )
 @pytest.mark.parametrize("max_norm", [1.0, 0.0])
 def test_twenty_updates_agree_with_the_plain_rule(

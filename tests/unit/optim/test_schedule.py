@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -5,11 +7,11 @@ from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 
 
-def named(kind: str) -> Schedule:
+def named(kind: str | dict[str, Any]) -> Schedule:
     return TypeAdapter(ScheduleConfig).validate_python(kind)
 
 
-def rates(kind: str, total: int, warmup: float, peak: float = 1.0) -> list[float]:
+def rates(kind: str | dict[str, Any], total: int, warmup: float, peak: float = 1.0) -> list[float]:
     return [learning_rate(named(kind), step, total, warmup, peak) for step in range(total)]
 
 
@@ -41,7 +43,7 @@ def test_nvidia_phase_2_drops_by_6_6_percent() -> None:
     assert 1 - curve[200] / 4e-3 == pytest.approx(0.066, abs=1e-3)
 
 
-@pytest.mark.parametrize("schedule", ["linear", "poly", "constant"])
+@pytest.mark.parametrize("schedule", ["linear", "poly", "constant", "cosine", "wsd"])
 @pytest.mark.parametrize(("total", "warmup"), [(10, 0), (10, 1), (10, 3), (10, 3.4), (10, 10), (1, 0), (1, 1)])
 def test_no_update_is_wasted_and_the_peak_is_reached_once_warm(schedule: str, total: int, warmup: float) -> None:
     curve = rates(schedule, total, warmup, 0.5)
@@ -50,3 +52,28 @@ def test_no_update_is_wasted_and_the_peak_is_reached_once_warm(schedule: str, to
     top = curve.index(max(curve))
     assert curve[: top + 1] == sorted(curve[: top + 1])
     assert curve[top:] == sorted(curve[top:], reverse=True)
+
+
+def test_cosine_by_hand() -> None:
+    assert rates({"kind": "cosine"}, 4, 0) == pytest.approx([1, (1 + 0.5**0.5) / 2, 0.5, (1 - 0.5**0.5) / 2])
+    assert rates({"kind": "cosine", "floor": 0.2}, 4, 2, 10.0) == pytest.approx([5, 10, 10, 6])
+
+
+def test_floors_and_powers_by_hand() -> None:
+    assert rates({"kind": "linear", "floor": 0.5}, 4, 0) == pytest.approx([1, 0.875, 0.75, 0.625])
+    assert rates({"kind": "poly", "power": 2}, 4, 0) == pytest.approx([1, 0.75**2, 0.5**2, 0.25**2])
+    assert rates({"kind": "poly_nvidia", "power": 1}, 4, 0) == pytest.approx([0.75, 0.5, 0.25, 0])
+
+
+def test_wsd_by_hand() -> None:
+    straight = {"kind": "wsd", "decay": 0.4, "shape": "linear"}
+    assert rates(straight, 10, 2) == pytest.approx([0.5, 1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25])
+    early = {"kind": "wsd", "decay": 0.4, "shape": "1-sqrt"}
+    assert rates(early, 10, 2)[5:] == pytest.approx([1, 1, 1 - 0.25**0.5, 1 - 0.5**0.5, 1 - 0.75**0.5])
+
+
+@pytest.mark.parametrize("shape", ["linear", "1-sqrt"])
+def test_a_phase_of_decay_alone_has_the_rates_of_the_end_of_a_whole_one(shape: str) -> None:
+    whole = rates({"kind": "wsd", "decay": 0.25, "shape": shape}, 40, 4)
+    assert whole[30:] == pytest.approx(rates({"kind": "wsd", "decay": 1.0, "shape": shape}, 10, 0))
+    assert whole[:30] == rates("constant", 40, 4)[:30]

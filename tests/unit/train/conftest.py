@@ -12,7 +12,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
-from bertwright.optim.config import AdamWConfig, LambConfig
+from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
@@ -56,6 +56,6 @@ def no_dropout() -> dict[str, Any]:
     return {"dropout": 0.0}
 
 
-@pytest.fixture(params=[AdamWConfig(), LambConfig()], ids=["adamw", "lamb"])
+@pytest.fixture(params=[AdamWConfig(), LambConfig(), MuonConfig()], ids=["adamw", "lamb", "muon"])
 def optim(request: pytest.FixtureRequest) -> Any:
     return request.param

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from bertwright.optim.groups import set_rate
 from bertwright.optim.norms import clip_global_norm
 from bertwright.optim.state import named_state
 
@@ -51,8 +52,7 @@ class Single:
         norm = float(clip_global_norm(self.gradients(), self.max_grad_norm, loss_scale))
         applied = norm < math.inf and norm <= norm_limit  # False for NaN as well
         if applied:
-            for group in self.optimizer.param_groups:
-                group["lr"] = learning_rate
+            set_rate(self.optimizer, learning_rate)
             self.optimizer.step()
         return Update(norm, applied)
 

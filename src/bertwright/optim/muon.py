@@ -1,0 +1,122 @@
+"""Muon (Jordan 2024) for the matrices of the layers, AdamW for everything else.
+
+For a matrix W [rows, columns] with gradient G, the momentum M, and O the nearest half-orthogonal matrix of N:
+
+    M ← μ · M + (1 - μ) · G,    N = μ · M + (1 - μ) · G (Nesterov)
+    W ← (1 - lr · weight_decay) · W - lr · 0.2 · √max(rows, columns) · O
+
+The factor is that of Moonlight (Liu et al. 2025, section 2.2): an entry of the update is about 0.2, as one of AdamW is,
+so that one learning rate and one decay serve both; Jordan's own, √max(1, rows / columns), needs a rate for each. O is
+what five steps of his Newton-Schulz iteration make of N, with singular values between 0.7 and 1.2, not at 1. They are
+in float32 on a processor, which has seldom a unit for bfloat16, and in bfloat16 on a GPU, as his are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.optim import Optimizer
+
+from bertwright.core.errors import RecipeError
+from bertwright.optim.config import MuonConfig
+from bertwright.optim.groups import Group, decays
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the fifth-degree polynomial that each step applies to the singular values (Jordan 2024)."""
+STEPS = 5
+RMS = 0.2
+"""Root mean square of AdamW's updates that those of matrices are brought to (Liu et al. 2025)."""
+
+
+def is_layer_matrix(name: str, parameter: Tensor) -> bool:
+    """Whether Muon moves this parameter of any shape: a matrix inside `layers`; embeddings and heads are none."""
+    return parameter.ndim == 2 and decays(name) and "layers" in name.split(".")
+
+
+def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> list[Group]:
+    """`groups` with the matrices of layers in groups of their own, marked `orthogonal`; `RecipeError` without any."""
+    matrices = {id(p) for name, p in named.items() if is_layer_matrix(name, p)}
+    if not matrices:
+        raise RecipeError(
+            f"optim.kind muon moves the matrices inside 'layers', and this network ({', '.join(list(named)[:3])}, ...) "
+            "has none; take adamw or lamb"
+        )
+    parts: list[Group] = []
+    for group in groups:
+        for orthogonal in (True, False):
+            chosen = [p for p in group["params"] if (id(p) in matrices) == orthogonal]
+            parts += [{**group, "params": chosen, "orthogonal": orthogonal}] if chosen else []
+    return parts
+
+
+class Muon(Optimizer):
+    """Muon as an ordinary optimizer of groups that say by `orthogonal` which of the two rules moves them."""
+
+    def __init__(self, params: Iterable[dict[str, Any]], config: MuonConfig) -> None:
+        super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
+        self.config = config
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient."""
+        for group in self.param_groups:
+            moving = [p for p in group["params"] if p.grad is not None]
+            if not group["orthogonal"]:
+                self._move_by_adamw(moving, group["lr"], group["weight_decay"])
+                continue
+            for p in moving:
+                self._move_matrix(p, group["lr"], group["weight_decay"])
+
+    def _move_matrix(self, p: Tensor, rate: float, weight_decay: float) -> None:
+        state, momentum = self._state(p, ("exp_avg",)), self.config.momentum
+        state["step"] += 1
+        assert p.grad is not None
+        average = state["exp_avg"].lerp_(p.grad, 1 - momentum)
+        direction = orthogonalized(p.grad.lerp(average, momentum))
+        p.mul_(1 - rate * weight_decay).add_(direction, alpha=-rate * RMS * math.sqrt(max(p.shape)))
+
+    def _move_by_adamw(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
+        states = [self._state(p, ("exp_avg", "exp_avg_sq")) for p in parameters]
+        beta1, beta2 = self.config.betas
+        if states:
+            torch._fused_adamw_(
+                parameters,
+                [p.grad for p in parameters if p.grad is not None],
+                [state["exp_avg"] for state in states],
+                [state["exp_avg_sq"] for state in states],
+                [],
+                [state["step"].add_(1) for state in states],
+                lr=rate,
+                beta1=beta1,
+                beta2=beta2,
+                weight_decay=weight_decay,
+                eps=self.config.eps,
+                amsgrad=False,
+                maximize=False,
+            )
+
+    def _state(self, p: Tensor, moments: Sequence[str]) -> dict[str, Tensor]:
+        state: dict[str, Tensor] = self.state[p]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
+            state.update({moment: torch.zeros_like(p) for moment in moments})
+        return state
+
+
+def orthogonalized(matrix: Tensor) -> Tensor:
+    """The matrix [rows, columns] with all its singular values near 1, in its own type; zero stays zero."""
+    a, b, c = COEFFICIENTS
+    x = matrix.to(torch.bfloat16) if matrix.is_cuda else matrix
+    # The products are of the shorter side's size, and the norm bounds the largest singular value by 1.
+    x = x.mT if x.shape[0] > x.shape[1] else x
+    x = x / (torch.linalg.matrix_norm(x) + 1e-7)
+    for _ in range(STEPS):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    orthogonal: Tensor = x.mT if matrix.shape[0] > matrix.shape[1] else x
+    return orthogonal.to(matrix.dtype)

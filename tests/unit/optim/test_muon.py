@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+import torch
+from tests.reference.muon import ReferenceMuon, newton_schulz
+from torch import nn
+
+from bertwright.core.errors import RecipeError
+from bertwright.model.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.build import build_optimizer, moment_names
+from bertwright.optim.config import GroupConfig, MuonConfig
+from bertwright.optim.groups import set_rate
+from bertwright.optim.muon import orthogonalized
+
+SHAPES = {
+    "table.weight": (50, 16),
+    "layers.0.wide.weight": (12, 30),
+    "layers.0.tall.weight": (30, 12),
+    "layers.0.tall.bias": (30,),
+    "layers.0.norm.weight": (16,),
+    "head.weight": (16, 16),
+}
+BERT = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+
+
+class Tensors(nn.Module):
+    """Parameters of these names."""
+
+    def __init__(self, tensors: dict[str, np.ndarray]) -> None:
+        super().__init__()
+        for name, value in tensors.items():
+            *path, last = name.split(".")
+            module: nn.Module = self
+            for part in path:
+                if not hasattr(module, part):
+                    module.add_module(part, nn.Module())
+                module = getattr(module, part)
+            module.register_parameter(last, nn.Parameter(torch.tensor(value)))
+
+
+def drawn(seed: int, scale: float) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return {name: random.normal(scale=scale, size=shape).astype(np.float32) for name, shape in SHAPES.items()}
+
+
+def test_twenty_updates_agree_with_the_plain_rule() -> None:
+    weights = drawn(0, 0.1)
+    model, config = Tensors(weights), MuonConfig(groups=(GroupConfig(pattern="head.*", weight_decay=0.5),))
+    optimizer = build_optimizer(config, model)
+    plain = ReferenceMuon({name: w.astype(np.float64) for name, w in weights.items()})
+    decay = {name: 0.1 if len(shape) == 2 else 0.0 for name, shape in SHAPES.items()} | {"head.weight": 0.5}
+    for step in range(20):
+        gradients = drawn(100 + step, 10.0 ** (step % 3 - 2))
+        for name, p in model.named_parameters():
+            p.grad = torch.tensor(gradients[name])
+        set_rate(optimizer, 1e-2 / (step + 1))
+        optimizer.step()
+        plain.update(gradients, 1e-2 / (step + 1), decay)
+    for name, p in model.named_parameters():
+        expected, got = plain.weights[name], p.detach().double().numpy()
+        assert np.linalg.norm(got - expected) <= 2e-6 * np.linalg.norm(expected), name
+        assert np.linalg.norm(expected - weights[name]) > 1e-2 * np.linalg.norm(expected), name
+
+
+@pytest.mark.parametrize("shape", [(12, 30), (30, 12), (16, 16), (1, 9)])
+def test_the_iteration_is_that_of_its_singular_values_and_brings_them_near_one(shape: tuple[int, int]) -> None:
+    matrix = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    got = orthogonalized(torch.tensor(matrix)).double().numpy()
+    assert got == pytest.approx(newton_schulz(matrix), abs=1e-5)
+    values = np.linalg.svd(got, compute_uv=False)
+    well = np.linalg.svd(matrix, compute_uv=False) > 0.1 * np.linalg.norm(matrix)
+    assert ((values[well] > 0.65) & (values[well] < 1.25)).all()
+    assert orthogonalized(torch.tensor(matrix)).dtype == torch.float32
+
+
+def test_a_zero_gradient_moves_nothing_but_decay() -> None:
+    assert torch.equal(orthogonalized(torch.zeros(3, 4)), torch.zeros(3, 4))
+
+
+def test_exactly_the_matrices_of_layers_keep_one_moment() -> None:
+    kept = moment_names(MuonConfig(), PreTrainingModel(BERT))
+    matrices = {name for name, moments in kept.items() if moments == ("exp_avg",)}
+    layer = "bert.layers.0."
+    assert matrices == {f"{layer}attention.{part}.weight" for part in ("query", "key", "value", "output")} | {
+        f"{layer}feed_forward.{part}.weight" for part in ("inner", "output")
+    }
+    assert all(kept[name] == ("exp_avg", "exp_avg_sq") for name in kept.keys() - matrices)
+
+
+def test_an_update_of_a_matrix_is_of_the_size_of_one_of_adamw() -> None:
+    for shape in ((64, 64), (64, 256), (256, 64)):
+        update = 0.2 * max(shape) ** 0.5 * orthogonalized(torch.randn(shape))
+        assert 0.1 < float(update.square().mean().sqrt()) < 0.3
+
+
+def test_a_network_without_layers_is_refused() -> None:
+    with pytest.raises(
+        RecipeError, match=r"muon moves the matrices inside 'layers', and this network .* has none; take"
+    ):
+        build_optimizer(MuonConfig(), nn.Linear(2, 2))

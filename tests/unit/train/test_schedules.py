@@ -1,0 +1,105 @@
+"""Schedules in a training: each is continued to the bit, warm-ups in steps are kept, and decays start anywhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.unit.train.conftest import PHASES
+from tests.unit.train.test_run import Notes, metric_lines, same, weights
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.optim.config import LambConfig
+from bertwright.train.config import PhaseConfig
+
+Train = Callable[..., Artifact]
+PHASE = PHASES[0]
+KINDS = [
+    {"kind": "linear", "floor": 0.1},
+    {"kind": "poly", "power": 2},
+    {"kind": "poly_nvidia", "power": 1},
+    {"kind": "constant"},
+    {"kind": "cosine", "floor": 0.1},
+    {"kind": "wsd", "decay": 0.5, "shape": "linear"},
+]
+
+
+def rates(done: Artifact) -> list[float]:
+    return [row["learning_rate"] for row in metric_lines(done.path)]
+
+
+@pytest.mark.parametrize("schedule", KINDS, ids=lambda s: s["kind"])
+def test_stopped_and_continued_it_ends_bit_identical(train: Train, schedule: dict[str, Any]) -> None:
+    settings = {"phases": [{**PHASE, "schedule": schedule, "warmup": 2}]}
+    undisturbed = train("undisturbed", **settings)
+    with pytest.raises(Interrupted):
+        train("disturbed", log=Notes(kill_at_row=2), **settings)
+    continued = train("disturbed", **settings)
+    assert same(weights(continued), weights(undisturbed))
+    assert metric_lines(continued.path)[-1] == metric_lines(undisturbed.path)[-1]
+
+
+def test_a_warm_up_of_steps_is_that_long_in_a_phase_of_any_length(train: Train) -> None:
+    for steps in (8, 12):
+        phase = {**PHASE, "steps": steps, "warmup": 4, "schedule": "constant"}
+        done = train(f"{steps}", phases=[phase], log_every=1)
+        assert rates(done)[:5] == pytest.approx([2.5e-3, 5e-3, 7.5e-3, 1e-2, 1e-2])
+
+
+def test_a_warm_up_longer_than_the_phase_is_refused_also_where_only_the_data_tells_its_length(train: Train) -> None:
+    unknown = {key: value for key, value in PHASE.items() if key != "steps"}
+    with pytest.raises(RecipeError, match=r"train.phases.0: warmup 10,000 is more than the phase's 2 steps; shorten"):
+        train(phases=[{**unknown, "samples": 16, "warmup": 10_000}])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"warmup": 13}, r"warmup 13 is more than the phase's 12 steps; shorten it, or give a share below 1"),
+        ({"warmup": 1.5}, r"is neither a share below 1 nor a whole number of steps"),
+        ({"warmup": True}, r"is neither a share below 1 nor a whole number of steps"),
+        ({"warmup": -1}, r"greater than or equal to 0"),
+        (
+            {"warmup": 8, "schedule": {"kind": "wsd", "decay": 0.5}},
+            r"warmup 8 and schedule.decay 0.5 are more than the",
+        ),
+        ({"schedule": {"kind": "wsd", "decay": 0}}, r"greater than 0"),
+        ({"schedule": {"kind": "wsd", "shape": "cosine"}}, r"'linear' or '1-sqrt'"),
+        ({"schedule": {"kind": "cosine", "floor": 1.1}}, r"less than or equal to 1"),
+        ({"schedule": {"kind": "poly", "power": 0}}, r"greater than 0"),
+        ({"schedule": {"kind": "constant", "floor": 0.1}}, r"Extra inputs are not permitted"),
+    ],
+)
+def test_wrong_values_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        PhaseConfig.model_validate(PHASE | wrong)
+
+
+@pytest.mark.parametrize("steps", [0, 0.0])
+def test_no_warm_up_is_the_same_setting_however_it_is_written(steps: float) -> None:
+    config = PhaseConfig.model_validate(PHASE | {"warmup": steps})
+    assert type(config.warmup) is float and config.warmup_steps(12) == 0
+
+
+def test_a_decay_is_started_from_any_checkpoint_of_a_stable_part(train: Train) -> None:
+    """One stable phase; from two of its checkpoints decays of two lengths, with weights and moments taken over."""
+    stable = {**PHASE, "schedule": "constant", "steps": 12}
+    whole = train("stable", phases=[stable], optim=LambConfig())
+    decay = {**stable, "warmup": 0.0, "schedule": {"kind": "wsd", "decay": 1.0}}
+    for step, steps in ((8, 6), (12, 10)):
+        start = whole.path / "checkpoints" / f"step-{step:09d}"
+        branch = train(f"branch{step}", phases=[{**decay, "steps": steps}], init_from=start, optim=LambConfig())
+        assert rates(branch) == pytest.approx([1e-2 * (1 - ((k + 1) / steps) ** 0.5) for k in range(0, steps, 2)])
+        first = metric_lines(branch.path)[0]["mlm_loss"]
+        assert abs(first - metric_lines(whole.path)[step // 2 - 1]["mlm_loss"]) < 0.5
+
+
+def test_a_stable_phase_that_is_ended_goes_on_as_the_decay_that_follows_it(train: Train) -> None:
+    stable = {**PHASE, "schedule": "constant"}
+    decay = {**PHASE, "warmup": 0.0, "steps": 6, "schedule": {"kind": "wsd", "decay": 1.0, "shape": "linear"}}
+    with pytest.raises(RuntimeError):
+        train("run", phases=[stable, decay], log=Notes(kill_at_row=3, error=RuntimeError))
+    done = train("run", phases=[{**stable, "end_after": 8}, decay])
+    assert done.counts["phase_ends"] == [8, 6]
+    assert rates(done)[-4:] == pytest.approx([1e-2, 1e-2 * 5 / 6, 1e-2 * 3 / 6, 1e-2 * 1 / 6])
