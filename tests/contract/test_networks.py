@@ -11,7 +11,7 @@ from tests.reference.batches import NUMBERS, random_batch
 from bertwright.model.config import NETWORKS, Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
-from bertwright.optim.build import decays
+from bertwright.optim.groups import decays
 
 LENGTHS = [9, 5, 12, 5]
 families = pytest.mark.parametrize("family", NETWORKS, ids=lambda network: network.family)

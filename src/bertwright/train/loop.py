@@ -70,6 +70,8 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         seconds = window.add(result, counts.tokens, waited)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
         state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds, scale)
+        if session.averaging:
+            session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
         _refuse_divergence(state, phase)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, rate, micro_batches)
