@@ -111,12 +111,12 @@ class Muon(Optimizer):
 def orthogonalized(matrix: Tensor) -> Tensor:
     """The matrix [rows, columns] with all its singular values near 1, in its own type; zero stays zero."""
     a, b, c = COEFFICIENTS
-    x = matrix.to(torch.bfloat16) if matrix.is_cuda else matrix
+    x: Tensor = matrix.to(torch.bfloat16) if matrix.is_cuda else matrix
     # The products are of the shorter side's size, and the norm bounds the largest singular value by 1.
     x = x.mT if x.shape[0] > x.shape[1] else x
     x = x / (torch.linalg.matrix_norm(x) + 1e-7)
     for _ in range(STEPS):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
-    orthogonal: Tensor = x.mT if matrix.shape[0] > matrix.shape[1] else x
-    return orthogonal.to(matrix.dtype)
+    whole: Tensor = x.mT if matrix.shape[0] > matrix.shape[1] else x
+    return whole.to(matrix.dtype)

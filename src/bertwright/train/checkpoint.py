@@ -1,9 +1,9 @@
 """Checkpoints: save, find the newest valid one, prune.
 
 A checkpoint is a sealed folder `step-000001200/` with `model.safetensors`, `optimizer.safetensors` and
-`state.json` (both counters, the phase, the ledger). It is written under a temporary name and renamed, so it
-is whole or absent; every file's SHA-256 is checked before anything of it is used. Nothing in it depends on
-the number of ranks. No pickle is read or written.
+`state.json` (both counters, the phase, the ledger), and `average.safetensors` where weights are averaged. It is
+written under a temporary name and renamed, so it is whole or absent; every file's SHA-256 is checked before anything
+of it is used. Nothing in it depends on the number of ranks. No pickle is read or written.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ from bertwright.train.state import State, state_of
 Tensors = dict[str, torch.Tensor]
 
 
-def save(folder: Path, identity: Identity, state: State, model: Tensors, optimizer: Tensors) -> Path:
-    """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is."""
+def save(
+    folder: Path, identity: Identity, state: State, model: Tensors, optimizer: Tensors, average: Tensors | None = None
+) -> Path:
+    """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is.
+
+    `average` is the state of an average of the weights, where the recipe has one.
+    """
     name = f"step-{state.total_steps:09d}"
     final, draft = folder / name, folder / f".{name}.draft"
     try:
@@ -40,6 +45,8 @@ def save(folder: Path, identity: Identity, state: State, model: Tensors, optimiz
         make_folder(draft)
         _write(model, draft / "model.safetensors")
         _write(optimizer, draft / "optimizer.safetensors")
+        if average is not None:
+            _write(average, draft / "average.safetensors")
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
@@ -67,6 +74,11 @@ def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
     """State, model tensors and optimizer tensors of a checkpoint whose files are verified first."""
     model, optimizer = (read_tensors(checkpoint.file(f"{name}.safetensors")) for name in ("model", "optimizer"))
     return state_of(checkpoint), model, optimizer
+
+
+def load_average(checkpoint: Artifact) -> Tensors:
+    """The state of the average of the weights in a checkpoint of a recipe that has one."""
+    return read_tensors(checkpoint.file("average.safetensors"))
 
 
 def remove_partial(folder: Path) -> None:

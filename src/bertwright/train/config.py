@@ -15,6 +15,7 @@ from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import LinearSchedule
 from bertwright.optim.wsd import WsdSchedule
+from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
 from bertwright.train.engine.config import DdpConfig, EngineConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
@@ -152,6 +153,9 @@ class TrainConfig(Section):
     precision: PrecisionConfig = runtime_only(Fp32Config())
     """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16) or
     `fp16` (GPU). A name, or a section of its own where the precision has keys. Weights and moments are float32."""
+    averaging: AveragingConfig = NoAveragingConfig()
+    """Which average of the weights is scored and exported at the end: `none`, `ema` or `last`. A name, or a section of
+    its own where the average has keys. Training goes on from the weights themselves."""
     engine: EngineConfig = runtime_only(DdpConfig())
     """How ranks hold the weights, and what sums their gradients."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")

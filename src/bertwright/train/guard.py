@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from bertwright.core.errors import DataError
 from bertwright.optim.state import load_named_state, reset_steps
-from bertwright.train.checkpoint import load, newest_sound
+from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.phases import Phase
 from bertwright.train.session import Session
@@ -53,6 +53,8 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     trained = session.trained
     trained.model.load_state_dict(weights)
     load_named_state(trained.optimizer, trained.model, moments, trained.moments)
+    if session.averaging:
+        session.averaging.load(load_average(checkpoint), weights)
     first = before.data_step
     if before.phase < phase.index:  # the end of the phase before: the hand-over is done again
         reset_steps(trained.optimizer)

@@ -73,6 +73,8 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         seconds = window.add(result, counts.tokens, waited)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
         state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds, scale)
+        if session.averaging:
+            session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
         state = noted(session.guard, state, result.grad_norm, result.applied)
         if state.skipped_in_a_row >= session.guard.patience:
             state = go_back(session, phase, state)

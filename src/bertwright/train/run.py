@@ -29,6 +29,7 @@ from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, session_facts
 from bertwright.train.forecast import Forecast
@@ -48,7 +49,7 @@ from bertwright.train.phases import Job, resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks, process_group
-from bertwright.train.session import Session
+from bertwright.train.session import Session, score_average
 from bertwright.train.start import check_phase_lengths, restore_or_initialize, training_device, training_kernel
 from bertwright.train.state import State
 from bertwright.train.step import Trained
@@ -114,7 +115,8 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
     # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
-    state = restore_or_initialize(job, model, optimizer, ranks, log)
+    averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
+    state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
     trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model))
@@ -138,23 +140,29 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
+            averaging=averaging,
         )
         state = train(session, job.phases, state)
+        average = averaging.average() if averaging else {}
+        # None where an end was moved to before the average begins.
+        scored = score_average(session, job.phases[-1], state, average) if average else state
     # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = engine.gather()
     if ranks.first:
-        _finish(job, weights, state)
+        _finish(job, average or weights, scored, state)
     # A rank that leaves early would have the first one ended while it still writes.
     ranks.barrier()
 
 
-def _finish(job: Job, weights: Mapping[str, Tensor], state: State) -> None:
-    """Save the finished model and seal the folder."""
+def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State) -> None:
+    """Save the finished model and seal the folder; `trained` has the scores of weights that are not averaged."""
     save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
     remove_leftovers(job.out)
     model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
     sealed = extended(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
+    if job.config.averaging.kind != "none":
+        facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
     # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model.
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)

@@ -18,6 +18,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.metrics import Metrics
@@ -48,6 +49,8 @@ class Session:
     """What is left of the run."""
     saved: Callable[[Path], None]
     """Takes the path of each new checkpoint, on the first rank."""
+    averaging: Averaging | None = None
+    """The average of the weights, where one is kept."""
 
     def progress(self, what: str, done: float, total: float, unit: str) -> None:
         """Tell how much of how much is done."""
@@ -70,7 +73,8 @@ class Session:
         self.metrics.sync()
         # The watchdog ends a process whose peer is lost, but a checkpoint that is half written helps nobody.
         with self.trained.ranks.saving():
-            saved = checkpoints.save(self.folder, self.identity, state, weights, moments)
+            average = self.averaging.state() if self.averaging else None
+            saved = checkpoints.save(self.folder, self.identity, state, weights, moments, average)
         checkpoints.prune(self.folder, self.keep, saved, judged_by(self.trained.objective))
         self.saved(saved)
 
@@ -156,6 +160,16 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     # JSON has no NaN, and a checkpoint must not be the best one because its score is not a number.
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
     return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
+
+
+def score_average(session: Session, phase: Phase, state: State, average: Mapping[str, torch.Tensor]) -> State:
+    """The state with the held-out scores of averaged weights, of the network's shapes, which it has from then on."""
+    # Copied into the network: training is over, and its own weights are in the last checkpoint.
+    session.trained.model.load_state_dict(average)
+    averaged, scores = score_heldout(session, phase, state)
+    judged = judged_by(session.trained.objective)
+    session.log.say(f"train: held out, the average of the weights scores {judged} {scores[judged]}")
+    return averaged
 
 
 def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:

@@ -43,6 +43,13 @@ class Unfinished(TypedDict):
     phase: Count
 
 
+class _Averaging(TypedDict):
+    """The average that the model is, and the held-out scores of the weights that were trained."""
+
+    kind: Text
+    trained_heldout: dict[Text, Score]
+
+
 class Counts(TypedDict, total=False):
     """Of the whole training, over all its starts."""
 
@@ -57,6 +64,7 @@ class Counts(TypedDict, total=False):
     train_seconds: Number
     tokens_per_second: Number
     heldout: dict[Text, Score]
+    averaging: _Averaging
     extensions: list[dict[Text, Count]]
     left_out: list[dict[Text, Count]]
     sessions: list[_Start]

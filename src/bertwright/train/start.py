@@ -20,6 +20,7 @@ from bertwright.model.saved import load_model
 from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Job, Phase
@@ -27,8 +28,10 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 
 
-def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, ranks: Ranks, log: Log) -> State:
-    """The state to go on from, with weights and moments loaded, the same on all ranks.
+def restore_or_initialize(
+    job: Job, model: nn.Module, optimizer: Optimizer, averaging: Averaging | None, ranks: Ranks, log: Log
+) -> State:
+    """The state to go on from, with weights, moments and the average loaded, the same on all ranks.
 
     Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
     from zero.
@@ -46,6 +49,8 @@ def restore_or_initialize(job: Job, model: nn.Module, optimizer: Optimizer, rank
             )
         _load_weights(model, weights, f"the checkpoint {ours.path}")
         load_named_state(optimizer, model, moments, moment_names(job.optim, model))
+        if averaging:
+            averaging.load(checkpoints.load_average(ours), model.state_dict())
         log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
         return state
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over

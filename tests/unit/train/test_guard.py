@@ -89,15 +89,17 @@ def test_a_spike_is_dropped_and_counted(train: Train) -> None:
     assert rows[-1]["optimizer_step"] == 30 - sum(row["skipped"] for row in rows)
 
 
+@pytest.mark.parametrize("averaging", ["none", "ema"])
 def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
-    train: Train, spoil: Callable[[int, Iterable[int]], None]
+    train: Train, spoil: Callable[[int, Iterable[int]], None], averaging: str
 ) -> None:
     """As a training does in which all batches since the checkpoint are dropped, where their updates do nothing."""
     spoil(0, range(4, 8))
-    expected = train("expected", checkpoint_every=2, guard={"patience": 9})
+    settings = {"checkpoint_every": 2, "averaging": averaging}
+    expected = train("expected", guard={"patience": 9}, **settings)
     spoil(0, range(5, 8))
     lines = Lines()
-    done = train("gone-back", checkpoint_every=2, guard=GUARD, log=lines)
+    done = train("gone-back", guard=GUARD, log=lines, **settings)
     assert same(done, expected)
     assert done.counts["left_out"] == [{"phase": 0, "from": 4, "to": 8}]
     assert any(

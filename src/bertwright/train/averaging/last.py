@@ -1,0 +1,51 @@
+"""The mean of the weights at the newest steps of a grid (Kaddour 2022, "Stop wasting my time!", LAWA)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from bertwright.core.errors import CheckpointError
+from bertwright.train.averaging.averaging import check_tensors
+
+
+class Last:
+    """An `Averaging` that keeps whole copies on the processor: where training ends need not be known before."""
+
+    def __init__(self, count: int, every: int) -> None:
+        self.count, self.every = count, every
+        self._kept: dict[int, dict[str, Tensor]] = {}
+
+    @torch.no_grad()
+    def after(self, weights: Mapping[str, Tensor], step: int, applied: bool) -> None:
+        """As `Averaging.after`, for tensors of any shape; also where a step of the grid moved nothing."""
+        if step % self.every == 0:
+            self._kept[step] = {name: tensor.detach().to("cpu", copy=True) for name, tensor in weights.items()}
+            for old in sorted(self._kept)[: -self.count]:
+                del self._kept[old]
+
+    def average(self) -> dict[str, Tensor]:
+        """As `Averaging.average`: added up in float64, in the order of the steps."""
+        copies = [self._kept[step] for step in sorted(self._kept)]
+        names = copies[0] if copies else {}
+        return {name: torch.stack([copy[name] for copy in copies]).double().mean(0).to(names[name]) for name in names}
+
+    def state(self) -> dict[str, Tensor]:
+        """As `Averaging.state`: `STEP.NAME` for each copy."""
+        return {f"{step}.{name}": tensor for step, copy in self._kept.items() for name, tensor in copy.items()}
+
+    def load(self, state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+        """As `Averaging.load`, for tensors of any shape."""
+        kept: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in state.items():
+            step, _, name = key.partition(".")
+            if not step.isdecimal():
+                raise CheckpointError(
+                    f"{key} is no tensor of an average. Restore the checkpoint, or take an older one."
+                )
+            kept.setdefault(int(step), {})[name] = tensor
+        for copy in kept.values():
+            check_tensors(copy, weights)
+        self._kept = kept

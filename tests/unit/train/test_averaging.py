@@ -1,0 +1,128 @@
+"""Averages of the weights: their numbers by hand, and in a training what is exported, scored, kept and continued."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from safetensors.torch import load_file
+from tests.unit.train.conftest import PHASES
+from tests.unit.train.test_run import Notes, metric_lines, same, weights
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.train.averaging.ema import Ema
+from bertwright.train.averaging.last import Last
+from bertwright.train.config import TrainConfig
+
+Train = Callable[..., Artifact]
+KINDS: list[dict[str, Any]] = [{"kind": "ema", "decay": 0.8, "start": 0.25}, {"kind": "last", "count": 3, "every": 4}]
+
+
+def every_weight(done: Artifact) -> list[dict[str, torch.Tensor]]:
+    """Those of the checkpoints, one a step."""
+    return [load_file(path) for path in sorted(done.path.glob("checkpoints/*/model.safetensors"))]
+
+
+def test_the_moving_average_by_hand() -> None:
+    ema = Ema(0.5, start=2)
+    for step, value in enumerate([8.0, 4.0, 2.0, 100.0, 7.0], 1):
+        ema.after({"w": torch.tensor([value])}, step, applied=step != 4)
+    # From step 2 on: 4, then (4 + 2) / 2 = 3, nothing at the dropped step 4, then (3 + 7) / 2.
+    assert ema.average()["w"].tolist() == [5.0]
+
+
+def test_the_mean_of_the_last_by_hand() -> None:
+    last = Last(count=2, every=3)
+    for step in range(1, 11):
+        last.after({"w": torch.tensor([float(step)])}, step, applied=True)
+    assert last.average()["w"].tolist() == [7.5] and set(last.state()) == {"6.w", "9.w"}
+
+
+@pytest.mark.parametrize("averaging", KINDS, ids=lambda a: a["kind"])
+def test_the_model_is_the_average_of_a_training_that_goes_as_it_would(train: Train, averaging: dict[str, Any]) -> None:
+    often = {"checkpoint_every": 1, "keep_checkpoints": 100}
+    plain, averaged = train("plain", **often), train("averaged", averaging=averaging, **often)
+    steps = every_weight(plain)
+    assert len(steps) == 18 and all(same(a, b) for a, b in zip(steps, every_weight(averaged), strict=True))
+    assert metric_lines(plain.path) == metric_lines(averaged.path)
+    got = weights(averaged)
+    for name, tensor in got.items():
+        series = np.stack([step[name].double().numpy() for step in steps])
+        if averaging["kind"] == "last":
+            expected = series[[7, 11, 15]].mean(0)
+        else:
+            expected = series[4]  # of step 5, the first at or after a quarter of 18
+            for value in series[5:]:
+                expected = 0.8 * expected + 0.2 * value
+        np.testing.assert_allclose(tensor.numpy(), expected, rtol=1e-5, atol=1e-7)
+    assert averaged.fingerprint != plain.fingerprint
+
+
+@pytest.mark.parametrize("averaging", KINDS, ids=lambda a: a["kind"])
+def test_the_average_is_what_is_scored_at_the_end(train: Train, averaging: dict[str, Any]) -> None:
+    notes = Notes()
+    done = train(averaging=averaging, log=notes)
+    told = done.counts["averaging"]
+    assert told["kind"] == averaging["kind"]
+    assert told["trained_heldout"]["mlm_loss"] == metric_lines(done.path)[-1]["heldout_mlm_loss"]
+    assert done.counts["heldout"]["mlm_loss"] != told["trained_heldout"]["mlm_loss"]
+    # Scored by another training, which begins with it and does not move.
+    still = {**PHASES[1], "steps": 1, "learning_rate": 1e-30}
+    again = train("again", phases=[still], init_from=done.path)
+    assert again.counts["heldout"]["mlm_loss"] == pytest.approx(done.counts["heldout"]["mlm_loss"], rel=1e-6)
+    assert any("the average of the weights scores mlm_loss" in line for line in notes.lines)
+    state = json.loads((done.path / "checkpoints" / "step-000000018" / "state.json").read_bytes())
+    assert state["heldout"] == told["trained_heldout"]
+
+
+@pytest.mark.parametrize("averaging", KINDS, ids=lambda a: a["kind"])
+@pytest.mark.parametrize("row", [1, 4, 8])
+def test_crashed_and_continued_it_ends_bit_identical(train: Train, averaging: dict[str, Any], row: int) -> None:
+    undisturbed = train("undisturbed", averaging=averaging)
+    with pytest.raises(RuntimeError):
+        train("crashed", averaging=averaging, log=Notes(kill_at_row=row, error=RuntimeError))
+    continued = train("crashed", averaging=averaging)
+    assert same(weights(continued), weights(undisturbed))
+    assert continued.counts["heldout"] == undisturbed.counts["heldout"]
+    assert continued.fingerprint == undisturbed.fingerprint
+
+
+def test_an_average_cannot_be_taken_up_later(train: Train) -> None:
+    train()
+    with pytest.raises(ArtifactError, match=r"train.averaging.*Set these back"):
+        train(averaging="ema")
+
+
+def test_without_one_checkpoints_are_as_they_were(train: Train) -> None:
+    assert not list(train().path.glob("checkpoints/*/average.safetensors"))
+
+
+def test_a_training_that_ends_before_its_average_begins_has_the_last_weights(train: Train) -> None:
+    phases, averaging = [PHASES[0]], {"kind": "last", "every": 10}
+    with pytest.raises(RuntimeError):
+        train(phases=phases, averaging=averaging, log=Notes(kill_at_row=5, error=RuntimeError))
+    with pytest.raises(RecipeError, match=r"train.averaging.every 10 is more than the 8 steps of all phases"):
+        train(phases=[{**PHASES[0], "end_after": 8}], averaging=averaging)
+    done = train(phases=phases, averaging=averaging)
+    whole = open_artifact(done.path)
+    assert whole.counts["averaging"]["kind"] == "last"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("swa", r"'none', 'ema', 'last'"),
+        ({"kind": "ema", "decay": 1}, "less than 1"),
+        ({"kind": "ema", "start": 1}, "less than 1"),
+        ({"kind": "last", "count": 0}, "greater than or equal to 1"),
+        ({"kind": "last", "decay": 0.9}, "Extra inputs"),
+        ({"kind": "none", "count": 2}, "Extra inputs"),
+    ],
+)
+def test_wrong_values_are_refused(wrong: Any, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        TrainConfig.model_validate({"phases": PHASES, "averaging": wrong})
