@@ -151,6 +151,7 @@ class Recipe(Section):
         phases = {}
         for i, p in enumerate(self.train.phases):
             budget = next(f"{getattr(p, name):,} {name}" for name in LENGTHS if getattr(p, name) is not None)
+            budget += f" or {p.hours:g} hours" if p.hours else ""
             phases[f"phase {i}"] = (
                 f"length {p.length}, batch {p.batch:,}, {budget}, {p.schedule.kind} to {p.learning_rate:g}"
             )

@@ -70,6 +70,9 @@ class PhaseConfig(Section):
     end_after: int | None = extendable(None, ge=1)
     """Optimizer step after which the phase ends although its length is greater; the rate follows the whole length all
     the same. May be set, moved and taken out while the phase is under way: the run goes on with the next phase."""
+    hours: float | None = Field(None, gt=0)
+    """Training time after which the phase ends, in hours over all starts, without scoring and saving; its length is
+    then the most that it may have. The rate follows time in place of updates, so no two runs have the same rates."""
     masking: MaskingConfig = MaskingConfig()
     """Which tokens are predicted."""
     document_range: DocumentRange = (0.0, 1.0)
@@ -96,6 +99,8 @@ class PhaseConfig(Section):
             raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
         if 0 < self.micro_tokens < self.length:
             raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
+        if self.hours is not None and self.warmup >= 1:
+            raise ValueError(f"warmup {self.warmup} counts steps, and with hours the rate follows time: give a share")
         # A share says of any length what it says of one step.
         known = self.steps or (1 if self.warmup < 1 else 0)
         if known and (wrong := self.wrong_warmup(known)):

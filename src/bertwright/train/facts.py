@@ -35,6 +35,8 @@ def session_facts(
         "engine": config.engine.kind,
         "precision": config.precision.kind,
         "device": str(device) if device.type == "cpu" else f"{device} {torch.cuda.get_device_name(device)}",
+        # What no second run can have: rates that follow the time that steps took.
+        **({"hours": [phase.hours for phase in config.phases]} if any(phase.hours for phase in config.phases) else {}),
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),
     }

@@ -6,6 +6,7 @@ What a step costs is known of the phase that is under way alone. Others are take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,18 +32,21 @@ class Forecast:
         """Note how long a score took."""
         self.scoring = seconds / (phase.heldout_room or 1)
 
-    def remaining(self, phase: Phase, step: int, pace: float) -> float:
-        """Seconds from `step` of `phase` to the end, where a step takes `pace` seconds."""
+    def remaining(self, phase: Phase, step: int, pace: float, spent: float = 0.0) -> float:
+        """Seconds from `step` of `phase` to the end, where a step takes `pace` seconds and `spent` have been of it."""
         # Per token of room and not per step: other phases have other lengths and batches.
         training = pace / phase.room
         scoring = self.scoring if self.scoring is not None else training * FORWARD
         # The stage `evaluate` that follows scores too, and whoever waits for the run waits for it.
         seconds = self.scored_after * scoring
         for later in self.phases[phase.index :]:
-            done = step if later.index == phase.index else 0
-            seconds += (later.steps - done) * later.room * training
-            seconds += _times(later.evaluate_every, done, later.steps) * later.heldout_room * scoring
-            seconds += _times(later.checkpoint_every, done, later.steps) * self.saving
+            done, gone = (step, spent) if later.index == phase.index else (0, 0.0)
+            end = later.steps
+            if later.budget:
+                end = min(end, done + math.ceil(max(later.budget - gone, 0.0) / (later.room * training)))
+            seconds += (end - done) * later.room * training
+            seconds += _times(later.evaluate_every, done, end) * later.heldout_room * scoring
+            seconds += _times(later.checkpoint_every, done, end) * self.saving
         return seconds
 
 

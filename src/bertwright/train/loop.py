@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
@@ -12,7 +12,6 @@ from bertwright.core import rng
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.examples.loader import StepCounts
-from bertwright.optim.schedule import learning_rate
 from bertwright.optim.state import reset_steps
 from bertwright.train.guard import go_back, norm_limit, noted
 from bertwright.train.phases import Phase
@@ -31,8 +30,8 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
         if state.phase < phase.index:
             # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
             reset_steps(session.trained.optimizer)
-            state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_end=False)
-        if state.data_step < phase.steps:
+            state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False)
+        if not phase.over(state.data_step, state.phase_seconds):
             state = train_phase(session, phase, state)
         elif not state.phase_end:
             state = end_now(session, phase, state)
@@ -50,13 +49,13 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     )
     # No step before the first one brings its counts.
     pending = ranks.all_reduce_async(loader.counts(state.data_step, rank, world))
-    window, name = Window(), f"phase {phase.index}"
+    window, name = Window(began=time.perf_counter()), f"phase {phase.index}"
     session.progress(name, state.data_step, phase.steps, "steps")
     for (micro_batches, next_counts), waited in ahead:
         counts = StepCounts(*pending.result())
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
-        rate = learning_rate(phase.schedule, state.optimizer_step, phase.schedule_steps, phase.warmup_steps, phase.peak)
+        rate = phase.rate(state.optimizer_step, state.phase_seconds)
         result = train_step(
             trained,
             # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
@@ -70,7 +69,8 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
                 norm_limit(session.guard, state),
             ),
         )
-        seconds = window.add(result, counts.tokens, waited)
+        seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
+        window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
         state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds, scale)
         if session.averaging:
@@ -80,6 +80,9 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
             state = go_back(session, phase, state)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, rate, micro_batches)
+        if state.phase_end:  # before its last step, where its time is spent
+            break
+    ahead.close()
     pending.result()
     return state
 
@@ -89,18 +92,18 @@ def _observe(
 ) -> tuple[State, Window]:
     """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
     ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
-    state = replace(state, phase_end=step == phase.steps)
+    state = replace(state, phase_end=phase.over(step, state.phase_seconds))
     # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
     stop = ranks.any(session.stop_requested())
-    scored = state.phase_end or step % phase.evaluate_every == 0
+    scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
     if scored:
         state, scores = score_heldout(session, phase, state)
-    due = state.phase_end or step % phase.checkpoint_every == 0
+    due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
         batch = _digits(ranks, micro_batches)
-        left = session.forecast.remaining(phase, step, window.seconds / window.steps)
+        left = session.forecast.remaining(phase, step, window.seconds / window.steps, state.phase_seconds)
         row = window.row(phase, state, rate, scores) | {"remaining_seconds": left, "batch": batch, "saved": save}
         session.record(row)
         window = Window()
@@ -127,6 +130,14 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     return state
 
 
+def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:
+    """The seconds of a step; where the rate follows them those of the first rank, as all need the same rate."""
+    if not phase.budget or ranks.world == 1:
+        return seconds
+    (microseconds,) = ranks.all_reduce_async([int(seconds * 1e6) if ranks.first else 0]).result()
+    return microseconds / 1e6
+
+
 def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
     # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
@@ -134,7 +145,7 @@ def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     return hash_digits(high * 2**32 + low)
 
 
-def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Iterator[tuple[Fetched, float]]:
+def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Generator[tuple[Fetched, float]]:
     """`(fetch(step), seconds waited for it)` for each step in [start, end), one step fetched ahead on a thread."""
     with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
         ahead = pool.submit(fetch, start) if start < end else None

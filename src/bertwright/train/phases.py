@@ -20,7 +20,7 @@ from bertwright.examples.loader import Loader, LoaderSettings, open_loader
 from bertwright.examples.store import Store
 from bertwright.model.config import NetworkConfig
 from bertwright.optim.config import OptimConfig
-from bertwright.optim.schedule import Schedule
+from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.train.config import PhaseConfig, TrainConfig
 
 # The same for every recipe and number of ranks, as the batches decide in which order scores are added up.
@@ -51,6 +51,29 @@ class Phase:
     log_every: int
     evaluate_every: int
     checkpoint_every: int
+    budget: float = 0.0
+    """Seconds of training after which the phase ends, and which its rate follows in place of updates; 0: none."""
+
+    def rate(self, optimizer_step: int, seconds: float) -> float:
+        """The learning rate of the next update, after so many applied ones and seconds of this phase.
+
+        With a budget the schedule's formula is of milliseconds in place of updates: the share of the time that is spent
+        is then the share of the schedule. Such a rate depends on how fast the machine was, so a run that is stopped and
+        continued has a rate that goes on from where it was, but not the same bits as one that is not.
+        """
+        if not self.budget:
+            return learning_rate(self.schedule, optimizer_step, self.schedule_steps, self.warmup_steps, self.peak)
+        total = math.ceil(self.budget * 1000)
+        warmup = self.warmup_steps / self.schedule_steps * total
+        return learning_rate(self.schedule, min(int(seconds * 1000), total - 1), total, warmup, self.peak)
+
+    def over(self, step: int, seconds: float) -> bool:
+        """Whether the phase ends after so many steps and seconds of it."""
+        return step >= self.steps or 0 < self.budget <= seconds
+
+    def part(self, seconds: float) -> int:
+        """The part of the budget that is under way after so many seconds: each end of one is scored and saved."""
+        return int(seconds / self.budget * PARTS_OF_A_PHASE) if self.budget else 0
 
     @property
     def room(self) -> int:
@@ -120,6 +143,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         log_every=config.log_every,
         evaluate_every=config.evaluate_every or part,
         checkpoint_every=config.checkpoint_every or part,
+        budget=3600 * phase.hours if phase.hours else 0.0,
     )
 
 

@@ -91,6 +91,8 @@ class Window:
     waited: float = 0.0
     seconds: float = 0.0
     began: float = field(default_factory=time.perf_counter)
+    part_ends: bool = False
+    """Whether a part of the phase's budget of time ended with the last step."""
 
     def add(self, result: StepResult, tokens: int, waited: float) -> float:
         """Take one step in; returns the seconds it took, from the end of the step before."""

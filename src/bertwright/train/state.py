@@ -34,6 +34,8 @@ class State:
     """Real tokens trained on, all ranks and phases."""
     seconds: float = 0.0
     """Time spent in training steps, all phases and restarts."""
+    phase_seconds: float = 0.0
+    """Time spent in the training steps of this phase, all restarts: what the rate of a phase with `hours` follows."""
     other_seconds: float = 0.0
     """Time spent on scoring and saving, all phases and restarts."""
     phase_steps: tuple[int, ...] = ()
@@ -68,6 +70,7 @@ class State:
             sequences_seen=self.sequences_seen + sequences,
             tokens_seen=self.tokens_seen + tokens,
             seconds=self.seconds + seconds,
+            phase_seconds=self.phase_seconds + seconds,
             scale=scale,
             # Scores are of the weights of one step; the state after another step has none until it is scored.
             heldout={},
@@ -84,7 +87,8 @@ def state_of(checkpoint: Artifact) -> State:
     # The seal says that the file is the one that was written, not that a training can have been there.
     numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
     # A dataclass would fill what is absent with its default, and training would go on from step 0.
-    missing = [field.name for field in fields(State) if field.name not in told]
+    # Before phases could have `hours`, nothing followed their time.
+    missing = [field.name for field in fields(State) if field.name not in (*told, "phase_seconds")]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
         what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
         raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")

@@ -7,8 +7,14 @@ import pytest
 
 from bertwright.train.forecast import Forecast
 
-FIRST = {"index": 0, "steps": 100, "room": 1000, "heldout_room": 500, "evaluate_every": 50, "checkpoint_every": 30}
-SECOND = {"index": 1, "steps": 10, "room": 4000, "heldout_room": 2000, "evaluate_every": 10, "checkpoint_every": 10}
+FIRST = {
+    "index": 0, "steps": 100, "room": 1000, "heldout_room": 500, "evaluate_every": 50, "checkpoint_every": 30,
+    "budget": 0.0,
+}  # fmt: skip
+SECOND = {
+    "index": 1, "steps": 10, "room": 4000, "heldout_room": 2000, "evaluate_every": 10, "checkpoint_every": 10,
+    "budget": 0.0,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -34,3 +40,11 @@ def test_at_the_end_of_the_last_phase_only_what_follows_is_left(phases: list[Any
     forecast = Forecast(phases, scored_after=600)
     assert forecast.remaining(phases[1], 10, 4.0) == pytest.approx(600 * 0.001 / 3)
     assert Forecast(phases).remaining(phases[1], 10, 4.0) == 0
+
+
+def test_a_phase_with_a_budget_of_time_takes_no_longer_than_that(phases: list[Any]) -> None:
+    phases[0].budget = 100.0
+    forecast = Forecast(phases[:1])
+    # 30 of 100 seconds are left, 15 steps of two seconds; one score (after step 50) at a third of training.
+    assert forecast.remaining(phases[0], 40, 2.0, spent=70.0) == pytest.approx(15 * 2.0 + 2 * 500 * 0.002 / 3)
+    assert forecast.remaining(phases[0], 98, 2.0, spent=70.0) == pytest.approx(2 * 2.0 + 500 * 0.002 / 3)

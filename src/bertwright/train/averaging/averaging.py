@@ -11,7 +11,7 @@ from typing import Protocol, assert_never
 
 from torch import Tensor
 
-from bertwright.core.errors import CheckpointError, RecipeError
+from bertwright.core.errors import RecipeError
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig, NoAveragingConfig
 
 
@@ -54,15 +54,3 @@ def build_averaging(config: AveragingConfig, total_steps: int) -> Averaging | No
             return Last(config.count, config.every)
         case _:
             assert_never(config)
-
-
-def check_tensors(state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-    """`CheckpointError` where `state` has not a tensor of the same shape for each of the weights, and no other."""
-    found = {name: list(tensor.shape) for name, tensor in state.items()}
-    wanted = {name: list(tensor.shape) for name, tensor in weights.items()}
-    if wrong := [name for name in sorted(found.keys() | wanted.keys()) if found.get(name) != wanted.get(name)]:
-        raise CheckpointError(
-            f"the average of the weights in this checkpoint is of another network: {wrong[0]} is "
-            f"{found.get(wrong[0], 'absent')} there and {wanted.get(wrong[0], 'absent')} here. Restore the checkpoint, "
-            "or take an older one."
-        )

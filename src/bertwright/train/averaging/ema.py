@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from bertwright.train.averaging.averaging import check_tensors
+from bertwright.train.averaging.check import check_tensors
 
 
 class Ema:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bertwright.core.errors import CheckpointError
-from bertwright.train.averaging.averaging import check_tensors
+from bertwright.train.averaging.check import check_tensors
 
 
 class Last:
