@@ -21,7 +21,7 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Documents, Store, Vocabulary
-from bertwright.train.loop import prefetch
+from bertwright.train.prefetch import prefetch
 
 TOKENS, SHARDS, PASSES = 100_000_000, 25, 3
 GLOBAL_BATCH, CONSUMED, STEPS = 4096, 30_000, 60

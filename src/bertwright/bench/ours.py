@@ -17,9 +17,9 @@ from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
-from bertwright.train.loop import prefetch
 from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
+from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepSettings, Trained, train_step
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from bertwright.core import rng
 from bertwright.core.errors import Interrupted
@@ -16,12 +14,11 @@ from bertwright.optim.state import reset_steps
 from bertwright.train.guard import go_back, norm_limit, noted
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
+from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session, Window, score_heldout
 from bertwright.train.state import State
 from bertwright.train.step import StepSettings, train_step
-
-Fetched = TypeVar("Fetched")
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
@@ -143,16 +140,3 @@ def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
     # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
     high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
     return hash_digits(high * 2**32 + low)
-
-
-def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Generator[tuple[Fetched, float]]:
-    """`(fetch(step), seconds waited for it)` for each step in [start, end), one step fetched ahead on a thread."""
-    with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
-        ahead = pool.submit(fetch, start) if start < end else None
-        for step in range(start, end):
-            assert ahead is not None
-            began = time.perf_counter()
-            fetched = ahead.result()
-            waited = time.perf_counter() - began
-            ahead = pool.submit(fetch, step + 1) if step + 1 < end else None
-            yield fetched, waited
