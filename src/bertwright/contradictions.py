@@ -55,6 +55,9 @@ def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mista
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
     """A global batch that does not give every rank a micro-batch."""
     for i, phase in enumerate(train.phases):
+        if phase.batch_warmup and phase.batch_warmup[0][1] < ranks:
+            text = f"starts with {phase.batch_warmup[0][1]}, fewer than {ranks} ranks; raise it or use fewer ranks"
+            yield f"train.phases.{i}.batch_warmup", text
         share = max(phase.micro_batch, 1) * ranks
         if phase.batch < share:
             what = f"micro_batch {phase.micro_batch} x {ranks} ranks" if phase.micro_batch else f"{ranks} ranks"

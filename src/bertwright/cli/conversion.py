@@ -120,7 +120,8 @@ def _export_set(recipe: Recipe, index: int, run: RunFolder, target: Target, held
     phase, examples, vocab = recipe.train.phases[index], run.artifact("examples"), run.artifact("vocab")
     # Files hold one drawing of the masks for each pass: who trains on them sees those again and again.
     masking = phase.masking.model_copy(update={"static": True})
-    settings = LoaderSettings(phase.length, masking, phase.batch, phase.micro_batching, recipe.train.seed, str(index))
+    batching = (phase.batch, phase.micro_batching)
+    settings = LoaderSettings(phase.length, masking, *batching, recipe.train.seed, str(index), phase.batch_warmup)
     plan_set = PlanSet(length=phase.length, document_range=phase.document_range)
     loader = open_loader(examples, plan_set, settings, vocab)
     most = masking.most(phase.length)

@@ -136,7 +136,7 @@ class ImportedLoader:
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""
         settings = self.settings
-        places = np.arange(step * settings.global_batch, (step + 1) * settings.global_batch)
+        places = np.arange(settings.batches.before(step), settings.batches.before(step + 1))
         epochs = self._epochs.locate(places)
         stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
         # Static masks are keyed by the one pass there is, so they come again in every epoch.

@@ -15,6 +15,7 @@ import numpy as np
 from bertwright.core.artifact import Artifact
 from bertwright.core.rng import fold, key
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.collate import Rows, collate, concatenate, rows_of, split
 from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.masking import Masking
@@ -39,12 +40,19 @@ class LoaderSettings:
     masking: MaskingConfig
     """Which tokens are predicted."""
     global_batch: int
-    """Examples of one step over all ranks."""
+    """Examples of one step over all ranks; while the batch grows, of the last size."""
     micro_batching: MicroBatching
     """How a rank's examples become micro-batches."""
     seed: int
     phase: str
     """Name of the phase: phases draw different orders and masks."""
+    batch_warmup: tuple[tuple[int, int], ...] = ()
+    """How the batch grows to `global_batch`, as pairs [step, examples]; empty: it always has that size."""
+
+    @property
+    def batches(self) -> BatchSizes:
+        """The examples of each step over all ranks."""
+        return BatchSizes(self.global_batch, self.batch_warmup)
 
 
 class StepCounts(NamedTuple):
@@ -111,7 +119,7 @@ class PlanLoader:
 
     def examples(self, first: int, stop: int) -> MicroBatch:
         """The examples `first` to `stop` of the phase in their order, as one batch; all have one rate of masks."""
-        masking = self._masking(first // self.settings.global_batch)
+        masking = self._masking(self.settings.batches.step_of(first))
         return collate(self._rows(first, stop), self.settings.length, self._store, masking)
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
@@ -139,7 +147,7 @@ class PlanLoader:
 
     def _bounds(self, step: int) -> tuple[int, int]:
         # The same rows whatever the ranks and the cuts: this is why a run can be resumed anywhere.
-        return step * self.settings.global_batch, (step + 1) * self.settings.global_batch
+        return self.settings.batches.before(step), self.settings.batches.before(step + 1)
 
     def _rows(self, first: int, stop: int) -> Rows:
         settings = self.settings

@@ -97,7 +97,7 @@ def drawn(loader: PlanLoader, first: int, stop: int) -> Iterator[Instances]:
     A block is drawn at once, except where the schedule of the masks goes over to another rate inside it.
     """
     settings = loader.settings
-    changes = [step * settings.global_batch for step in settings.masking.changes]
+    changes = [settings.batches.before(step) for step in settings.masking.changes]
     # Not by the batch of the phase: with one of 8 it was 30 times as slow, and Parquet files 3 times as large.
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)

@@ -64,7 +64,7 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
     return (
         f"{index}",
         number(phase["length"]),
-        number(phase["batch"]),
+        "".join(f"{number(size)}, " for _, size in phase.get("batch_warmup", ())[:-1]) + number(phase["batch"]),
         number(steps) if steps == planned else f"{steps:,} of {planned:,}",
         f"{phase['learning_rate']:g}",
         escape(phase["schedule"]["kind"]),

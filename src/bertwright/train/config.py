@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
@@ -42,6 +43,9 @@ class PhaseConfig(Section):
     """Longest sequence with [CLS] and [SEP], in tokens."""
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
+    batch_warmup: tuple[tuple[int, int], ...] = ()
+    """How the global batch grows to `batch`: pairs [step, sequences], from that step of the phase on, the first of step
+    0. Empty: it does not."""
     micro_batch: int = runtime_only(0, ge=0)
     """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share. Changes the order of
     summation, and which elements dropout drops, as the two keys below do."""
@@ -59,6 +63,10 @@ class PhaseConfig(Section):
     """After the warm-up: straight down (`linear`), as a root (`poly`; `poly_nvidia` has a jump), as half a cosine
     (`cosine`), at the peak and down at the end (`wsd`), or `constant`. A name, or a section of its own where the
     schedule has keys."""
+    restart_bias_correction: bool = True
+    """Whether the number of updates that the optimizer's bias correction knows starts anew with the phase, as NVIDIA's
+    does, while the moments stay; AdamW's updates are then up to 6 times smaller for some hundred steps. A phase that is
+    only the decay of the one before goes on counting: false."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)
@@ -92,6 +100,8 @@ class PhaseConfig(Section):
             raise ValueError(f"end_after {self.end_after} lies beyond the phase's {self.steps} steps")
         if self.quarantine and self.data is None:
             raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
+        if self.batch_warmup and (wrong := self._wrong_growth()):
+            raise ValueError(f"batch_warmup {[list(pair) for pair in self.batch_warmup]} {wrong}")
         if self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
         # Each alone says how large a forward pass is: two of them could contradict each other.
@@ -106,6 +116,17 @@ class PhaseConfig(Section):
         if known and (wrong := self.wrong_warmup(known)):
             raise ValueError(wrong)
         return self
+
+    def _wrong_growth(self) -> str:
+        """Why pairs [step, sequences] are no growth from step 0 to the batch; "" if they are one."""
+        steps, sizes = zip(*self.batch_warmup, strict=True)
+        if steps[0] != 0:
+            return f"begins at step {steps[0]}; give the size of step 0 first"
+        if sizes[0] < 1 or any(a >= b for pairs in (steps, sizes) for a, b in pairwise(pairs)):
+            return "does not grow; every pair has a later step and a larger size than the one before it"
+        if sizes[-1] != self.batch:
+            return f"ends with {sizes[-1]}, and batch is {self.batch}; end it with [STEP, {self.batch}]"
+        return ""
 
     def warmup_steps(self, steps: int) -> float:
         """The warm-up of a phase of so many steps, in steps; fractional where it is a share."""
@@ -131,7 +152,7 @@ class TrainConfig(Section):
     """Training: phases one after another, with hand-over of weights and moments."""
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
-    """The phases in order; at a hand-over the optimizer's moments are kept and its step counter starts anew."""
+    """The phases in order; at a hand-over the optimizer's moments are kept."""
     objective: ObjectiveConfig = PreTrainingConfig()
     """What the network is trained for."""
     init_from: UserPath | None = known_by_content(None)
@@ -168,6 +189,15 @@ class TrainConfig(Section):
     first on a CPU, the second on a GPU. Changes the speed, the order of summation, and which weights dropout drops."""
     threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
+
+    @model_validator(mode="after")
+    def _something_to_go_on_from(self) -> TrainConfig:
+        if self.init_from is None and not self.phases[0].restart_bias_correction:
+            raise ValueError(
+                "phases.0.restart_bias_correction false needs updates to go on counting from: give init_from a "
+                "checkpoint, or leave it out"
+            )
+        return self
 
     def imported_data(self) -> tuple[ImportedData, ...]:
         """The phases whose data is no artifact of ours, but files in a format of the field."""

@@ -26,7 +26,8 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
     for phase in phases[state.phase :]:
         if state.phase < phase.index:
             # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
-            reset_steps(session.trained.optimizer)
+            if phase.restart_bias_correction:
+                reset_steps(session.trained.optimizer)
             state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False)
         if not phase.over(state.data_step, state.phase_seconds):
             state = train_phase(session, phase, state)
@@ -69,7 +70,9 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
-        state = state.advanced(result.applied, loader.settings.global_batch, counts.tokens, seconds, scale)
+        state = state.advanced(
+            result.applied, loader.settings.batches.at(state.data_step), counts.tokens, seconds, scale
+        )
         if session.averaging:
             session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
         state = noted(session.guard, state, result.grad_norm, result.applied)
@@ -100,7 +103,9 @@ def _observe(
     save = due or stop
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
         batch = _digits(ranks, micro_batches)
-        left = session.forecast.remaining(phase, step, window.seconds / window.steps, state.phase_seconds)
+        # Of a step of the full batch, as the steps to come have.
+        growth = phase.loader.settings.batches.full / phase.loader.settings.batches.at(step - 1)
+        left = session.forecast.remaining(phase, step, window.seconds / window.steps * growth, state.phase_seconds)
         row = window.row(phase, state, rate, scores) | {"remaining_seconds": left, "batch": batch, "saved": save}
         session.record(row)
         window = Window()

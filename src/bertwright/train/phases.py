@@ -51,6 +51,8 @@ class Phase:
     log_every: int
     evaluate_every: int
     checkpoint_every: int
+    restart_bias_correction: bool = True
+    """Whether the optimizer counts its updates anew at the hand-over to this phase."""
     budget: float = 0.0
     """Seconds of training after which the phase ends, and which its rate follows in place of updates; 0: none."""
 
@@ -120,6 +122,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         micro_batching=phase.micro_batching,
         seed=config.seed,
         phase=str(index),
+        batch_warmup=phase.batch_warmup,
     )
     loader = _loader(config, index, settings, examples, vocab)
     steps = _steps(phase, loader)
@@ -143,6 +146,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         log_every=config.log_every,
         evaluate_every=config.evaluate_every or part,
         checkpoint_every=config.checkpoint_every or part,
+        restart_bias_correction=phase.restart_bias_correction,
         budget=3600 * phase.hours if phase.hours else 0.0,
     )
 
@@ -185,11 +189,11 @@ def _steps(phase: PhaseConfig, loader: Loader) -> int:
     if phase.steps is not None:
         return phase.steps
     if phase.samples is not None:
-        return math.ceil(phase.samples / phase.batch)
+        return loader.settings.batches.steps_of(phase.samples)
     if phase.epochs is not None:
-        return math.ceil(samples_of_epochs(phase.epochs, loader.epoch_sizes) / phase.batch)
+        return loader.settings.batches.steps_of(samples_of_epochs(phase.epochs, loader.epoch_sizes))
     assert phase.tokens is not None
-    return math.ceil(phase.tokens / (loader.mean_tokens * phase.batch))
+    return loader.settings.batches.steps_of(phase.tokens, loader.mean_tokens)
 
 
 def samples_of_epochs(epochs: float, sizes: Sequence[int]) -> float:

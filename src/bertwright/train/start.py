@@ -138,8 +138,14 @@ def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init_from {given.path}")
         load_named_state(optimizer, model, moments, moment_names(job.optim, model))
-        # The moments fit these weights; the number of updates is of a schedule that this training does not continue.
-        reset_steps(optimizer)
+        # The moments fit these weights; the number of updates is of a schedule that this training may not continue.
+        if job.config.phases[0].restart_bias_correction:
+            reset_steps(optimizer)
+    elif not job.config.phases[0].restart_bias_correction:
+        raise ArtifactError(
+            f"train.phases.0.restart_bias_correction false needs moments, and train.init_from {given.path} is a "
+            "finished training without any. Give one of its checkpoints, or leave the key out."
+        )
     else:
         _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
 

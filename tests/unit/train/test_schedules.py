@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from safetensors.torch import load_file
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
 from bertwright.optim.config import LambConfig
 from bertwright.train.config import PhaseConfig
 
@@ -86,13 +87,34 @@ def test_a_decay_is_started_from_any_checkpoint_of_a_stable_part(train: Train) -
     """One stable phase; from two of its checkpoints decays of two lengths, with weights and moments taken over."""
     stable = {**PHASE, "schedule": "constant", "steps": 12}
     whole = train("stable", phases=[stable], optim=LambConfig())
-    decay = {**stable, "warmup": 0.0, "schedule": {"kind": "wsd", "decay": 1.0}}
+    decay = {**stable, "restart_bias_correction": False, "warmup": 0.0, "schedule": {"kind": "wsd", "decay": 1.0}}
     for step, steps in ((8, 6), (12, 10)):
         start = whole.path / "checkpoints" / f"step-{step:09d}"
         branch = train(f"branch{step}", phases=[{**decay, "steps": steps}], init_from=start, optim=LambConfig())
         assert rates(branch) == pytest.approx([1e-2 * (1 - ((k + 1) / steps) ** 0.5) for k in range(0, steps, 2)])
         first = metric_lines(branch.path)[0]["mlm_loss"]
         assert abs(first - metric_lines(whole.path)[step // 2 - 1]["mlm_loss"]) < 0.5
+        assert updates(branch, steps) == step + steps
+
+
+def updates(done: Artifact, step: int) -> int:
+    """What the bias correction knows after a step."""
+    return int(load_file(done.path / "checkpoints" / f"step-{step:09d}" / "optimizer.safetensors")["step"])
+
+
+@pytest.mark.parametrize(("restart", "expected"), [(True, 6), (False, 18)])
+def test_a_hand_over_restarts_the_bias_correction_or_goes_on(train: Train, restart: bool, expected: int) -> None:
+    done = train(phases=[PHASE, {**PHASES[1], "restart_bias_correction": restart}])
+    assert updates(done, 18) == expected
+
+
+def test_a_phase_that_goes_on_counting_is_continued_to_the_bit(train: Train) -> None:
+    phases = [PHASE, {**PHASES[1], "restart_bias_correction": False}]
+    undisturbed = train("undisturbed", phases=phases)
+    for row in (6, 8):
+        with pytest.raises(Interrupted):
+            train(f"run{row}", phases=phases, log=Notes(kill_at_row=row))
+        assert same(weights(train(f"run{row}", phases=phases)), weights(undisturbed))
 
 
 def test_a_stable_phase_that_is_ended_goes_on_as_the_decay_that_follows_it(train: Train) -> None:
@@ -103,3 +125,14 @@ def test_a_stable_phase_that_is_ended_goes_on_as_the_decay_that_follows_it(train
     done = train("run", phases=[{**stable, "end_after": 8}, decay])
     assert done.counts["phase_ends"] == [8, 6]
     assert rates(done)[-4:] == pytest.approx([1e-2, 1e-2 * 5 / 6, 1e-2 * 3 / 6, 1e-2 * 1 / 6])
+
+
+def test_nothing_to_go_on_counting_from_is_refused(train: Train) -> None:
+    goes_on = {**PHASE, "restart_bias_correction": False}
+    with pytest.raises(ValidationError, match=r"needs updates to go on counting from: give init_from a checkpoint, or"):
+        train(phases=[goes_on])
+    done = train("done", phases=[PHASE])
+    with pytest.raises(
+        ArtifactError, match=r"needs moments, and train.init_from .* is a finished training without any"
+    ):
+        train("next", phases=[goes_on], init_from=done.path)
