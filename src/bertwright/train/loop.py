@@ -18,7 +18,7 @@ from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.ranks import Ranks
 from bertwright.train.session import Session, Window, score_heldout
 from bertwright.train.state import State
-from bertwright.train.step import train_step
+from bertwright.train.step import StepResult, Trained, train_step
 
 MOST_SKIPPED_IN_A_ROW = 20
 Fetched = TypeVar("Fetched")
@@ -42,7 +42,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     trained, loader = session.trained, phase.loader
-    ranks, counted = trained.ranks, trained.objective.counted
+    ranks = trained.ranks
     rank, world = ranks.rank, ranks.world
     # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
     ahead = prefetch(
@@ -57,16 +57,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        result = train_step(
-            trained,
-            # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
-            [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
-            {term: getattr(counts, what) for term, what in counted.items()},
-            learning_rate=rate,
-            # A key of the step and not a generator's state: a resumed run draws the same dropout with nothing saved.
-            dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
-            loss_scale=state.scale.factor if state.scale else 1.0,
-        )
+        result = _step(trained, phase, state, micro_batches, counts, rate)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
@@ -83,6 +74,22 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     ahead.close()
     pending.result()
     return state
+
+
+def _step(
+    trained: Trained, phase: Phase, state: State, micro_batches: list[MicroBatch], counts: StepCounts, rate: float
+) -> StepResult:
+    """Train on the next global batch of the phase."""
+    return train_step(
+        trained,
+        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
+        [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
+        {term: getattr(counts, what) for term, what in trained.objective.counted.items()},
+        learning_rate=rate,
+        # A key of the step and not a generator's state: a resumed run draws the same dropout with nothing saved.
+        dropout_key=rng.key(phase.seed, "dropout", phase.index, state.data_step),
+        loss_scale=state.scale.factor if state.scale else 1.0,
+    )
 
 
 def _observe(

@@ -161,14 +161,18 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
 
 
-def score_average(session: Session, phase: Phase, state: State, average: Mapping[str, torch.Tensor]) -> State:
-    """The state with the held-out scores of averaged weights, of the network's shapes, which it has from then on."""
+def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping[str, torch.Tensor], State]:
+    """The averaged weights, of the network's shapes, which it has from then on, and the state with their scores; none,
+    and `state`, where no average is kept, or an end was moved to before it begins."""
+    average = session.averaging.average() if session.averaging else {}
+    if not average:
+        return average, state
     # Copied into the network: training is over, and its own weights are in the last checkpoint.
     session.trained.model.load_state_dict(average)
     averaged, scores = score_heldout(session, phase, state)
     judged = judged_by(session.trained.objective)
     session.log.say(f"train: held out, the average of the weights scores {judged} {scores[judged]}")
-    return averaged
+    return average, averaged
 
 
 def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
