@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests.pipeline.command import ENVIRONMENT
 from tests.pipeline.conftest import Call
 from tests.pipeline.test_lost_ranks import said, start_two
@@ -137,3 +138,60 @@ def test_several_ranks_only_train(
     assert not (tmp_path / "run").exists()
     small = call("train", small_recipe, "train.phases.0.batch=1", "--out", tmp_path / "run")
     assert small.code == 2 and "train.phases.0.batch: 1 is smaller than 2 ranks" in small.err
+
+
+def test_muon_growing_batches_and_averages_are_the_same_on_two_ranks(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call
+) -> None:
+    keys = (
+        *OVERRIDES[:2],
+        'optim={kind="muon"}',
+        "train.phases.0.batch=8",
+        "train.phases.0.steps=6",
+        "train.phases.0.batch_warmup=[[0, 2], [2, 3], [4, 8]]",
+        "train.phases.1.steps=2",
+        'train.averaging={kind="ema", decay=0.5}',
+    )
+    alone, together = small_examples(tmp_path / "alone"), small_examples(tmp_path / "together")
+    one = call("train", small_recipe, *keys, "--out", alone)
+    assert one.code == 0, one.err
+    ranks = start_two(small_recipe, together, *keys)
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(together, 0) + said(together, 1)
+    assert_same_training(metrics(together), metrics(alone))
+    models = [load_model(folder / "train" / "model").state_dict() for folder in (alone, together)]
+    for name, tensor in models[0].items():
+        torch.testing.assert_close(models[1][name], tensor, rtol=1e-3, atol=1e-5)
+    scores = [json.loads((folder / "train" / "manifest.json").read_text())["counts"] for folder in (alone, together)]
+    assert scores[0]["averaging"]["kind"] == scores[1]["averaging"]["kind"] == "ema"
+    assert scores[0]["heldout"]["mlm_loss"] == pytest.approx(scores[1]["heldout"]["mlm_loss"], rel=1e-6)
+
+
+def fast_clock() -> None:
+    """Make time pass ten times as fast on this rank."""
+    from types import SimpleNamespace
+
+    from bertwright.train import loop, session
+
+    real = session.time.perf_counter
+    fast = SimpleNamespace(perf_counter=lambda: 10 * real())
+    loop.time = session.time = fast  # type: ignore[attr-defined]
+
+
+def nothing() -> None:
+    """Leave this rank as it is."""
+
+
+def test_ranks_whose_clocks_differ_spend_the_same_budget(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    keys = ("train.phases.0.steps=100000", "train.phases.0.hours=0.0002", "train.phases.1.steps=2")
+    ranks = start_two(small_recipe, folder, *keys, before=(nothing, fast_clock))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+    first = [row for row in metrics(folder) if row["phase"] == 0]
+    assert first[-1]["seconds"] >= 0.72 and first[-1]["step"] < 100_000
+    assert metrics(folder)[-1]["step"] == 2 and metrics(folder)[-1]["phase"] == 1

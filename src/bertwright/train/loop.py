@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bertwright.core import rng
 from bertwright.core.errors import Interrupted
-from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
+from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import StepCounts
 from bertwright.optim.state import reset_steps
 from bertwright.train.guard import go_back, norm_limit, noted
@@ -16,9 +16,9 @@ from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.session import Session, Window, score_heldout
+from bertwright.train.session import Session, Window, digits_of, score_heldout
 from bertwright.train.state import State
-from bertwright.train.step import StepSettings, train_step
+from bertwright.train.step import StepResult, StepSettings, train_step
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
@@ -39,7 +39,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     trained, loader = session.trained, phase.loader
-    ranks, counted = trained.ranks, trained.objective.counted
+    ranks = trained.ranks
     rank, world = ranks.rank, ranks.world
     # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
     ahead = prefetch(
@@ -54,19 +54,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        result = train_step(
-            trained,
-            # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
-            [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
-            {term: getattr(counts, what) for term, what in counted.items()},
-            StepSettings(
-                rate,
-                # A key of the step and no generator's state: a resumed run draws the same dropout with nothing saved.
-                rng.key(phase.seed, "dropout", phase.index, state.data_step),
-                state.scale.factor if state.scale else 1.0,
-                norm_limit(session.guard, state),
-            ),
-        )
+        result = _step(session, phase, state, micro_batches, counts, rate)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         scale = scale_after(trained.precision.config, state.scale, result.applied)
@@ -87,6 +75,25 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     return state
 
 
+def _step(
+    session: Session, phase: Phase, state: State, micro_batches: list[MicroBatch], counts: StepCounts, rate: float
+) -> StepResult:
+    trained = session.trained
+    return train_step(
+        trained,
+        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
+        [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
+        {term: getattr(counts, what) for term, what in trained.objective.counted.items()},
+        StepSettings(
+            rate,
+            # A key of the step and no generator's state: a resumed run draws the same dropout with nothing saved.
+            rng.key(phase.seed, "dropout", phase.index, state.data_step),
+            state.scale.factor if state.scale else 1.0,
+            norm_limit(session.guard, state),
+        ),
+    )
+
+
 def _observe(
     session: Session, phase: Phase, state: State, window: Window, rate: float, micro_batches: list[MicroBatch]
 ) -> tuple[State, Window]:
@@ -102,7 +109,7 @@ def _observe(
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
-        batch = _digits(ranks, micro_batches)
+        batch = digits_of(ranks, micro_batches)
         # Of a step of the full batch, as the steps to come have.
         growth = phase.loader.settings.batches.full / phase.loader.settings.batches.at(step - 1)
         left = session.forecast.remaining(phase, step, window.seconds / window.steps * growth, state.phase_seconds)
@@ -138,10 +145,3 @@ def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:
         return seconds
     (microseconds,) = ranks.all_reduce_async([int(seconds * 1e6) if ranks.first else 0]).result()
     return microseconds / 1e6
-
-
-def _digits(ranks: Ranks, micro_batches: list[MicroBatch]) -> str:
-    """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
-    # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
-    high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
-    return hash_digits(high * 2**32 + low)

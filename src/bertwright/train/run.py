@@ -121,11 +121,8 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     objective = build_objective(job.config.objective, job.network.next_sentence)
     trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model))
     state = check_phase_lengths(state, job.phases)
-    state = replace(
-        state,
-        scale=scale_from(precision.config, state.scale),
-        sessions=(*state.sessions, session_facts(state, device, kernel, ranks, job.config)),
-    )
+    facts = session_facts(state, device, kernel, ranks, job.config)
+    state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
     with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
@@ -143,9 +140,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             averaging=averaging,
         )
         state = train(session, job.phases, state)
-        average = averaging.average() if averaging else {}
-        # None where an end was moved to before the average begins.
-        scored = score_average(session, job.phases[-1], state, average) if average else state
+        average, scored = score_average(session, job.phases[-1], state)
     # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = engine.gather()
     if ranks.first:

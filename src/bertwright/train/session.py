@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 
 from bertwright.core.config import Identity
 from bertwright.core.log import Log
+from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
@@ -23,6 +24,7 @@ from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
+from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, Trained
 
@@ -164,14 +166,18 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
 
 
-def score_average(session: Session, phase: Phase, state: State, average: Mapping[str, torch.Tensor]) -> State:
-    """The state with the held-out scores of averaged weights, of the network's shapes, which it has from then on."""
+def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping[str, torch.Tensor], State]:
+    """The averaged weights, of the network's shapes, which it has from then on, and the state with their scores; none,
+    and `state`, where no average is kept, or an end was moved to before it begins."""
+    average = session.averaging.average() if session.averaging else {}
+    if not average:
+        return average, state
     # Copied into the network: training is over, and its own weights are in the last checkpoint.
     session.trained.model.load_state_dict(average)
     averaged, scores = score_heldout(session, phase, state)
     judged = judged_by(session.trained.objective)
     session.log.say(f"train: held out, the average of the weights scores {judged} {scores[judged]}")
-    return averaged
+    return average, averaged
 
 
 def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
@@ -182,3 +188,10 @@ def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[
         if number % world == rank:
             yield session.trained.read(batch)
     session.progress("scoring", len(batches), len(batches), "batches")
+
+
+def digits_of(ranks: Ranks, micro_batches: Sequence[MicroBatch]) -> str:
+    """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
+    # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
+    high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
+    return hash_digits(high * 2**32 + low)

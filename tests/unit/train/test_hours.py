@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Clock()
-    for module in ("loop", "session"):
+    for module in ("loop", "prefetch", "session"):
         monkeypatch.setattr(f"bertwright.train.{module}.time", fake)
 
 
