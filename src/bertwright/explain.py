@@ -140,7 +140,8 @@ def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[ty
             raise KeyError(part, list(known))
         fields = [described(m)[part] for m in models if part in m.model_fields]
         classes = (c for field in fields for c in members(field.annotation))
-        models = [c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)]
+        # Once, also where every kind of the section above holds it: it is no choice then.
+        models = list(dict.fromkeys(c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)))
     return fields, models
 
 

@@ -79,6 +79,12 @@ def test_keys_are_grouped_by_kind() -> None:
     assert explain(Recipe, "vocab")["keys"][:2] == ["size", "file"]
 
 
+def test_a_section_that_every_kind_holds_is_no_choice() -> None:
+    assert explain(Recipe, "optim.groups")["keys"] == ["pattern", "learning_rate_scale", "weight_decay"]
+    assert "Names of the tensors" in explain(Recipe, "optim.groups.0.pattern")["meaning"]
+    assert list(explain(Recipe, "train.averaging")["keys"]) == ["none", "ema", "last"]
+
+
 def test_a_key_has_type_default_and_role() -> None:
     facts = explain(Recipe, "train.keep_checkpoints")
     assert (facts["type"], facts["default"], facts["role"]) == ("int", 3, "runtime_only")

@@ -49,6 +49,15 @@ MISTAKES = {
         f"{PHASE}.schedule: 'exponential' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
         "take one of these"
     ),
+    "optim.weight_decay=0.1": "optim: needs a kind beside its other keys: one of 'lamb', 'adamw', 'muon'",
+    'optim={kind="adamw", groups=3}': (
+        "optim.groups: is a list of sections, not 3; write [[optim.groups]] before each of them"
+    ),
+    'optim={kind="adamw", groups=[{pattern="*", weight_decay=-1}]}': (
+        "optim.groups.0.weight_decay: -1 must be 0 or more. It is described as: \"In place of the optimizer's weight "
+        'decay, also for biases and layer norms; left out, each keeps its own."'
+    ),
+    "train.averaging=swa": "train.averaging: 'swa' is none of 'none', 'ema', 'last'; take one of these",
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
     "vocab.trainer=unigram": (

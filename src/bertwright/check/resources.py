@@ -28,6 +28,7 @@ from bertwright.model.config import NetworkConfig
 from bertwright.model.distilbert.config import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
 from bertwright.recipe import Recipe
+from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config, Tf32Config
 
@@ -86,11 +87,19 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     padded = recipe.train.attention == "padded" or bool(gpus)
     needs = [training_bytes(bert, phase, ranks, padded) for phase in recipe.train.phases]
     # Phases run one after another, so the largest of them decides.
-    largest = max(needs)
-    number = needs.index(largest)
+    number = needs.index(max(needs))
+    averaging = recipe.train.averaging
+    # `last` keeps its copies in the processor's memory.
+    copies = 0 if gpus and isinstance(averaging, LastConfig) else _averaged_copies(averaging)
+    largest = needs[number] + 4 * bert.parameters * copies
     what = f"training {bert.parameters:,} parameters, in phase {number},"
     remedy = f"Lower train.phases.{number}.micro_batch, or choose a smaller model.size."
     yield _memory_verdict("train memory", what, largest, place, remedy)
+
+
+def _averaged_copies(averaging: AveragingConfig) -> int:
+    """Copies of the weights that an average keeps."""
+    return averaging.count if isinstance(averaging, LastConfig) else int(isinstance(averaging, EmaConfig))
 
 
 def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1, padded: bool = False) -> float:
@@ -168,7 +177,8 @@ def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
         sizes = {"corpus": 1.15 * text, "examples": 2 * (2.1 * tokens + 16 * plans)}
     # The best one and the one that is being written stand beside those that are kept.
     checkpoints = train.keep_checkpoints + 2 + len(train.phases)
-    return {**sizes, "train": (12.0 * checkpoints + 4) * parameters, "export": 4.0 * parameters}
+    each = 12.0 + 4 * _averaged_copies(train.averaging)
+    return {**sizes, "train": (each * checkpoints + 4) * parameters, "export": 4.0 * parameters}
 
 
 def _shown(size: float) -> str:

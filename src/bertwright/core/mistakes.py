@@ -108,6 +108,11 @@ def _sentence(
     if kind == "union_tag_invalid":
         tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
         return f"{context['tag']!r} is none of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
+    if kind == "union_tag_not_found":
+        kinds = (
+            [repr(m.model_fields["kind"].default) for m in members(field.annotation) if _is_model(m)] if field else []
+        )
+        return f"needs a kind beside its other keys: one of {', '.join(kinds)}"
     if kind == "literal_error":
         choices = [str(c) for c in (get_args(field.annotation) if field else ()) if isinstance(c, str)]
         return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")

@@ -83,6 +83,20 @@ def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
         assert verdict.level == level and " are free" in verdict.text
 
 
+@pytest.mark.parametrize(("averaging", "copies"), [("ema", 1), ('{kind="last", count=3, every=1}', 3)])
+def test_averages_take_room_in_memory_and_in_every_checkpoint(
+    load: Load, averaging: str, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, averaged = load(), load(f"train.averaging={averaging}")
+    parameters = plain.network().parameters
+    checkpoints = plain.train.keep_checkpoints + 2 + len(plain.train.phases)
+    more = run_bytes(averaged, None)["train"] - run_bytes(plain, None)["train"]
+    assert more == 4 * copies * parameters * checkpoints
+    # The text has gigabytes, in which a small network's are not seen.
+    monkeypatch.setattr(resources, "_memory_verdict", lambda *asked: asked[2])
+    assert [*memory(averaged, ["train"])] == [needed + 4 * copies * parameters for needed in memory(plain, ["train"])]
+
+
 def test_a_run_takes_about_as_much_disk_as_foretold(load: Load, trained: Path) -> None:
     recipe, folder = load(), RunFolder(trained)
     text, _ = sources(recipe.corpus)

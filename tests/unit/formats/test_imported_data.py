@@ -139,6 +139,19 @@ def test_any_ranks_and_any_cut_see_the_same_examples(
                 assert loader.counts(step, rank, world) == counts
 
 
+def test_batches_that_grow_take_the_examples_one_after_the_other(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
+) -> None:
+    folder = prepared(two_phases, tmp_path / "run", *data(converted("datasets")))
+    plain = loaders_of(folder)[0]
+    growing = loaders_of(folder, "train.phases.0.batch_warmup=[[0, 2], [3, 5], [5, 8]]")[0]
+    sizes = [sum(batch.counts.sequences for batch in growing.step(step)) for step in range(6)]
+    assert sizes == [2, 2, 2, 5, 5, 8]
+    for together, alike in ((range(5), range(2)), (range(5, 8), range(2, 5))):
+        grown = sum((as_drawn(growing.step(step, rank, 2)) for step in together for rank in range(2)), Counter())
+        assert grown == sum((as_drawn(plain.step(step)) for step in alike), Counter())
+
+
 def without_masks(source: Path, target: Path, entries: list[str], labelled: bool = True) -> Path:
     every = contents(source, entries)
     bare = Instances(
