@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import cast
 
-from bertwright.bench.workload import WORKLOADS
+from bertwright.bench.workload import WORKLOADS, Name
 
 Times = list[tuple[float, float]]
 """Seconds and processor seconds of each step."""
@@ -18,14 +19,14 @@ Times = list[tuple[float, float]]
 
 def main(side: str, workload: str, dropout: str, precision: str, threads: str) -> None:
     """Answer each line of standard input, a number of steps, with a line of JSON."""
-    take = _side(side, workload, float(dropout), precision == "bf16", int(threads))
+    take = _side(side, cast(Name, workload), float(dropout), precision == "bf16", int(threads))
     out, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
     for line in sys.stdin:
         print(json.dumps(take(int(line))), file=out, flush=True)
 
 
-def _side(side: str, name: str, dropout: float, bf16: bool, threads: int) -> Callable[[int], Times]:
-    workload = WORKLOADS[name]  # type: ignore[index]
+def _side(side: str, name: Name, dropout: float, bf16: bool, threads: int) -> Callable[[int], Times]:
+    workload = WORKLOADS[name]
     if side == "bertwright":
         from bertwright.bench.ours import ours
 
@@ -33,12 +34,12 @@ def _side(side: str, name: str, dropout: float, bf16: bool, threads: int) -> Cal
         return lambda number: list(islice(steps, number))
     from bertwright.bench.peer import trainer
 
-    blocks: dict[int, object] = {}
+    blocks: dict[int, Iterator[Times]] = {}
 
     def block(number: int) -> Times:
         if number not in blocks:
             blocks[number] = trainer(workload, dropout, bf16, threads, side == "trainer-tuned", number)
-        return next(blocks[number])  # type: ignore[call-overload, no-any-return]
+        return next(blocks[number])
 
     return block
 

@@ -30,7 +30,7 @@ from bertwright.model.modern.network import ModernConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import PhaseConfig
-from bertwright.train.precision.config import Bf16Config, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Fp16Config, Tf32Config
 
 DOUBT = 2
 """By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
@@ -61,6 +61,10 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     key, wanted = "train.precision", recipe.train.precision
     if isinstance(wanted, Tf32Config):
         yield error(key, f"{key} = tf32, but a processor has no tensor cores for it.", f"Set {key}=fp32.")
+    elif isinstance(wanted, Fp16Config) and not wanted.allow_slow:
+        yield error(
+            key, f"{key} = fp16, but a processor is slow with it.", f"Set {key}=fp32, or {key}.allow_slow=true."
+        )
     elif isinstance(wanted, Bf16Config) and not wanted.allow_slow and not bf16_units():
         missing = "this processor has no unit for it (AMX or AVX512-BF16): a step would take ten times as long"
         yield error(key, f"{key} = bf16, but {missing}.", f"Set {key}=fp32, or {key}.allow_slow=true.")

@@ -30,6 +30,11 @@ GIVEN = "given"
 Role = Literal["fingerprinted", "extendable", "runtime_only", "known_by_content"]
 
 
+def by_kind(value: Any) -> Any:
+    """A name alone as the section of that kind: `schedule = "linear"` is short for `schedule = {kind = "linear"}`."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
 class Section(BaseModel):
     """A frozen group of settings. Unknown keys are errors; the docstring below a field is its description."""
 

@@ -32,7 +32,7 @@ class Batch(Generic[Array]):
 
     Sequence b is the tokens `cu_seqlens[b] : cu_seqlens[b + 1]`. T, B and P may all be 0: a rank without a sequence for
     a micro-batch gets an empty one, to be skipped. A batch of fixed shape keeps the contract with
-    sequences and predictions that count nothing: its last tokens form one padding sequence, unused entries of
+    sequences and predictions that count nothing: its last tokens form padding sequences, unused entries of
     `cu_seqlens` equal T (sequences of length 0), unused predictions have position 0, and both have weight 0.
     """
 

@@ -29,19 +29,22 @@ def packed(batch: MicroBatch, device: torch.device | str = "cpu") -> PackedBatch
 def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
     """The batch with padding up to `tokens` tokens and `predictions` predictions: what counts in it stays the same.
 
-    The padding tokens are one sequence in a row of its own, of weight 0; a padding prediction is of position 0.
+    The padding tokens are sequences of weight 0, each in a row of its own that is no longer than the longest there is,
+    so that a rectangle of rows grows no wider; a padding prediction is of position 0.
     """
     _, length, predicted = batch.counts
     more, further = tokens - length, predictions - predicted
     assert more >= 0 and further >= 0
+    ends = np.minimum(np.arange(length, tokens, max(batch.max_row, 1)) + max(batch.max_row, 1), tokens)
     grown = dict[str, NDArray[Any]]()
-    for names, size in ((_OF_TOKENS, more), (_OF_PREDICTIONS, further), (_OF_SEQUENCES, int(more > 0))):
+    for names, size in ((_OF_TOKENS, more), (_OF_PREDICTIONS, further), (_OF_SEQUENCES, len(ends))):
         for name in names:
             array = getattr(batch, name)
             grown[name] = np.concatenate([array, np.zeros(size, array.dtype)])
-    if more:
-        grown |= {name: np.append(getattr(batch, name), np.int32(tokens)) for name in ("cu_seqlens", "cu_rows")}
-    return replace(batch, max_row=max(batch.max_row, more), **grown)
+    for name in ("cu_seqlens", "cu_rows"):
+        bounds = getattr(batch, name)
+        grown[name] = np.concatenate([bounds, ends.astype(bounds.dtype)])
+    return replace(batch, max_row=batch.max_row, **grown)
 
 
 def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:

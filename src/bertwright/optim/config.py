@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from bertwright.core.config import Section
+from bertwright.core.config import Section, by_kind
 from bertwright.optim.cosine import CosineSchedule
 from bertwright.optim.schedule import ConstantSchedule, LinearSchedule, PolyNvidiaSchedule, PolySchedule
 from bertwright.optim.wsd import WsdSchedule
@@ -93,14 +93,9 @@ class MuonConfig(Section):
 OptimConfig = Annotated[LambConfig | AdamWConfig | MuonConfig, Field(discriminator="kind")]
 
 
-def _by_name(value: Any) -> Any:
-    """`schedule = "linear"` is short for `schedule = {kind = "linear"}`."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 ScheduleConfig = Annotated[
     LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule | CosineSchedule | WsdSchedule,
     Field(discriminator="kind"),
-    BeforeValidator(_by_name),
+    BeforeValidator(by_kind),
 ]
 """How the learning rate falls after the warm-up."""

@@ -57,7 +57,8 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
         session.averaging.load(load_average(checkpoint), weights)
     first = before.data_step
     if before.phase < phase.index:  # the end of the phase before: the hand-over is done again
-        reset_steps(trained.optimizer)
+        if phase.restart_bias_correction:
+            reset_steps(trained.optimizer)
         before, first = replace(before, optimizer_step=0), 0
     left_out = {"phase": phase.index, "from": first, "to": state.data_step}
     session.log.say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +58,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         result = _step(session, phase, state, micro_batches, counts, rate)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
-        scale = scale_after(trained.precision.config, state.scale, result.applied)
+        scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
         state = state.advanced(
             result.applied, loader.settings.batches.at(state.data_step), counts.tokens, seconds, scale
         )

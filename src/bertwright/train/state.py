@@ -27,7 +27,7 @@ class State:
     total_steps: int = 0
     """Global batches drawn over all phases."""
     skipped_in_a_row: int = 0
-    """Updates dropped since the last applied one, because a gradient was not finite."""
+    """Updates dropped since the last applied one (`train.guard`)."""
     sequences_seen: int = 0
     """Sequences trained on, all ranks and phases."""
     tokens_seen: int = 0
@@ -87,8 +87,7 @@ def state_of(checkpoint: Artifact) -> State:
     # The seal says that the file is the one that was written, not that a training can have been there.
     numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
     # A dataclass would fill what is absent with its default, and training would go on from step 0.
-    # Before phases could have `hours`, nothing followed their time.
-    missing = [field.name for field in fields(State) if field.name not in (*told, "phase_seconds")]
+    missing = [field.name for field in fields(State) if field.name not in told]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
         what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
         raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")

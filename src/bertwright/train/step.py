@@ -66,7 +66,7 @@ class StepResult:
     grad_norm: float
     """Global gradient norm before clipping."""
     applied: bool
-    """False when a gradient was not finite: the whole global step was dropped."""
+    """False when the norm was not finite, or above the limit: the whole global step was dropped."""
 
 
 def train_step(

@@ -83,6 +83,7 @@ def test_a_gpu_that_is_asked_for_must_be_there(
         ("train.precision={kind='bf16', allow_slow=true}", (), "ok", "bf16, by software"),
         ("train.precision=bf16", ("amx_bf16", "avx512_bf16"), "ok", "bf16, by amx_bf16, avx512_bf16"),
         ("train.precision=tf32", ("amx_bf16",), "error", "a processor has no tensor cores for it"),
+        ("train.precision=fp16", ("amx_bf16",), "error", "a processor is slow with it"),
     ],
 )
 def test_a_precision_needs_units_for_it(

@@ -118,6 +118,23 @@ def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(
     assert same(done, expected) and done.counts["left_out"] == [{"phase": 1, "from": 0, "to": 4}]
 
 
+def test_a_hand_over_that_goes_on_counting_is_done_again_as_it_was(
+    train: Train, spoil: Callable[[int, Iterable[int]], None]
+) -> None:
+    phases = [PHASES[0], PHASES[1] | {"restart_bias_correction": False}]
+    spoil(1, range(4))
+    expected = train("expected", guard={"patience": 9}, phases=phases)
+    spoil(1, range(1, 4))
+    assert same(train("gone-back", guard=GUARD, phases=phases), expected)
+
+
+def test_a_dropped_spike_is_no_overflow(train: Train, spoil: Callable[[int, Iterable[int]], None]) -> None:
+    spoil(0, [3, 4])
+    done = train(precision={"kind": "fp16", "allow_slow": True, "initial_scale": 8.0}, log_every=1)
+    rows = [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+    assert sum(row["skipped"] for row in rows) == 2 and {row["loss_scale"] for row in rows} == {8.0}
+
+
 @pytest.mark.parametrize("row", [2, 4, 5, 7])
 def test_stopped_and_continued_it_does_the_same(
     train: Train, spoil: Callable[[int, Iterable[int]], None], row: int

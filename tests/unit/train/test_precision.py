@@ -28,7 +28,7 @@ from bertwright.train.precision.precision import build_precision
 Train = Callable[..., Artifact]
 CPU = torch.device("cpu")
 BF16 = {"kind": "bf16", "allow_slow": True}
-FP16 = {"kind": "fp16", "initial_scale": 2.0**20, "growth_interval": 3}
+FP16 = {"kind": "fp16", "allow_slow": True, "initial_scale": 2.0**20, "growth_interval": 3}
 """A scale at which the first gradients overflow."""
 
 
@@ -56,7 +56,7 @@ class StopsAt:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.mark.parametrize("precision", [BF16, {"kind": "fp16"}], ids=["bf16", "fp16"])
+@pytest.mark.parametrize("precision", [BF16, {"kind": "fp16", "allow_slow": True}], ids=["bf16", "fp16"])
 def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(train: Train, precision: Any) -> None:
     full, low = train("full"), train("low", precision=precision)
     for one, other in zip(rows(full), rows(low), strict=True):
@@ -93,14 +93,14 @@ def test_the_scale_follows_the_rule() -> None:
     scale = scale_from(config, None)
     assert scale == LossScale(8.0)
     factors = []
-    for applied in (True, True, False, False, False, False, True, True, True, True):
-        scale = scale_after(config, scale, applied)
+    for finite in (True, True, False, False, False, False, True, True, True, True):
+        scale = scale_after(config, scale, finite)
         assert scale is not None
         factors.append(scale.factor)
     assert factors == [8, 16, 8, 4, 2, 2, 2, 4, 4, 8]
     assert scale_from(config, LossScale(4.0, 1)) == LossScale(4.0, 1), "a checkpoint's is gone on with"
-    assert scale_from(Fp32Config(), LossScale(4.0)) is None and scale_after(Fp32Config(), None, applied=True) is None
-    assert scale_after(config, LossScale(2.0**31, 1), applied=True) == LossScale(2.0**31)
+    assert scale_from(Fp32Config(), LossScale(4.0)) is None and scale_after(Fp32Config(), None, finite=True) is None
+    assert scale_after(config, LossScale(2.0**31, 1), finite=True) == LossScale(2.0**31)
 
 
 def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +110,8 @@ def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pyte
     with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit .* ten times .*allow_slow=true"):
         build_precision(Bf16Config(), CPU)
     build_precision(Bf16Config(allow_slow=True), CPU)
+    with pytest.raises(RecipeError, match=r"fp16, but this is a processor, .* as float32\. Set train\.precision=bf16"):
+        build_precision(Fp16Config(), CPU)
 
 
 @pytest.mark.parametrize("kernel", ["sequences", "padded"])
@@ -131,4 +133,5 @@ def test_only_low_precision_on_a_processor_is_padded() -> None:
     batch = random_batch([9, 5]).map(lambda tensor: tensor.numpy())
     assert build_precision(Fp32Config(), CPU).fit(batch) is batch
     low = replace(build_precision(Bf16Config(allow_slow=True), CPU)).fit(batch)
-    assert low.counts == (3, 256, 64)
+    assert low.counts == (2 + 27, 256, 64)
+    assert low.max_row == 9, "padding makes no rectangle wider"

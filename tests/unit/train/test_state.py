@@ -1,6 +1,6 @@
 """Where training stands: advanced step by step, and refused where it cannot have been."""
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,7 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert state_of(written(tmp_path / "step-000000000", asdict(State()))) == State()
 
 
-def test_a_state_of_before_phases_had_hours_is_read(tmp_path: Path) -> None:
-    values = {key: value for key, value in asdict(STOOD).items() if key != "phase_seconds"}
-    assert state_of(written(tmp_path / "step-000000014", values)) == replace(STOOD, phase_seconds=0.0)
-
-
-@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name != "phase_seconds"])
+@pytest.mark.parametrize("name", [field.name for field in fields(State)])
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):

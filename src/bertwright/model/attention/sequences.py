@@ -28,7 +28,6 @@ class Sequences:
 
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         self.reach = None if window is None else window // 2
-        # Reading the lengths waits for the device, hence no kernel for GPUs.
         bounds = batch.cu_seqlens.tolist()
         spans = [(end - start, start) for start, end in pairwise(bounds) if end > start]
         self.runs = _runs(spans)

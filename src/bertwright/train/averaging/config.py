@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from bertwright.core.config import Section
+from bertwright.core.config import Section, by_kind
 
 
 class NoAveragingConfig(Section):
@@ -39,12 +39,7 @@ class LastConfig(Section):
     """Steps between them, counted over all phases; checkpoints have their own, which are free to change."""
 
 
-def _by_name(value: Any) -> Any:
-    """`averaging = "ema"` is short for `averaging = {kind = "ema"}`."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 AveragingConfig = Annotated[
-    NoAveragingConfig | EmaConfig | LastConfig, Field(discriminator="kind"), BeforeValidator(_by_name)
+    NoAveragingConfig | EmaConfig | LastConfig, Field(discriminator="kind"), BeforeValidator(by_kind)
 ]
 """What is scored and exported in place of the last weights."""

@@ -21,7 +21,7 @@ class Update:
     grad_norm: float
     """Global norm before clipping."""
     applied: bool
-    """False when a gradient was not finite: the whole global step was dropped."""
+    """False when the norm was not finite, or above the limit: the whole global step was dropped."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from bertwright.core.config import Section
+from bertwright.core.config import Section, by_kind
 
 
 class Fp32Config(Section):
@@ -45,14 +45,11 @@ class Fp16Config(Section):
     """Updates without an overflow after which the scale is doubled."""
     min_scale: float = Field(1.0, gt=0)
     """The scale is not halved below this."""
-
-
-def _by_name(value: Any) -> Any:
-    """`precision = "bf16"` is short for `precision = {kind = "bf16"}`."""
-    return {"kind": value} if isinstance(value, str) else value
+    allow_slow: bool = False
+    """Whether to train also on a processor, whose float16 products take many times as long."""
 
 
 PrecisionConfig = Annotated[
-    Fp32Config | Tf32Config | Bf16Config | Fp16Config, Field(discriminator="kind"), BeforeValidator(_by_name)
+    Fp32Config | Tf32Config | Bf16Config | Fp16Config, Field(discriminator="kind"), BeforeValidator(by_kind)
 ]
 """What a network computes in."""

@@ -28,11 +28,11 @@ def scale_from(config: PrecisionConfig, before: LossScale | None) -> LossScale |
     return before or LossScale(config.initial_scale) if isinstance(config, Fp16Config) else None
 
 
-def scale_after(config: PrecisionConfig, scale: LossScale | None, applied: bool) -> LossScale | None:
-    """The scale of the step after one with `scale` whose update was `applied`, or dropped because of an overflow."""
+def scale_after(config: PrecisionConfig, scale: LossScale | None, finite: bool) -> LossScale | None:
+    """The scale of the step after one with `scale`, whose gradient was `finite` or had overflowed."""
     if not isinstance(config, Fp16Config) or scale is None:
         return None
-    if not applied:
+    if not finite:
         return LossScale(max(scale.factor / 2, config.min_scale))
     if scale.applied + 1 < config.growth_interval:
         return LossScale(scale.factor, scale.applied + 1)

@@ -66,6 +66,12 @@ def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
                 "AVX512-BF16; NVIDIA from Ampere on): a step would take ten times as long as in fp32. Set "
                 "train.precision=fp32, or train.precision.allow_slow=true to train so all the same."
             )
+        case Fp16Config(allow_slow=False) if not gpu:
+            raise RecipeError(
+                "train.precision = fp16, but this is a processor, whose float16 products take many times as long as "
+                "float32. Set train.precision=bf16 where it has units for that, train.precision=fp32, or "
+                "train.precision.allow_slow=true to train so all the same."
+            )
         case _:
             return Precision(config, device)
 
