@@ -32,7 +32,8 @@ from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
-from bertwright.train.config import LENGTHS, TrainConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.phase_config import LENGTHS
 from bertwright.vocab.config import VocabConfig
 
 

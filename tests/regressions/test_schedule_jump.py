@@ -25,8 +25,9 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig, ScheduleConfig
 from bertwright.optim.schedule import learning_rate
-from bertwright.train.config import PhaseConfig, TrainConfig
+from bertwright.train.config import TrainConfig
 from bertwright.train.identity import Inputs, Settings
+from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.run import run
 
 SMALL = {

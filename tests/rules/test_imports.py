@@ -145,7 +145,7 @@ def test_the_recipe_knows_only_configs(name: str) -> None:
     beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped")}
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
-            assert module.endswith(".config") or module in beside, module
+            assert module.endswith("config") or module in beside, module
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("*/shapes.py")), ids=lambda p: p.parent.name)

@@ -29,7 +29,7 @@ from bertwright.model.distilbert.config import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
-from bertwright.train.config import PhaseConfig
+from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Tf32Config
 
 DOUBT = 2

@@ -1,151 +1,24 @@
-"""The knobs of training: phases, seeds, checkpoints. Knows no torch."""
+"""The recipe section `[train]`: phases, seeds, checkpoints, how it is computed. Knows no torch."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import Field, model_validator
 
 from bertwright.core.artifact import MANIFEST
-from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.config import DocumentRange, ImportedData, Length, MicroBatching
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
+from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
-from bertwright.optim.config import ScheduleConfig
-from bertwright.optim.schedule import LinearSchedule
-from bertwright.optim.wsd import WsdSchedule
 from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
 from bertwright.train.engine.config import DdpConfig, EngineConfig
 from bertwright.train.guard_config import GuardConfig
+from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 
 VERSION = 6
 """Raised when the code of the stage changes its result."""
-
-LENGTHS = ("steps", "epochs", "samples", "tokens")
-
-
-def _share_or_steps(value: Any, number: ValidatorFunctionWrapHandler) -> float:
-    """A share below 1 as a float, steps as an int: 1 is one step, and 1.5 is neither."""
-    given: float = value if type(value) is int and value >= 1 else number(value)
-    if isinstance(given, float) and given >= 1:
-        whole = f": write {given:.0f} for steps" if given.is_integer() and not isinstance(value, bool) else ""
-        raise ValueError(f"is neither a share below 1 nor a whole number of steps{whole}")
-    return given
-
-
-class PhaseConfig(Section):
-    """One phase: sequences of one length, one batch size, one learning-rate schedule, one budget."""
-
-    length: Length
-    """Longest sequence with [CLS] and [SEP], in tokens."""
-    batch: int = Field(ge=1)
-    """Global batch: sequences per optimizer step over all ranks and micro-batches."""
-    batch_warmup: tuple[tuple[int, int], ...] = ()
-    """How the global batch grows to `batch`: pairs [step, sequences], from that step of the phase on, the first of step
-    0. Empty: it does not."""
-    micro_batch: int = runtime_only(0, ge=0)
-    """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share. Changes the order of
-    summation, and which elements dropout drops, as the two keys below do."""
-    micro_tokens: int = runtime_only(0, ge=0)
-    """Tokens per forward pass on a rank, in place of `micro_batch`: as many sequences as fit; 0: that counts."""
-    packing: bool = runtime_only(False)
-    """Whether sequences are packed into rows of `length` tokens, each seeing itself alone; otherwise sequences of
-    similar length meet."""
-    learning_rate: float = Field(gt=0)
-    """Peak learning rate."""
-    warmup: Annotated[float, Field(ge=0), WrapValidator(_share_or_steps)] = 0.1
-    """Share of the phase's steps (below 1), or number of steps (1 or more), in which the rate rises from zero to the
-    peak."""
-    schedule: ScheduleConfig = LinearSchedule()
-    """After the warm-up: straight down (`linear`), as a root (`poly`; `poly_nvidia` has a jump), as half a cosine
-    (`cosine`), at the peak and down at the end (`wsd`), or `constant`. A name, or a section of its own where the
-    schedule has keys."""
-    restart_bias_correction: bool = True
-    """Whether the number of updates that the optimizer's bias correction knows starts anew with the phase, as NVIDIA's
-    does, while the moments stay; AdamW's updates are then up to 6 times smaller for some hundred steps. A phase that is
-    only the decay of the one before goes on counting: false."""
-    steps: int | None = extendable(None, ge=1)
-    """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
-    epochs: float | None = extendable(None, gt=0)
-    """Length of the phase in passes over its examples."""
-    samples: int | None = extendable(None, ge=1)
-    """Length of the phase in sequences."""
-    tokens: int | None = extendable(None, ge=1)
-    """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
-    end_after: int | None = extendable(None, ge=1)
-    """Optimizer step after which the phase ends although its length is greater; the rate follows the whole length all
-    the same. May be set, moved and taken out while the phase is under way: the run goes on with the next phase."""
-    hours: float | None = Field(None, gt=0)
-    """Training time after which the phase ends, in hours over all starts, without scoring and saving; its length is
-    then the most that it may have. The rate follows time in place of updates, so no two runs have the same rates."""
-    masking: MaskingConfig = MaskingConfig()
-    """Which tokens are predicted."""
-    document_range: DocumentRange = (0.0, 1.0)
-    """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
-    data: UserPath | None = known_by_content(None)
-    """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
-    datasets or Megatron. They must be made with the same vocabulary."""
-    quarantine: bool = known_by_content(False)
-    """Whether damaged files of `data` are left out and listed instead of being an error."""
-
-    @model_validator(mode="after")
-    def _one_length(self) -> PhaseConfig:
-        given = [name for name in LENGTHS if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
-        if self.steps is not None and self.end_after is not None and self.end_after > self.steps:
-            raise ValueError(f"end_after {self.end_after} lies beyond the phase's {self.steps} steps")
-        if self.quarantine and self.data is None:
-            raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
-        if self.batch_warmup and (wrong := self._wrong_growth()):
-            raise ValueError(f"batch_warmup {[list(pair) for pair in self.batch_warmup]} {wrong}")
-        if self.micro_batch > self.batch:
-            raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
-        # Each alone says how large a forward pass is: two of them could contradict each other.
-        if self.micro_tokens and (self.micro_batch or self.packing):
-            raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
-        if 0 < self.micro_tokens < self.length:
-            raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
-        if self.hours is not None and self.warmup >= 1:
-            raise ValueError(f"warmup {self.warmup} counts steps, and with hours the rate follows time: give a share")
-        # A share says of any length what it says of one step.
-        known = self.steps or (1 if self.warmup < 1 else 0)
-        if known and (wrong := self.wrong_warmup(known)):
-            raise ValueError(wrong)
-        return self
-
-    def _wrong_growth(self) -> str:
-        """Why pairs [step, sequences] are no growth from step 0 to the batch; "" if they are one."""
-        steps, sizes = zip(*self.batch_warmup, strict=True)
-        if steps[0] != 0:
-            return f"begins at step {steps[0]}; give the size of step 0 first"
-        if sizes[0] < 1 or any(a >= b for pairs in (steps, sizes) for a, b in pairwise(pairs)):
-            return "does not grow; every pair has a later step and a larger size than the one before it"
-        if sizes[-1] != self.batch:
-            return f"ends with {sizes[-1]}, and batch is {self.batch}; end it with [STEP, {self.batch}]"
-        return ""
-
-    def warmup_steps(self, steps: int) -> float:
-        """The warm-up of a phase of so many steps, in steps; fractional where it is a share."""
-        return self.warmup if self.warmup >= 1 else self.warmup * steps
-
-    def wrong_warmup(self, steps: int) -> str:
-        """Why a phase of so many steps has no room for its warm-up; "" if it has."""
-        warmup = self.warmup_steps(steps)
-        if warmup > steps:
-            return f"warmup {warmup:,} is more than the phase's {steps:,} steps; shorten it, or give a share below 1"
-        decay = self.schedule.decay if isinstance(self.schedule, WsdSchedule) else 0.0
-        if warmup + decay * steps > steps * (1 + 1e-9):
-            return f"warmup {self.warmup:g} and schedule.decay {decay:g} are more than the phase together; shorten one"
-        return ""
-
-    @property
-    def micro_batching(self) -> MicroBatching:
-        """How a rank's sequences become forward passes."""
-        return MicroBatching(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
 
 
 class TrainConfig(Section):

@@ -6,22 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.loader import Loader, LoaderSettings, open_loader
 from bertwright.examples.store import Store
-from bertwright.model.config import NetworkConfig
-from bertwright.optim.config import OptimConfig
 from bertwright.optim.schedule import Schedule, learning_rate
-from bertwright.train.config import PhaseConfig, TrainConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.phase_config import PhaseConfig
 
 # The same for every recipe and number of ranks, as the batches decide in which order scores are added up.
 HELDOUT_MICRO_BATCH = 64
@@ -86,26 +83,6 @@ class Phase:
     def heldout_room(self) -> int:
         """Tokens that the held-out sequences have room for."""
         return self.heldout_sequences * self.loader.settings.length
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training, the same on all ranks and at every start."""
-
-    config: TrainConfig
-    network: NetworkConfig
-    optim: OptimConfig
-    vocab: Artifact
-    phases: list[Phase]
-    identity: Identity
-    """Of the run."""
-    checkpoint: Identity
-    """Of its checkpoints: without the lengths of phases."""
-    out: Path
-    scored_after: int
-    """Tokens of room of the held-out sequences that are scored afterwards, for the time that is left."""
-    saved: Callable[[Path], None]
-    """Takes the path of each new checkpoint, on the first rank."""
 
 
 def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> list[Phase]:

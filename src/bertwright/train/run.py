@@ -43,9 +43,10 @@ from bertwright.train.identity import (
     identity,
     refuse_other_settings,
 )
+from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
-from bertwright.train.phases import Job, resolve_phases
+from bertwright.train.phases import resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks, process_group

@@ -22,8 +22,9 @@ from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
-from bertwright.train.phases import Job, Phase
+from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 

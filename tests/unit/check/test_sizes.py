@@ -16,7 +16,7 @@ from bertwright.check.data import sources
 from bertwright.check.resources import disk, memory, run_bytes, training_bytes
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.config import PhaseConfig
+from bertwright.train.phase_config import PhaseConfig
 
 __all__ = ["make_batch"]  # a fixture
 Load = Callable[..., Recipe]

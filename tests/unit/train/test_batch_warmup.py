@@ -14,7 +14,8 @@ from bertwright.contradictions import too_many_ranks
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import batch_hash
-from bertwright.train.config import PhaseConfig, TrainConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.phases import Phase, resolve_phases
 
 Train = Callable[..., Artifact]

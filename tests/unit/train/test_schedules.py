@@ -12,7 +12,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
 from bertwright.optim.config import LambConfig
-from bertwright.train.config import PhaseConfig
+from bertwright.train.phase_config import PhaseConfig
 
 Train = Callable[..., Artifact]
 PHASE = PHASES[0]

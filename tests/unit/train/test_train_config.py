@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.train.config import PhaseConfig
+from bertwright.train.phase_config import PhaseConfig
 
 
 @pytest.mark.parametrize(
