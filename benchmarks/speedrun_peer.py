@@ -30,7 +30,7 @@ from bertwright.model.bert.config import SIZES, BertModelConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import model_from
 
-BATCH, TRIAL, MARKS = 8, 30, 12
+BATCH, TRIAL, MARKS = 8, 30, 6
 """Sequences a step; steps that the speed is taken of; scores of a training."""
 
 

@@ -14,11 +14,11 @@ from bertwright.model.saved import load_model
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
 
-LENGTH, RATE, MOST, SEQUENCES = 128, 0.15, 20, 2048
+LENGTH, RATE, MOST, SEQUENCES = 128, 0.15, 20, 1024
 
 
 def score_model(model: PreTrainingModel, run: Path) -> dict[str, float]:
-    """Loss in nats, accuracy and bits a character of 2,048 held-out sequences, 15 % of their tokens predicted.
+    """Loss in nats, accuracy and bits a character of 1,024 held-out sequences, 15 % of their tokens predicted.
 
     The characters are those of the predicted pieces, with one for the space before each that begins a word.
     """

@@ -18,7 +18,7 @@ from bertwright.model.distilbert.config import DistilBertConfig, DistilBertModel
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
 
-Kernel = Literal["sequences", "padded"]
+Kernel = Literal["sequences", "padded", "varlen"]
 """How attention is computed; `model.attention` has a file for each."""
 
 

@@ -13,6 +13,7 @@ from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
 from bertwright.train.engine.config import DdpConfig, EngineConfig
+from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
@@ -57,9 +58,13 @@ class TrainConfig(Section):
     its own where the average has keys. Training goes on from the weights themselves."""
     engine: EngineConfig = runtime_only(DdpConfig())
     """How ranks hold the weights, and what sums their gradients."""
+    graph: GraphConfig = runtime_only(EagerConfig())
+    """How the network's operations are run: `eager` (as they are written) or `compiled` (by torch.compile, in fixed
+    shapes). A name, or a section of its own where the graph has keys."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
-    """How attention is computed: `sequences` (one call per distinct length), `padded` (a rectangle), or `auto`: the
-    first on a CPU, the second on a GPU. Changes the speed, the order of summation, and which weights dropout drops."""
+    """How attention is computed: `sequences` (one call per distinct length; CPU), `padded` (a rectangle), `varlen`
+    (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: the first on a CPU, the second on a GPU and where
+    the network is compiled. Changes the speed, the order of summation, and which weights dropout drops."""
     threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 

@@ -38,6 +38,10 @@ def bind(kernel: Kernel, batch: Batch[Tensor], window: int | None = None) -> Att
             from bertwright.model.attention.padded import Padded
 
             return Padded(batch, window)
+        case "varlen":
+            from bertwright.model.attention.varlen import Varlen
+
+            return Varlen(batch, window)
         case _:
             assert_never(kernel)
 

@@ -1,0 +1,65 @@
+"""The kernel for GPUs in low precision: torch's attention over sequences of any lengths, laid end to end.
+
+A thin adapter of `torch.nn.attention.varlen` (FlashAttention; torch 2.11 to 2.15), which has neither dropout of
+attention weights nor float32. Names carry shapes: T tokens, A heads, D head width.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertwright.core.errors import MissingExtraError
+from bertwright.examples.batch import Batch
+
+
+class Varlen:
+    """One fused call over all sequences, on exactly the tokens there are, of which the host knows no length.
+
+    With a `window` a token sees those at most half of it away.
+    """
+
+    def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
+        self.bounds = batch.cu_seqlens
+        # No sequence is longer than its row; the kernel only shares out its work by it.
+        self.longest = batch.max_row
+        self.more: dict[str, Any] = {} if window is None else {"window_size": (window // 2, window // 2)}
+
+    def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
+        """The attended values, [T, A, D]; `dropout_p` is 0 (`refusal`)."""
+        assert not dropout_p
+        if not len(v_TAD):
+            return v_TAD
+        from torch.nn.attention.varlen import varlen_attn
+
+        bounds, longest = self.bounds, self.longest
+        attended: Tensor = varlen_attn(q_TAD, k_TAD, v_TAD, bounds, bounds, longest, longest, **self.more)
+        return attended
+
+
+def refusal(device: torch.device, low_precision: bool, dropout_p: float, windows: bool) -> str:
+    """Why this kernel cannot be used, and what to do; "" if it can.
+
+    Raises `MissingExtraError` where torch has no such attention, or one without windows where they are asked for.
+    """
+    if device.type != "cuda":
+        return "is a kernel for GPUs, and this training runs on a CPU; set train.attention=auto"
+    if not low_precision:
+        return "computes in bf16 or fp16 only; set train.precision=bf16, or train.attention=padded"
+    if dropout_p:
+        return "cannot drop attention weights; set model.attention_dropout=0, or train.attention=padded"
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        raise MissingExtraError(
+            "train.attention = varlen needs torch 2.11 or newer. Install it, or set train.attention=padded."
+        ) from None
+    if windows and "window_size" not in inspect.signature(varlen_attn).parameters:
+        raise MissingExtraError(
+            f"model.kind = modern with train.attention = varlen needs windows, which torch {torch.__version__} does "
+            "not have there. Install torch 2.12 or newer, or set train.attention=padded."
+        )
+    return ""

@@ -1,0 +1,57 @@
+"""What a graph does to a network and to its batches, and whether this machine can."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from typing import assert_never
+
+import torch
+from torch import nn
+
+from bertwright.core.errors import RecipeError
+from bertwright.examples.batch import MicroBatch
+from bertwright.model.batch import Room, in_rows
+from bertwright.model.config import Kernel
+from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
+
+
+def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> None:
+    """Have the forward passes of `model`, and so the backward ones, run as `config` says, from the next one on.
+
+    Its tensors and their names stay. `RecipeError` where this machine has no compiler for `device`.
+    """
+    match config:
+        case EagerConfig():
+            pass
+        case CompiledConfig():
+            if missing := _missing_compiler(device):
+                raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
+            graphs = config.cuda_graphs and device.type == "cuda"
+            # Whole, or the parts between would wait for the host; of fixed shape, so that a graph can be replayed.
+            model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
+        case _:
+            assert_never(config)
+
+
+def shape_for(config: GraphConfig, batch: MicroBatch, room: Room) -> MicroBatch:
+    """The batch in the shape that the graph is of: the same sequences, and padding."""
+    return in_rows(batch, room) if config.kind == "compiled" else batch
+
+
+def refuse_kernel(config: GraphConfig, kernel: Kernel) -> None:
+    """Raise `RecipeError` for a kernel that looks at the lengths of sequences, which a compiled network cannot."""
+    if config.kind == "compiled" and kernel == "sequences":
+        raise RecipeError(
+            "train.graph = compiled and train.attention = sequences do not go together: that kernel makes other calls "
+            "for every batch. Set train.attention=padded, or varlen on a GPU, or train.graph=eager."
+        )
+
+
+def _missing_compiler(device: torch.device) -> str:
+    """What compiling for the device lacks; "" if nothing."""
+    if device.type == "cuda":
+        return "" if find_spec("triton") else "Triton, which torch for GPUs comes with (pip install triton)"
+    compiler = os.environ.get("CXX", "g++")
+    return "" if shutil.which(compiler) or shutil.which("clang++") else f"a C++ compiler ({compiler})"
