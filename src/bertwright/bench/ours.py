@@ -34,7 +34,7 @@ def ours(workload: Workload, dropout: float, bf16: bool, threads: int) -> Iterat
             (micro_batches, counts), _ = next(ahead)
             train_step(
                 trained,
-                [trained.read(batch) for batch in micro_batches],
+                map(trained.read, micro_batches),
                 {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
                 StepSettings(learning_rate=1e-4, dropout_key=1),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,13 @@ _OF_SEQUENCES = ("next_sentence_labels", "sequence_weights")
 
 def packed(batch: MicroBatch, device: torch.device | str = "cpu") -> PackedBatch:
     """A batch as it was drawn, in tensors on `device`; on the CPU they share its memory."""
-    return batch.map(lambda array: torch.from_numpy(array).to(device, non_blocking=True))
+    return batch.map(partial(_moved, device=torch.device(device)))
+
+
+def _moved(array: NDArray[Any], device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(array)
+    # Only from pinned memory is a copy to a GPU made while the host goes on.
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
