@@ -21,6 +21,7 @@ from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
+from bertwright.train.config import TrainConfig
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
@@ -115,6 +116,12 @@ def training_device(wanted: Any, ranks: Ranks) -> torch.device:
             f"{ranks.world} ranks on GPUs are not offered yet: start one process for one GPU, or set train.device=cpu."
         )
     return device
+
+
+def is_deterministic(config: TrainConfig) -> bool:
+    """Whether the training is to give the same bits again: as the recipe says, or on a CPU alone."""
+    wanted = config.deterministic
+    return resolve_device(config.device).type == "cpu" if wanted == "auto" else wanted
 
 
 def training_kernel(job: Job, device: torch.device) -> Kernel:

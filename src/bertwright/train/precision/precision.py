@@ -27,8 +27,15 @@ class Precision:
     @contextmanager
     def forward(self) -> Iterator[None]:
         """Computes a forward pass, its loss included, in these numbers. Backward passes follow by themselves."""
-        with torch.autocast(self.device.type, dtype=self._low or torch.bfloat16, enabled=self._low is not None):
+        enabled = self._low is not None and self.weights is None
+        with torch.autocast(self.device.type, dtype=self._low or torch.bfloat16, enabled=enabled):
             yield
+
+    @property
+    def weights(self) -> torch.dtype | None:
+        """The type of the weights that the network computes with, where it is not float32."""
+        pure = isinstance(self.config, Bf16Config) and self.config.weights == "bf16"
+        return torch.bfloat16 if pure else None
 
     def fit(self, batch: MicroBatch) -> MicroBatch:
         """The batch in a shape for which a kernel is likely to be there already: the same sequences, and padding.
