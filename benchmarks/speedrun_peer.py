@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from speedrun_score import LENGTH, score_model
 from torch.utils.data import Dataset
 from transformers import (
     BertConfig,
@@ -29,6 +28,7 @@ from bertwright.examples.store import Store
 from bertwright.model.bert.config import SIZES, BertModelConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import model_from
+from speedrun_score import LENGTH, score_model
 
 BATCH, TRIAL, MARKS = 8, 30, 6
 """Sequences a step; steps that the speed is taken of; scores of a training."""

@@ -52,6 +52,31 @@ def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mista
         yield "model.kind", f"{text}; set examples.plan=full-sentences or doc-sentences, or model.kind=bert"
 
 
+def uncompiled(train: TrainConfig) -> Iterator[Mistake]:
+    """What a network that is compiled for fixed shapes cannot have."""
+    if train.graph.kind != "compiled":
+        return
+    if train.attention == "sequences":
+        text = "makes other calls for every batch, and train.graph=compiled compiles one for all"
+        yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
+    for i, phase in enumerate(train.phases):
+        if phase.micro_tokens:
+            text = f"{phase.micro_tokens:,} gives every batch another shape, and train.graph=compiled is for fixed ones"
+            yield f"train.phases.{i}.micro_tokens", f"{text}; give micro_batch and packing, or set train.graph=eager"
+
+
+def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
+    """What the attention kernel for GPUs cannot do."""
+    if train.attention != "varlen":
+        return
+    if train.precision.kind in ("fp32", "tf32"):
+        text = f"varlen computes in bf16 or fp16 only, and train.precision={train.precision.kind}"
+        yield "train.attention", f"{text}; set train.precision=bf16, or train.attention=padded"
+    if model.attention_dropout:
+        text = f"varlen cannot drop attention weights, and model.attention_dropout={model.attention_dropout:g}"
+        yield "train.attention", f"{text}; set model.attention_dropout=0, or train.attention=padded"
+
+
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
     """A global batch that does not give every rank a micro-batch."""
     for i, phase in enumerate(train.phases):

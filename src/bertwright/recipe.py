@@ -15,6 +15,8 @@ from bertwright.contradictions import (
     missing_without_corpus,
     pairs_unseen,
     too_many_ranks,
+    uncompiled,
+    without_kernel,
     wrong_folders,
     wrong_lengths,
 )
@@ -104,7 +106,8 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
         any work starts."""
-        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(), *too_many_ranks(self.train, ranks)]
+        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(), *uncompiled(self.train)]
+        mistakes += too_many_ranks(self.train, ranks)
         mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
@@ -125,7 +128,7 @@ class Recipe(Section):
             return [
                 ("vocab.file", f"{self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt")
             ]
-        mistakes = list(pairs_unseen(self.model, self.examples))
+        mistakes = [*pairs_unseen(self.model, self.examples), *without_kernel(self.train, self.model)]
         try:
             network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs)
         except RecipeError as error:

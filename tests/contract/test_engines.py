@@ -1,5 +1,5 @@
-"""Every engine of the union, as one process: an update is plain torch's, one that is not finite changes nothing, and
-what is gathered has every tensor by its name. Several ranks: `tests/golden` and `tests/pipeline/test_ranks.py`."""
+"""Every engine of the union, as one process: an update is plain torch's, a norm that is not finite is told, and what is
+gathered has every tensor by its name. Several ranks: `tests/golden` and `tests/pipeline/test_ranks.py`."""
 
 from typing import Any
 
@@ -45,24 +45,25 @@ def test_an_update_is_that_of_plain_torch(config: Any) -> None:
         for micro_batch in range(2):
             engine.backward(loss_of(model, 2 * step + micro_batch))
             loss_of(plain, 2 * step + micro_batch).backward()  # type: ignore[no-untyped-call]
-        update = engine.update(1e-2)
+        grad_norm = engine.reduce()
+        engine.update(1e-2)
         norm = clip_grad_norm_([p for p in plain.parameters() if p.grad is not None], LIMIT)
         for p in plain.parameters():  # what has no gradient decays all the same
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad
         its_optimizer.step()
-        assert update.applied and update.grad_norm == pytest.approx(float(norm), rel=1e-6)
+        assert grad_norm.dtype == torch.float64 and float(grad_norm) == pytest.approx(float(norm), rel=1e-6)
     for one, other in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("config", ENGINES)
 @pytest.mark.parametrize("bad", [float("inf"), float("nan")])
-def test_a_gradient_that_is_not_finite_changes_nothing(config: Any, bad: float) -> None:
+def test_a_gradient_that_is_not_finite_is_told_by_its_norm_and_changes_nothing(config: Any, bad: float) -> None:
     model = network()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     engine = build_engine(config(), model, build_optimizer(AdamWConfig(), model), LIMIT, Ranks())
     engine.backward(loss_of(model, 0) * bad)
-    assert not engine.update(1e-2).applied
+    assert not engine.reduce().isfinite(), "by which the step drops it: tests/unit/train/test_step.py"
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
@@ -73,6 +74,7 @@ def test_it_gathers_every_tensor_by_its_name(config: Any) -> None:
     weights, state = engine.gather()
     assert weights.keys() == expected.state_dict().keys() and state.keys() == {"step"}
     engine.backward(loss_of(model, 0))
+    engine.reduce()
     engine.update(1e-2)
     weights, state = engine.gather()
     assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())

@@ -9,6 +9,8 @@ import torch
 
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.loader import StepCounts
+from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.padding import Room
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.device import torch_settings
@@ -28,13 +30,14 @@ def ours(workload: Workload, dropout: float, bf16: bool, threads: int) -> Iterat
     """Seconds and processor seconds of step after step, for ever."""
     with torch_settings(threads, keep_kernels=bf16):
         trained, loader = _trained(workload, dropout, bf16), loader_of(workload)
+        room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))
         ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
         while True:
             began, used = time.perf_counter(), time.process_time()
             (micro_batches, counts), _ = next(ahead)
             train_step(
                 trained,
-                [trained.read(batch) for batch in micro_batches],
+                (trained.read(batch, room) for batch in micro_batches),
                 {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
                 StepSettings(learning_rate=1e-4, dropout_key=1),
             )

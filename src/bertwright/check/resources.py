@@ -1,11 +1,6 @@
 """Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; checked without torch.
 
-Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer); for each token of
-a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with dropout
-(of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence with
-attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden width,
-and one more inner width with dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages:
-0.25 GB a worker, and 0.7 GB.
+Memory of training: `train/sizes.py`; of other stages 0.25 GB a worker, and 0.7 GB.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
@@ -17,24 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import assert_never
 
 from bertwright.check.machine import bf16_units, disk_free, gpu_memory, memory_size, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import default_workers
-from bertwright.model.bert.config import BertConfig
-from bertwright.model.config import NetworkConfig
-from bertwright.model.distilbert.config import DistilBertConfig
-from bertwright.model.modern.network import ModernConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
-from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Tf32Config
+from bertwright.train.sizes import computing_of, training_bytes
 
 DOUBT = 2
 """By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
-_TORCH_BYTES, _WORKER_BYTES, _STAGE_BYTES = 0.4e9, 0.25e9, 0.7e9
+_WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
 _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
 
@@ -88,8 +78,8 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()
-    padded = recipe.train.attention == "padded" or bool(gpus)
-    needs = [training_bytes(bert, phase, ranks, padded) for phase in recipe.train.phases]
+    computing = computing_of(recipe.train, ranks, gpu=bool(gpus))
+    needs = [training_bytes(bert, phase, computing) for phase in recipe.train.phases]
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))
     averaging = recipe.train.averaging
@@ -97,48 +87,16 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     copies = 0 if gpus and isinstance(averaging, LastConfig) else _averaged_copies(averaging)
     largest = needs[number] + 4 * bert.parameters * copies
     what = f"training {bert.parameters:,} parameters, in phase {number},"
-    remedy = f"Lower train.phases.{number}.micro_batch, or choose a smaller model.size."
+    ways = [f"Lower train.phases.{number}.micro_batch", "choose a smaller model.size"]
+    if not recipe.train.checkpoint_activations:
+        ways.insert(1, "set train.checkpoint_activations=true")
+    remedy = f"{', '.join(ways[:-1])}, or {ways[-1]}."
     yield _memory_verdict("train memory", what, largest, place, remedy)
 
 
 def _averaged_copies(averaging: AveragingConfig) -> int:
     """Copies of the weights that an average keeps."""
     return averaging.count if isinstance(averaging, LastConfig) else int(isinstance(averaging, EmaConfig))
-
-
-def training_bytes(bert: NetworkConfig, phase: PhaseConfig, ranks: int = 1, padded: bool = False) -> float:
-    """Bytes that training a phase takes on each rank, about; `padded` says whether attention is of a rectangle."""
-    # Without a micro-batch a rank takes its whole part of the batch at once.
-    share = max(1, phase.batch // ranks)
-    sequences = min(phase.micro_batch or share, share)
-    tokens = phase.micro_tokens or sequences * phase.length
-    numbers = tokens * bert.num_hidden_layers * _kept(bert, phase.length, padded) + 3 * tokens * bert.hidden_size
-    predictions = phase.masking.most(phase.length) * tokens / phase.length
-    # A coin for each token: the mean is the rate, not the bound of a fixed count.
-    if phase.masking.count == "bernoulli":
-        predictions = phase.masking.rate_at(0) * tokens
-    return _TORCH_BYTES + 20 * bert.parameters + 4 * (numbers + 3 * predictions * bert.vocab_size)
-
-
-def _kept(bert: NetworkConfig, length: int, padded: bool) -> float:
-    """Numbers that a layer keeps of each token for backward."""
-    inner, hidden = bert.intermediate_size, bert.hidden_size
-    match bert:
-        case ModernConfig():
-            kept, dropped = 4 * inner + 10.0 * hidden, float(inner)
-        case DistilBertConfig():
-            kept, dropped = 2 * inner + 8.0 * hidden, 1.0 * hidden
-        case BertConfig():
-            kept, dropped = 2 * inner + 8.0 * hidden, 2.5 * hidden
-        case _:
-            assert_never(bert)
-    if bert.hidden_dropout_prob:
-        kept += dropped
-    if padded:
-        kept += 4 * bert.hidden_size
-    if bert.attention_probs_dropout_prob:
-        kept += bert.hidden_size + 3 * bert.num_attention_heads * length
-    return kept
 
 
 def _memory_verdict(about: str, what: str, needed: float, available: int | None, remedy: str) -> Verdict:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -16,88 +15,16 @@ from bertwright.examples.batch import Batch, MicroBatch
 PackedBatch = Batch[Tensor]
 """A batch as the network reads it; all tensors are on one device."""
 
-_OF_TOKENS = ("token_ids", "position_ids", "segment_ids")
-_OF_PREDICTIONS = ("prediction_positions", "labels", "weights")
-_OF_SEQUENCES = ("next_sentence_labels", "sequence_weights")
-
 
 def packed(batch: MicroBatch, device: torch.device | str = "cpu") -> PackedBatch:
     """A batch as it was drawn, in tensors on `device`; on the CPU they share its memory."""
-    return batch.map(lambda array: torch.from_numpy(array).to(device, non_blocking=True))
+    return batch.map(partial(_moved, device=torch.device(device)))
 
 
-def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
-    """The batch with padding up to `tokens` tokens and `predictions` predictions: what counts in it stays the same.
-
-    The padding tokens are sequences of weight 0, each in a row of its own that is no longer than the longest there is,
-    so that a rectangle of rows grows no wider; a padding prediction is of position 0.
-    """
-    _, length, predicted = batch.counts
-    more, further = tokens - length, predictions - predicted
-    assert more >= 0 and further >= 0
-    ends = np.minimum(np.arange(length, tokens, max(batch.max_row, 1)) + max(batch.max_row, 1), tokens)
-    grown = dict[str, NDArray[Any]]()
-    for names, size in ((_OF_TOKENS, more), (_OF_PREDICTIONS, further), (_OF_SEQUENCES, len(ends))):
-        for name in names:
-            array = getattr(batch, name)
-            grown[name] = np.concatenate([array, np.zeros(size, array.dtype)])
-    for name in ("cu_seqlens", "cu_rows"):
-        bounds = getattr(batch, name)
-        grown[name] = np.concatenate([bounds, ends.astype(bounds.dtype)])
-    return replace(batch, max_row=batch.max_row, **grown)
-
-
-@dataclass(frozen=True)
-class Room:
-    """The shape that every forward pass of a phase is given where shapes are fixed."""
-
-    rows: int
-    """Rows of a forward pass: sequences, or with packing rows of several."""
-    length: int
-    """Tokens of a row."""
-    predictions: int
-    """About as many as a row of `length` has; what a batch has is rounded up to a sixteenth of those of all rows."""
-
-
-def in_rows(batch: MicroBatch, room: Room) -> MicroBatch:
-    """The batch with every row filled up to `room.length` tokens, and rows of padding up to `room.rows`.
-
-    T and R are then the same for every batch, and B and P come in few sizes: B in multiples of twice the rows (what is
-    left over are sequences of length 0, at the end), P in sixteenths of what all rows have. What counts stays the same.
-    """
-    lengths_R = np.diff(batch.cu_rows)
-    assert len(lengths_R) <= room.rows and batch.max_row <= room.length
-    total = room.rows * room.length
-    row_T = np.repeat(np.arange(len(lengths_R)), lengths_R)
-    moved_T = np.arange(len(row_T)) + (room.length * row_T - batch.cu_rows[:-1][row_T])
-    grown = dict[str, NDArray[Any]]()
-    for name in _OF_TOKENS:
-        array = getattr(batch, name)
-        grown[name] = np.zeros(total, array.dtype)
-        grown[name][moved_T] = array
-    # A sequence ends one after its last token; a row's padding, where it has any, is a sequence that ends with the row.
-    ends_B = np.where(np.diff(batch.cu_seqlens) > 0, moved_T[np.maximum(batch.cu_seqlens[1:], 1) - 1] + 1, 0)
-    lengths = np.concatenate([lengths_R, np.zeros(room.rows - len(lengths_R), lengths_R.dtype)])
-    padded_R = (np.flatnonzero(lengths < room.length) + 1) * room.length
-    ends = np.concatenate([ends_B, padded_R])
-    order, sequences = np.argsort(ends, kind="stable"), _rounded(len(ends), 2 * room.rows)
-    bounds = np.concatenate([[0], ends[order], np.full(sequences - len(ends), total)])
-    grown["cu_seqlens"] = bounds.astype(batch.cu_seqlens.dtype)
-    grown["cu_rows"] = (np.arange(room.rows + 1) * room.length).astype(batch.cu_rows.dtype)
-    for name in _OF_SEQUENCES:
-        array = getattr(batch, name)
-        counted = np.concatenate([array, np.zeros(len(padded_R), array.dtype)])[order]
-        grown[name] = np.concatenate([counted, np.zeros(sequences - len(ends), array.dtype)])
-    more = _rounded(len(batch.labels), -(-room.rows * room.predictions // 16)) - len(batch.labels)
-    for name in _OF_PREDICTIONS:
-        array = moved_T[batch.prediction_positions] if name == "prediction_positions" else getattr(batch, name)
-        grown[name] = np.concatenate([array, np.zeros(more, array.dtype)])
-    return replace(batch, max_row=room.length, **grown)
-
-
-def _rounded(number: int, step: int) -> int:
-    """The next multiple of `step`, at least one."""
-    return max(1, -(-number // step)) * step
+def _moved(array: NDArray[Any], device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(array)
+    # Only from pinned memory is a copy to a GPU made while the host goes on.
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:

@@ -41,21 +41,23 @@ def visible_gpus() -> list[str]:
 
 
 @contextmanager
-def torch_settings(threads: int, keep_kernels: bool = False) -> Iterator[None]:
+def torch_settings(threads: int, keep_kernels: bool = False, deterministic: bool = True) -> Iterator[None]:
     """Deterministic algorithms and so many processor threads (0: torch's own choice), for the length of the block.
 
-    `keep_kernels` says whether shapes repeat, so that what oneDNN compiles for one is worth keeping.
+    `keep_kernels` says whether shapes repeat, so that what oneDNN compiles for one is worth keeping. Without
+    `deterministic` torch may take kernels that add in any order, and no two runs have the same bits.
     """
     # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
     # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
     if not keep_kernels:
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
     keep_freed_memory()
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     # A resumed run ends bit-identical to an undisturbed one; a kernel that adds in any order would break that.
-    torch.use_deterministic_algorithms(True)
+    torch.use_deterministic_algorithms(deterministic)
     # Else torch fills each of some 200 fresh tensors a step with NaN before a kernel writes them: 3 to 11 % of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(threads or before[1])

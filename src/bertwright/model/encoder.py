@@ -23,6 +23,8 @@ class Encoder(Protocol):
 
     kernel: Kernel
     """How attention is computed: it changes the speed, not the function, and may be set at any time."""
+    layers: nn.ModuleList
+    """Its layers, each with the hidden states for its first argument: these may be computed again on the way back."""
 
     @property
     def token_weight(self) -> Tensor:

@@ -45,6 +45,9 @@ class TrainConfig(Section):
     """Optimizer steps per line of metrics."""
     device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
+    deterministic: Literal["auto"] | bool = runtime_only("auto")
+    """Whether the same training gives the same bits again, and goes on from a checkpoint as if it had not stopped;
+    `auto`: on a CPU, where it costs nothing. Without it a GPU may add in any order, which is faster."""
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
@@ -65,6 +68,9 @@ class TrainConfig(Section):
     """How attention is computed: `sequences` (one call per distinct length; CPU), `padded` (a rectangle), `varlen`
     (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: the first on a CPU, the second on a GPU and where
     the network is compiled. Changes the speed, the order of summation, and which weights dropout drops."""
+    checkpoint_activations: bool = runtime_only(False)
+    """Whether each layer keeps its input alone and is computed again on the way back: much less memory, a third more
+    time, the same numbers to the bit."""
     threads: int = runtime_only(0, ge=0)
     """Processor threads of torch; 0 leaves torch's own choice."""
 

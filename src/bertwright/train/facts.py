@@ -34,6 +34,8 @@ def session_facts(
         "attention": kernel,
         "engine": config.engine.kind,
         "precision": config.precision.kind,
+        "weights": getattr(config.precision, "weights", "fp32"),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
         "device": str(device) if device.type == "cpu" else f"{device} {torch.cuda.get_device_name(device)}",
         # What no second run can have: rates that follow the time that steps took.
         **({"hours": [phase.hours for phase in config.phases]} if any(phase.hours for phase in config.phases) else {}),

@@ -82,8 +82,9 @@ def _step(
     trained = session.trained
     return train_step(
         trained,
-        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum.
-        [trained.read(batch) for batch in micro_batches if batch.counts.sequences],
+        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum. Each
+        # goes to the device when its turn comes, so that memory does not grow with accumulation.
+        (trained.read(batch, phase.shape(trained.ranks.world)) for batch in micro_batches if batch.counts.sequences),
         {term: getattr(counts, what) for term, what in trained.objective.counted.items()},
         StepSettings(
             rate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.loader import Loader, LoaderSettings, open_loader
+from bertwright.examples.padding import Room
 from bertwright.examples.store import Store
 from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.train.config import TrainConfig
@@ -78,6 +79,17 @@ class Phase:
     def room(self) -> int:
         """Tokens that a global batch has room for."""
         return self.loader.settings.global_batch * self.loader.settings.length
+
+    def shape(self, world: int) -> Room:
+        """The shape of a forward pass on each of `world` ranks, where shapes are fixed."""
+        settings = self.loader.settings
+        rows = min(settings.micro_batching.micro_batch, math.ceil(settings.global_batch / world))
+        return Room(rows, settings.length, settings.masking.most(settings.length))
+
+    @property
+    def heldout_shape(self) -> Room:
+        """The shape of a forward pass that scores, where shapes are fixed."""
+        return replace(self.shape(1), rows=HELDOUT_MICRO_BATCH)
 
     @property
     def heldout_room(self) -> int:

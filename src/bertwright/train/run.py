@@ -25,6 +25,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.recompute import recompute_layers
 from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer, moment_names
@@ -33,6 +34,7 @@ from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, session_facts
 from bertwright.train.forecast import Forecast
+from bertwright.train.graph.graph import wrap_graph
 from bertwright.train.identity import (
     CHECKPOINTS,
     Inputs,
@@ -48,10 +50,17 @@ from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
+from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session, score_average
-from bertwright.train.start import check_phase_lengths, restore_or_initialize, training_device, training_kernel
+from bertwright.train.start import (
+    check_phase_lengths,
+    is_deterministic,
+    restore_or_initialize,
+    training_device,
+    training_kernel,
+)
 from bertwright.train.state import State
 from bertwright.train.step import Trained
 
@@ -92,7 +101,11 @@ def run(
         saved=saved,
     )
     # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
-    torch_is_set = torch_settings(config.threads, keep_kernels=config.precision.kind not in ("fp32", "tf32"))
+    torch_is_set = torch_settings(
+        config.threads,
+        keep_kernels=config.precision.kind not in ("fp32", "tf32"),
+        deterministic=is_deterministic(config),
+    )
     with torch_is_set, process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, checkpoint)
         if ranks.first:
@@ -108,19 +121,29 @@ def run(
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
-    precision, kernel = build_precision(job.config.precision, device), training_kernel(job, device)
+    precision = build_precision(job.config.precision, device)
+    kernel = training_kernel(job, precision)
     # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(job.config.seed)
-    model = PreTrainingModel(job.network, kernel).to(device).train()
+    model = PreTrainingModel(job.network, kernel)
+    model.to(device).train()
+    low = LowCopy(model, precision.weights) if precision.weights else None
+    if job.config.checkpoint_activations:
+        recompute_layers(low.network.encoder if low else model.encoder)
+    wrap_graph(low.network if low else model, job.config.graph, device)
     optimizer = build_optimizer(job.optim, model)
-    numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}"
+    numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
+    if not is_deterministic(job.config):
+        log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
     # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
     averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
     state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, job.network.next_sentence)
-    trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model))
+    trained = Trained(
+        model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low, job.config.graph
+    )
     state = check_phase_lengths(state, job.phases)
     facts = session_facts(state, device, kernel, ranks, job.config)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))

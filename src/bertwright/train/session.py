@@ -155,7 +155,7 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     # A slot for each batch, not a total for each rank: floating-point sums depend on the order of addition.
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
     with trained.precision.forward():
-        own_sums = score_sums(trained.objective, trained.model, _batches(session, phase, rank, world))
+        own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, rank, world))
     if own_sums:
         sums[rank::world] = torch.stack(own_sums)
     trained.ranks.all_reduce([sums])
@@ -186,7 +186,7 @@ def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[
     for number, batch in enumerate(batches):
         session.progress("scoring", number, len(batches), "batches")
         if number % world == rank:
-            yield session.trained.read(batch)
+            yield session.trained.read(batch, phase.heldout_shape)
     session.progress("scoring", len(batches), len(batches), "batches")
 
 

@@ -13,18 +13,22 @@ from torch.optim import Optimizer
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
 from bertwright.core.log import Log
+from bertwright.model.attention import varlen
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import Kernel
 from bertwright.model.device import resolve_device
+from bertwright.model.modern.network import ModernConfig
 from bertwright.model.saved import load_model
 from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
+from bertwright.train.config import TrainConfig
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
 from bertwright.train.phases import Phase
+from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 
@@ -117,10 +121,26 @@ def training_device(wanted: Any, ranks: Ranks) -> torch.device:
     return device
 
 
-def training_kernel(job: Job, device: torch.device) -> Kernel:
-    """The attention kernel to train with: the recipe's, or the one that suits the device."""
-    wanted = job.config.attention
-    return kernel_for(device.type) if wanted == "auto" else wanted
+def is_deterministic(config: TrainConfig) -> bool:
+    """Whether the training is to give the same bits again: as the recipe says, or on a CPU alone."""
+    wanted = config.deterministic
+    return resolve_device(config.device).type == "cpu" if wanted == "auto" else wanted
+
+
+def training_kernel(job: Job, precision: Precision) -> Kernel:
+    """The attention kernel to train with: the recipe's, or the one that suits the device and the graph.
+
+    `RecipeError` where it cannot be had with them, with the network, or in these numbers.
+    """
+    config, network, device = job.config, job.network, precision.device
+    compiled = config.graph.kind == "compiled"
+    if config.attention == "auto":
+        return "padded" if compiled else kernel_for(device.type)
+    if config.attention == "varlen":
+        windows = isinstance(network, ModernConfig)
+        if reason := varlen.refusal(device, precision.low, network.attention_probs_dropout_prob, windows):
+            raise RecipeError(f"train.attention = varlen {reason}.")
+    return config.attention
 
 
 def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer) -> None:

@@ -9,7 +9,7 @@ BERT, run_pretraining.py.)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,9 +18,12 @@ from torch.optim import Optimizer
 
 from bertwright.core import rng
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import Objective
 from bertwright.train.engine.engine import Engine
+from bertwright.train.graph.config import EagerConfig, GraphConfig
+from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 
@@ -38,10 +41,19 @@ class Trained:
     """In which numbers, and on which device."""
     moments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What the optimizer keeps of each parameter, by name (`optim.build.moment_names`)."""
+    low: LowCopy | None = None
+    """What computes in place of `model`, where that is in low precision weights and all."""
+    graph: GraphConfig = field(default_factory=EagerConfig)
+    """How the operations of what computes are run."""
 
-    def read(self, batch: MicroBatch) -> PackedBatch:
-        """The batch as the network reads it."""
-        return packed(self.precision.fit(batch), self.precision.device)
+    def network(self) -> nn.Module:
+        """What computes, with the weights that `model` has now: itself, or its copy."""
+        return self.model if self.low is None else self.low.refreshed()
+
+    def read(self, batch: MicroBatch, room: Room) -> PackedBatch:
+        """The batch as the network reads it, of the shape `room` where the network is compiled for one."""
+        shaped = in_rows(batch, room) if self.graph.kind == "compiled" else self.precision.fit(batch)
+        return packed(shaped, self.precision.device)
 
 
 @dataclass(frozen=True)
@@ -71,29 +83,36 @@ class StepResult:
 
 def train_step(
     trained: Trained,
-    batches: Sequence[PackedBatch],
+    batches: Iterable[PackedBatch],
     totals: Mapping[str, int],
     update: StepSettings,
 ) -> StepResult:
-    """Train on one global batch, of which `batches` is this rank's share; `totals` has the global N of each term."""
+    """Train on one global batch, of which `batches` is this rank's share, taken one after another; `totals` has the
+    global N of each term."""
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
+    network = trained.network()
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
     losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.precision.device)
     for micro_step, batch in enumerate(batches):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
-            means = _means(trained, batch, totals)
+            means = _means(trained.objective, network, batch, totals)
         trained.engine.backward(means.sum() * update.loss_scale)
         losses += means.detach()
-    done = trained.engine.update(update.learning_rate, update.loss_scale, update.norm_limit)
+    norm = trained.engine.reduce(update.loss_scale)
     trained.ranks.all_reduce([losses])
-    return StepResult(dict(zip(totals, losses.tolist(), strict=True)), done.grad_norm, done.applied)
+    # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
+    *means_read, grad_norm = torch.cat([losses, norm[None]]).tolist()
+    applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
+    if applied:
+        trained.engine.update(update.learning_rate)
+    return StepResult(dict(zip(totals, means_read, strict=True)), grad_norm, applied)
 
 
-def _means(trained: Trained, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
+def _means(objective: Objective, network: nn.Module, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
     """What a micro-batch adds to the mean of each term, in the order of `totals`."""
-    terms = trained.objective.terms(trained.model, batch)
+    terms = objective.terms(network, batch)
     # A global batch without any pair has N = 0, and its sum is 0 too.
     return torch.stack([terms[name].loss_sum / max(total, 1) for name, total in totals.items()])

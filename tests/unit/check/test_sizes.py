@@ -13,20 +13,26 @@ from torch.nn.functional import cross_entropy
 from bertwright import Recipe, RunFolder
 from bertwright.check import resources
 from bertwright.check.data import sources
-from bertwright.check.resources import disk, memory, run_bytes, training_bytes
+from bertwright.check.resources import disk, memory, run_bytes
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.recompute import recompute_layers
 from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.sizes import Computing, training_bytes
 
 __all__ = ["make_batch"]  # a fixture
 Load = Callable[..., Recipe]
 Make = Callable[..., object]
 
 
-def kept_for_backward(bert: NetworkConfig, kernel: Kernel, lengths: list[int], make_batch: Make) -> int:
+def kept_for_backward(
+    bert: NetworkConfig, kernel: Kernel, lengths: list[int], make_batch: Make, recompute: bool = False
+) -> int:
     """Bytes, beside the weights, that a forward pass keeps."""
     torch.manual_seed(0)
     model = PreTrainingModel(bert, kernel).train()
+    if recompute:
+        recompute_layers(model.encoder)
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -58,19 +64,22 @@ def test_training_keeps_what_the_rule_says(
     depth = "n_layers" if "n_layers" in type(bert).model_fields else "num_hidden_layers"
     bert = bert.model_copy(update={depth: 4})
     phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
-    shallow, padded = bert.model_copy(update={depth: 1}), kernel == "padded"
-    kept = kept_for_backward(bert, kernel, [length] * phase.batch, make_batch)
-    more = training_bytes(bert, phase, padded=padded) - training_bytes(shallow, phase, padded=padded)
-    one = kept_for_backward(shallow, kernel, [length] * phase.batch, make_batch)
-    weights = 20 * (bert.parameters - shallow.parameters)
-    assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
+    shallow = bert.model_copy(update={depth: 1})
+    for recompute in (False, True):
+        computing = Computing(padded=kernel == "padded", recompute=recompute)
+        kept, one = (
+            kept_for_backward(each, kernel, [length] * phase.batch, make_batch, recompute) for each in (bert, shallow)
+        )
+        more = training_bytes(bert, phase, computing) - training_bytes(shallow, phase, computing)
+        weights = 20 * (bert.parameters - shallow.parameters)
+        assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
 
 
 def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     recipe = load()
-    needed = training_bytes(recipe.network(), recipe.train.phases[0])
+    needed = training_bytes(recipe.network(), recipe.train.phases[0], Computing())
     for there, level in ((2 * needed, "ok"), (0.7 * needed, "warning"), (0.3 * needed, "error")):
         monkeypatch.setattr(resources, "memory_size", lambda there=there: int(there))
         (verdict,) = memory(recipe, ["train"])

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from tests.reference.batches import NUMBERS, random_batch
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.model.batch import packed, with_room
+from bertwright.examples.padding import with_room
+from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
@@ -23,11 +25,14 @@ from bertwright.objectives.scores import score
 from bertwright.train.precision import precision as precisions
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config, Tf32Config
 from bertwright.train.precision.loss_scale import LossScale, scale_after, scale_from
+from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
 
 Train = Callable[..., Artifact]
 CPU = torch.device("cpu")
 BF16 = {"kind": "bf16", "allow_slow": True}
+PURE = {"kind": "bf16", "weights": "bf16", "allow_slow": True}
+"""Also the weights that compute."""
 FP16 = {"kind": "fp16", "allow_slow": True, "initial_scale": 2.0**20, "growth_interval": 3}
 """A scale at which the first gradients overflow."""
 
@@ -56,7 +61,9 @@ class StopsAt:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.mark.parametrize("precision", [BF16, {"kind": "fp16", "allow_slow": True}], ids=["bf16", "fp16"])
+@pytest.mark.parametrize(
+    "precision", [BF16, {"kind": "fp16", "allow_slow": True}, PURE], ids=["bf16", "fp16", "pure bf16"]
+)
 def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(train: Train, precision: Any) -> None:
     full, low = train("full"), train("low", precision=precision)
     for one, other in zip(rows(full), rows(low), strict=True):
@@ -68,7 +75,7 @@ def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(tra
     assert [entry["precision"] for entry in low.counts["sessions"]] == [precision["kind"]]
 
 
-@pytest.mark.parametrize("precision", [BF16, FP16], ids=["bf16", "fp16"])
+@pytest.mark.parametrize("precision", [BF16, FP16, PURE], ids=["bf16", "fp16", "pure bf16"])
 @pytest.mark.parametrize("row", [1, 4, 7])
 def test_stopped_and_continued_it_ends_bit_identical(train: Train, precision: Any, row: int) -> None:
     undisturbed = train("undisturbed", precision=precision)
@@ -78,6 +85,55 @@ def test_stopped_and_continued_it_ends_bit_identical(train: Train, precision: An
     one, other = weights(undisturbed), weights(continued)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert rows(continued)[-1].get("loss_scale") == rows(undisturbed)[-1].get("loss_scale")
+
+
+def test_pure_bfloat16_learns_as_autocast_does_with_every_optimizer(train: Train, optim: Any) -> None:
+    autocast, pure = train("autocast", optim=optim, precision=BF16), train("pure", optim=optim, precision=PURE)
+    for one, other in zip(rows(autocast), rows(pure), strict=True):
+        assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.02)
+    assert rows(pure)[-1]["mlm_loss"] != rows(autocast)[-1]["mlm_loss"]
+    assert [entry["weights"] for entry in pure.counts["sessions"]] == ["bf16"]
+
+
+def test_pure_bfloat16_keeps_all_that_is_saved_in_float32(train: Train) -> None:
+    done = train("pure", precision=PURE, averaging="ema", guard={"spike": 100.0, "window": 10})
+    for path in [*done.path.glob("checkpoints/*/*.safetensors"), done.file("model/model.safetensors")]:
+        kinds = {name: tensor.dtype for name, tensor in load_file(path).items() if name != "step"}
+        assert set(kinds.values()) <= {torch.float32}, path
+    (low,) = {float((t - t.bfloat16().float()).abs().max()) > 0 for n, t in weights(done).items() if "token" in n}
+    assert low, "the master has more digits than what computes"
+
+
+def test_a_run_goes_on_in_another_precision(train: Train) -> None:
+    """Checkpoints are float32 whatever computes, so none asks which it was."""
+    with pytest.raises(Interrupted):
+        train("moved", precision=PURE, log=StopsAt(3))
+    with pytest.raises(Interrupted):
+        train("moved", precision=BF16, log=StopsAt(3))
+    done = train("moved")
+    assert [entry["weights"] for entry in done.counts["sessions"]] == ["bf16", "fp32", "fp32"]
+    assert rows(done)[-1]["mlm_loss"] == pytest.approx(rows(train("full"))[-1]["mlm_loss"], rel=0.02)
+
+
+def test_the_copy_computes_in_bfloat16_and_gradients_are_added_up_in_float32() -> None:
+    torch.manual_seed(0)
+    master, batches = PreTrainingModel(BertConfig(**NUMBERS)), [random_batch([9, 5], seed) for seed in (1, 2, 3)]
+    low, expected = LowCopy(master, torch.bfloat16), dict[str, torch.Tensor]()
+    objective = PreTraining(next_sentence=True)
+    plain = deepcopy(master).to(torch.bfloat16)
+    for batch in batches:
+        for network in (low.refreshed(), plain):
+            sum(term.loss_sum for term in objective.terms(network, batch).values()).backward()  # type: ignore[union-attr]
+        for name, p in plain.named_parameters():
+            assert p.grad is not None and p.grad.dtype == torch.bfloat16
+            expected[name] = expected.get(name, torch.zeros_like(p, dtype=torch.float32)) + p.grad.float()
+            p.grad = None
+    for name, p in master.named_parameters():
+        assert p.grad is not None and torch.equal(p.grad, expected[name]), name
+    assert all(p.grad is None for p in low.network.parameters()), "no second copy of the gradients is kept"
+    with torch.no_grad():
+        master.mlm.transform.weight.fill_(0.123456789)
+    assert float(low.refreshed().mlm.transform.weight[0, 0].detach()) == float(torch.tensor(0.123456789).bfloat16())
 
 
 def test_an_overflow_drops_the_step_halves_the_scale_and_the_schedule_waits(train: Train) -> None:
@@ -110,6 +166,8 @@ def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pyte
     with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit .* ten times .*allow_slow=true"):
         build_precision(Bf16Config(), CPU)
     build_precision(Bf16Config(allow_slow=True), CPU)
+    with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit"):
+        build_precision(Bf16Config(weights="bf16"), CPU)
     with pytest.raises(RecipeError, match=r"fp16, but this is a processor, .* as float32\. Set train\.precision=bf16"):
         build_precision(Fp16Config(), CPU)
 

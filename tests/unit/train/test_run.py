@@ -69,6 +69,7 @@ def metric_lines(folder: Path) -> list[dict[str, Any]]:
 
 SESSION = {
     "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "device", "machine", "torch",
+    "weights", "deterministic",
 }  # fmt: skip
 
 
@@ -82,6 +83,24 @@ def test_it_learns_and_leaves_what_it_promises(train: Train, optim: Any) -> None
     assert (done.path / "checkpoints" / "step-000000012" / "state.json").is_file()
     assert [set(life) for life in done.counts["sessions"]] == [SESSION]
     assert not any(name.endswith((".pt", ".pkl", ".bin")) for name in done.names())
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "pure"])
+def test_checkpointed_activations_change_no_bit(train: Train, precision: str) -> None:
+    numbers = {"kind": precision.replace("pure", "bf16")} | ({"allow_slow": True} if precision != "fp32" else {})
+    settings = {"precision": numbers | ({"weights": "bf16"} if precision == "pure" else {}), "dropout": 0.2}
+    plain = train("plain", **settings)
+    again = train("again", **settings, checkpoint_activations=True)
+    assert same(weights(again), weights(plain)) and metric_lines(again.path) == metric_lines(plain.path)
+    assert again.fingerprint == plain.fingerprint
+
+
+def test_determinism_is_on_for_a_processor_and_may_be_switched_off(train: Train) -> None:
+    on, notes = train("on"), Notes()
+    off = train("off", deterministic=False, log=notes)
+    assert [done.counts["sessions"][0]["deterministic"] for done in (on, off)] == [True, False]
+    assert sum("not deterministic: another run has other bits" in line for line in notes.lines) == 1
+    assert not torch.are_deterministic_algorithms_enabled(), "left as it was found"
 
 
 def test_the_same_call_again_changes_nothing(train: Train) -> None:

@@ -36,8 +36,9 @@ class Varlen:
         from torch.nn.attention.varlen import varlen_attn
 
         bounds, longest = self.bounds, self.longest
-        attended: Tensor = varlen_attn(q_TAD, k_TAD, v_TAD, bounds, bounds, longest, longest, **self.more)
-        return attended
+        attended_TAD = varlen_attn(q_TAD, k_TAD, v_TAD, bounds, bounds, longest, longest, **self.more)
+        assert isinstance(attended_TAD, Tensor)
+        return attended_TAD
 
 
 def refusal(device: torch.device, low_precision: bool, dropout_p: float, windows: bool) -> str:

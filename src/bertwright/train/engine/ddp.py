@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from bertwright.train.engine.single import Single, Update
+from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 
 
@@ -22,11 +21,15 @@ class DataParallel:
         """As `Engine.backward`; the loss is a scalar."""
         self.single.backward(loss)
 
-    def update(self, learning_rate: float, loss_scale: float = 1.0, norm_limit: float = math.inf) -> Update:
-        """As `Engine.update`; a rank without sequences takes part in the sum."""
+    def reduce(self, loss_scale: float = 1.0) -> Tensor:
+        """As `Engine.reduce`, a scalar; a rank without sequences takes part in the sum."""
         # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
         self.ranks.all_reduce(self.single.gradients())
-        return self.single.update(learning_rate, loss_scale, norm_limit)
+        return self.single.reduce(loss_scale)
+
+    def update(self, learning_rate: float) -> None:
+        """As `Engine.update`."""
+        self.single.update(learning_rate)
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`."""

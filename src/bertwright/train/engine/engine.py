@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Protocol, assert_never
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from bertwright.train.engine.config import DdpConfig, EngineConfig
-from bertwright.train.engine.single import Single, Update
+from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 
 
@@ -19,11 +18,14 @@ class Engine(Protocol):
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of a micro-batch's loss, a scalar, to those of this step."""
 
-    def update(self, learning_rate: float, loss_scale: float = 1.0, norm_limit: float = math.inf) -> Update:
-        """Sum the gradients over all ranks, undo the loss scale, clip, and update the weights; all ranks together.
+    def reduce(self, loss_scale: float = 1.0) -> Tensor:
+        """Sum the gradients over all ranks, undo the loss scale, and clip; all ranks together.
 
-        Where the norm of the sum is not finite, or above `norm_limit`, nothing is updated.
+        Gives the global norm before clipping, a scalar in float64 on the device: whoever reads it waits for the device.
         """
+
+    def update(self, learning_rate: float) -> None:
+        """Move the weights by the reduced gradients; called on all ranks or on none, where the step is dropped."""
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The whole weights and the whole state of the optimizer by name, at least on the first rank; all ranks

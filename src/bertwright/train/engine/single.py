@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -12,16 +11,6 @@ from torch.optim import Optimizer
 from bertwright.optim.groups import set_rate
 from bertwright.optim.norms import clip_global_norm
 from bertwright.optim.state import named_state
-
-
-@dataclass(frozen=True)
-class Update:
-    """What became of a step's gradients."""
-
-    grad_norm: float
-    """Global norm before clipping."""
-    applied: bool
-    """False when the norm was not finite, or above the limit: the whole global step was dropped."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +36,14 @@ class Single:
                 gradients.append(parameter.grad)
         return gradients
 
-    def update(self, learning_rate: float, loss_scale: float = 1.0, norm_limit: float = math.inf) -> Update:
+    def reduce(self, loss_scale: float = 1.0) -> Tensor:
+        """As `Engine.reduce`: a scalar."""
+        return clip_global_norm(self.gradients(), self.max_grad_norm, loss_scale)
+
+    def update(self, learning_rate: float) -> None:
         """As `Engine.update`."""
-        norm = float(clip_global_norm(self.gradients(), self.max_grad_norm, loss_scale))
-        applied = norm < math.inf and norm <= norm_limit  # False for NaN as well
-        if applied:
-            set_rate(self.optimizer, learning_rate)
-            self.optimizer.step()
-        return Update(norm, applied)
+        set_rate(self.optimizer, learning_rate)
+        self.optimizer.step()
 
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`: the tensors themselves, not copies."""

@@ -11,9 +11,6 @@ import torch
 from torch import nn
 
 from bertwright.core.errors import RecipeError
-from bertwright.examples.batch import MicroBatch
-from bertwright.model.batch import Room, in_rows
-from bertwright.model.config import Kernel
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
 
 
@@ -33,20 +30,6 @@ def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> N
             model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
         case _:
             assert_never(config)
-
-
-def shape_for(config: GraphConfig, batch: MicroBatch, room: Room) -> MicroBatch:
-    """The batch in the shape that the graph is of: the same sequences, and padding."""
-    return in_rows(batch, room) if config.kind == "compiled" else batch
-
-
-def refuse_kernel(config: GraphConfig, kernel: Kernel) -> None:
-    """Raise `RecipeError` for a kernel that looks at the lengths of sequences, which a compiled network cannot."""
-    if config.kind == "compiled" and kernel == "sequences":
-        raise RecipeError(
-            "train.graph = compiled and train.attention = sequences do not go together: that kernel makes other calls "
-            "for every batch. Set train.attention=padded, or varlen on a GPU, or train.graph=eager."
-        )
 
 
 def _missing_compiler(device: torch.device) -> str:

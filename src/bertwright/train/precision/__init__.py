@@ -1,1 +1,1 @@
-"""In which numbers a network computes; weights and moments are always float32."""
+"""In which numbers a network computes; what the optimizer moves is always float32."""

@@ -25,10 +25,13 @@ class Tf32Config(Section):
 
 
 class Bf16Config(Section):
-    """Matrix products in bfloat16, the rest in float32 (autocast); weights stay float32."""
+    """Matrix products in bfloat16, the rest in float32 (autocast), or everything in bfloat16."""
 
     kind: Literal["bf16"] = "bf16"
     """Names this precision."""
+    weights: Literal["fp32", "bf16"] = "fp32"
+    """In what the network holds its weights. `bf16`: states, layer norms and gradients of a micro-batch too; what the
+    optimizer moves and checkpoints hold stays float32, as do sums of gradients and the loss."""
     allow_slow: bool = False
     """Whether to train also where the processor has no unit for it and every step takes ten times as long."""
 

@@ -10,7 +10,7 @@ import torch
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
-from bertwright.model.batch import with_room
+from bertwright.examples.padding import with_room
 from bertwright.train.precision.config import Bf16Config, Fp16Config, PrecisionConfig, Tf32Config
 
 TOKENS, PREDICTIONS = 256, 64
@@ -27,8 +27,20 @@ class Precision:
     @contextmanager
     def forward(self) -> Iterator[None]:
         """Computes a forward pass, its loss included, in these numbers. Backward passes follow by themselves."""
-        with torch.autocast(self.device.type, dtype=self._low or torch.bfloat16, enabled=self._low is not None):
+        enabled = self._low is not None and self.weights is None
+        with torch.autocast(self.device.type, dtype=self._low or torch.bfloat16, enabled=enabled):
             yield
+
+    @property
+    def weights(self) -> torch.dtype | None:
+        """The type of the weights that the network computes with, where it is not float32."""
+        pure = isinstance(self.config, Bf16Config) and self.config.weights == "bf16"
+        return torch.bfloat16 if pure else None
+
+    @property
+    def low(self) -> bool:
+        """Whether products are in 16 bits."""
+        return self._low is not None
 
     def fit(self, batch: MicroBatch) -> MicroBatch:
         """The batch in a shape for which a kernel is likely to be there already: the same sequences, and padding.

@@ -1,0 +1,99 @@
+"""How much memory training takes: rules for a rank, right within a factor of two, and those of layers within 15 %.
+
+20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer), 2 more with a copy in bfloat16; 0.4 GB
+for torch; three rows of logits for each prediction. For each token of a micro-batch and layer what backward needs:
+twice the inner width and 8 times the hidden width, 2.5 more with dropout (of a DistilBERT 1), 4 more with the padded
+kernel, one more and three numbers a head and token of the sequence with attention dropout; of a ModernBERT, whose
+values are gated, four times the inner width and 10 times the hidden width, and one more inner width with dropout. Where
+activations are checkpointed it is one hidden width a layer, and all of the above for the layer that is computed again.
+
+Numbers are counted as float32, also under autocast, which keeps some of both kinds. Knows no torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import NetworkConfig
+from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.modern.network import ModernConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.precision.config import Bf16Config
+
+_TORCH_BYTES = 0.4e9
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How a rank computes, as far as its memory depends on it."""
+
+    ranks: int = 1
+    padded: bool = False
+    """Whether attention is of a rectangle."""
+    recompute: bool = False
+    """Whether activations are checkpointed."""
+    low_weights: bool = False
+    """Whether a copy of the weights in bfloat16 computes."""
+
+
+def computing_of(config: TrainConfig, ranks: int, gpu: bool) -> Computing:
+    """How each of so many ranks computes, on a GPU or a CPU."""
+    padded = config.attention == "padded" or (config.attention == "auto" and gpu)
+    low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
+    return Computing(ranks, padded, config.checkpoint_activations, low)
+
+
+def training_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing) -> float:
+    """Bytes that training a phase takes on each rank, about."""
+    # Without a micro-batch a rank takes its whole part of the batch at once.
+    share = share_of(phase, computing.ranks)
+    sequences = min(phase.micro_batch or share, share)
+    return fixed_bytes(network, computing) + sequences_bytes(network, phase, computing, sequences)
+
+
+def share_of(phase: PhaseConfig, ranks: int) -> int:
+    """Sequences of a step that a rank takes, at most; one at least."""
+    return max(1, -(-phase.batch // ranks))
+
+
+def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
+    """Bytes that training takes on a rank whatever it reads, about."""
+    return _TORCH_BYTES + (22 if computing.low_weights else 20) * network.parameters
+
+
+def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:
+    """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, about."""
+    tokens = phase.micro_tokens or sequences * phase.length
+    kept = _kept(network, phase.length, computing.padded)
+    layers = network.num_hidden_layers
+    of_layers = layers * network.hidden_size + kept if computing.recompute else layers * kept
+    predictions = phase.masking.most(phase.length) * tokens / phase.length
+    # A coin for each token: the mean is the rate, not the bound of a fixed count.
+    if phase.masking.count == "bernoulli":
+        predictions = phase.masking.rate_at(0) * tokens
+    numbers = tokens * (of_layers + 3 * network.hidden_size) + 3 * predictions * network.vocab_size
+    return (2 if computing.low_weights else 4) * numbers
+
+
+def _kept(network: NetworkConfig, length: int, padded: bool) -> float:
+    """Numbers that a layer keeps of each token for backward."""
+    inner, hidden = network.intermediate_size, network.hidden_size
+    match network:
+        case ModernConfig():
+            kept, dropped = 4 * inner + 10.0 * hidden, float(inner)
+        case DistilBertConfig():
+            kept, dropped = 2 * inner + 8.0 * hidden, 1.0 * hidden
+        case BertConfig():
+            kept, dropped = 2 * inner + 8.0 * hidden, 2.5 * hidden
+        case _:
+            assert_never(network)
+    if network.hidden_dropout_prob:
+        kept += dropped
+    if padded:
+        kept += 4 * hidden
+    if network.attention_probs_dropout_prob:
+        kept += hidden + 3 * network.num_attention_heads * length
+    return kept
