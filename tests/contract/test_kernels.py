@@ -1,20 +1,18 @@
 """Every attention kernel: the plain rule in float64, its gradients, windows, packed rows, sequences of length 0."""
 
-from typing import get_args
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.attention import attention
+from tests.reference.kernels import KERNELS
 from tests.reference.sequences import sequences
 from torch import Tensor
 
 from bertwright.model.attention.kernel import Attend, bind
 from bertwright.model.config import Kernel
 
-KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 WINDOWS = (None, 1, 4, 7, 200)
 """None, none but the token itself, shorter and longer than the sequences."""
 

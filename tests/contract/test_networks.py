@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 from tests.reference.batches import random_batch
+from tests.reference.kernels import KERNELS
 from tests.reference.unions import sections_of
 from torch.nn.functional import cross_entropy
 
@@ -41,7 +42,7 @@ def test_every_network_can_be_chosen() -> None:
 
 
 @families
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_hidden_states_are_the_same_with_every_kernel_and_however_sequences_are_packed(
     family: Any, kernel: Kernel
 ) -> None:
@@ -57,7 +58,7 @@ def test_hidden_states_are_the_same_with_every_kernel_and_however_sequences_are_
 
 
 @families
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_sequence_does_not_see_its_neighbours(family: Any, kernel: Kernel) -> None:
     model, batch = built(family, kernel=kernel).double().eval(), random_batch(LENGTHS)
     alone = random_batch(LENGTHS)
@@ -69,7 +70,7 @@ def test_a_sequence_does_not_see_its_neighbours(family: Any, kernel: Kernel) -> 
 
 
 @families
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_states_that_are_read_alone_are_those_of_all_with_their_gradients(family: Any, kernel: Kernel) -> None:
     model, batch = built(family, kernel=kernel).double().eval(), random_batch(LENGTHS)
     read_N = torch.tensor([3, 147, 0, 9, 13])
@@ -108,7 +109,7 @@ def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -
 
 
 @families
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_in_bfloat16_it_trains_about_alike(family: Any, kernel: Kernel) -> None:
     """Matrix products in bfloat16 as in training: no tensor of the wrong type meets another, none is NaN."""
     model, batch, gradients = built(family, kernel=kernel), random_batch(LENGTHS), []

@@ -33,6 +33,7 @@ def session_facts(
         "micro_batches": [asdict(phase.micro_batching) for phase in config.phases],
         "attention": kernel,
         "engine": config.engine.kind,
+        "graph": config.graph.kind,
         "precision": config.precision.kind,
         "weights": getattr(config.precision, "weights", "fp32"),
         "deterministic": torch.are_deterministic_algorithms_enabled(),

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 from tests.reference.batches import random_batch
+from tests.reference.kernels import KERNELS
 from tests.reference.padded import padded_inputs
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -77,7 +78,7 @@ def theirs(config: NetworkConfig, model: PreTrainingModel) -> Any:
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["rows", "packed"])
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=["fp32", "fp64"])

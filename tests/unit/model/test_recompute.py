@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 from tests.reference.batches import random_batch
+from tests.reference.kernels import KERNELS
 from tests.reference.unions import sections_of
 
 from bertwright.model.config import Kernel, ModelConfig
@@ -59,7 +60,7 @@ def gradients(model: PreTrainingModel, low: torch.dtype | None) -> tuple[list[to
 
 
 @FAMILIES
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("low", LOW)
 def test_gradients_are_the_same_to_the_bit_and_less_is_kept(family: Any, kernel: Kernel, low: str) -> None:
     plain, drawn, all_bytes = gradients(network(family, kernel, recompute=False), LOW[low])

@@ -1,0 +1,50 @@
+"""Batches of fixed shape: what counts stays, whatever the rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.reference.batches import random_batch
+
+from bertwright.examples.batch import Counts, MicroBatch, batch_hash
+from bertwright.examples.padding import Room, in_rows
+
+ROOM = Room(rows=4, length=12, predictions=3)
+
+
+def batch_of(rows: list[list[int]]) -> MicroBatch:
+    """A random batch whose rows are of sequences of these lengths."""
+    drawn = random_batch([length for row in rows for length in row])
+    ends = np.cumsum([0, *map(sum, rows)]).astype(np.int32)
+    arrays = {name: value.numpy() for name, value in vars(drawn).items() if name not in ("max_row", "cu_rows")}
+    return MicroBatch(**arrays, cu_rows=ends, max_row=int(np.diff(ends).max(initial=0)))
+
+
+ROWS = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), max_size=4)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(ROWS)
+def test_it_is_the_same_batch_in_full_rows(rows: list[list[int]]) -> None:
+    batch = batch_of(rows)
+    filled = in_rows(batch, ROOM)
+    assert batch_hash(filled) == batch_hash(batch)
+    assert filled.cu_rows.tolist() == [0, 12, 24, 36, 48] and filled.max_row == 12
+    bounds = filled.cu_seqlens
+    assert bounds[0] == 0 and bounds[-1] == 48 and (np.diff(bounds) >= 0).all()
+    assert set(filled.cu_rows.tolist()) <= set(bounds.tolist()), "no sequence lies in two rows"
+    for name in ("token_ids", "position_ids", "segment_ids"):
+        assert getattr(filled, name).dtype == getattr(batch, name).dtype
+
+
+@pytest.mark.parametrize("rows", [[], [[1]], [[12], [12], [12], [12]], [[3, 4], [2], [1, 1, 1]]])
+def test_shapes_are_few(rows: list[list[int]]) -> None:
+    filled = in_rows(batch_of(rows), ROOM)
+    sequences, tokens, predictions = filled.counts
+    assert tokens == 48 and sequences in (8, 16) and predictions > 0
+
+
+def test_sequences_come_in_multiples_of_twice_the_rows_and_predictions_in_sixteenths() -> None:
+    shapes = {in_rows(batch_of([[1] * count]), Room(2, 30, 24)).counts for count in range(1, 30)}
+    assert {shape.sequences % 4 for shape in shapes} == {0} and len(shapes) < 9
+    assert in_rows(batch_of([[9, 9, 9]]), Room(2, 30, 24)).counts == Counts(8, 60, 6)

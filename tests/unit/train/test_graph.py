@@ -1,0 +1,86 @@
+"""A compiled network: one graph for all batches of a phase, and the losses and gradients of the network uncompiled."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.reference.batches import random_batch
+from tests.reference.unions import sections_of
+from torch._dynamo.utils import counters
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import RecipeError
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.padding import Room, in_rows
+from bertwright.model.batch import packed
+from bertwright.model.config import ModelConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.train.graph import graph
+from bertwright.train.graph.config import CompiledConfig
+from bertwright.train.graph.graph import wrap_graph
+
+Train = Callable[..., Artifact]
+FAMILIES = sections_of(ModelConfig)
+ROOM = Room(rows=4, length=32, predictions=32)
+BATCHES = [[5, 9, 32], [32, 32, 32, 32], [4, 31, 20, 12]]
+CPU = torch.device("cpu")
+
+
+def drawn(lengths: list[int]) -> MicroBatch:
+    batch = random_batch(lengths)
+    return MicroBatch(**{name: value if name == "max_row" else value.numpy() for name, value in vars(batch).items()})
+
+
+def loss_and_gradients(model: PreTrainingModel, batch: MicroBatch) -> list[torch.Tensor]:
+    model.zero_grad()
+    terms = PreTraining(model.nsp is not None).terms(model, packed(batch)).values()
+    loss = torch.stack([term.loss_sum for term in terms]).sum()
+    loss.backward()
+    return [loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda section: section.model_fields["kind"].default)
+def test_one_graph_of_the_whole_network_serves_every_batch(family: Any) -> None:
+    """Traced whole, which fails at anything that would wait for the host; the operations are those written down."""
+    torch.manual_seed(0)
+    section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=32, initializer_range=0.1)
+    plain = PreTrainingModel(section.resolve(61, family.takes_pairs), "padded")
+    traced = copy.deepcopy(plain)
+    torch._dynamo.reset()
+    counters.clear()
+    traced.compile(fullgraph=True, dynamic=False, backend="aot_eager")
+    for lengths in BATCHES:
+        ours, theirs = (
+            loss_and_gradients(plain, drawn(lengths)),
+            loss_and_gradients(traced, in_rows(drawn(lengths), ROOM)),
+        )
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("packing", [False, True])
+def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Train, packing: bool) -> None:
+    phases = [{"length": 32, "batch": 16, "micro_batch": 4, "learning_rate": 1e-2, "steps": 6, "packing": packing}]
+    settings = {"phases": phases, "dropout": 0.0, "attention": "padded", "log_every": 1}
+    eager, compiled = (train(kind, graph=kind, **settings) for kind in ("eager", "compiled"))
+    rows = [[json.loads(line) for line in (done.path / "metrics.jsonl").open()] for done in (eager, compiled)]
+    for one, other in zip(*rows, strict=True):
+        assert one["batch"] == other["batch"], "padding counts for nothing"
+        for key in ("mlm_loss", "grad_norm"):
+            assert other[key] == pytest.approx(one[key], rel=1e-4)
+    assert compiled.counts["sessions"][0]["graph"] == "compiled"
+
+
+def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph.shutil, "which", lambda name: None)
+    with pytest.raises(RecipeError, match=r"train\.graph = compiled needs a C\+\+ compiler \(g\+\+\)\. Install it"):
+        wrap_graph(torch.nn.Linear(2, 2), CompiledConfig(), CPU)
+    monkeypatch.setattr(graph, "find_spec", lambda name: None)
+    with pytest.raises(RecipeError, match=r"needs Triton.*train\.graph=eager"):
+        wrap_graph(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))
