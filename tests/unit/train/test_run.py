@@ -68,7 +68,7 @@ def metric_lines(folder: Path) -> list[dict[str, Any]]:
 
 
 SESSION = {
-    "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "device", "machine", "torch",
+    "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "graph", "device", "machine", "torch",
     "weights", "deterministic",
 }  # fmt: skip
 
