@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.examples.config import PAIRS, ExamplesConfig
-from bertwright.model.config import ModelConfig
+from bertwright.model.config import ModelConfig, NetworkConfig
+from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -91,6 +93,23 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
         # Only pairs have labels: the network has a next-sentence head for all phases or for none.
         elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
             yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
+
+
+def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
+    """A teacher that is none, or that does not go with the network, its data, or the given vocabulary."""
+    if not isinstance(config := train.objective, DistillationConfig):
+        return
+    try:
+        teacher = read_teacher(config.teacher)
+        difference = other_entries(teacher, entries_of(vocab.file)) if vocab.file else ""
+    except BertwrightError as error:
+        yield "train.objective.teacher", str(error)
+        return
+    lengths = {f"train.phases.{i}.length": phase.length for i, phase in enumerate(train.phases)}
+    segments = 2 if pairs or train.imported_data() else 1
+    yield from misfits(config, teacher, network, lengths, segments)
+    if difference:
+        yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
 
 
 def _wrong_folder(path: Path, *stages: str) -> str:

@@ -17,6 +17,7 @@ from bertwright.contradictions import (
     too_many_ranks,
     wrong_folders,
     wrong_lengths,
+    wrong_teacher,
 )
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
@@ -104,7 +105,7 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
         any work starts."""
-        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(), *too_many_ranks(self.train, ranks)]
+        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *too_many_ranks(self.train, ranks)]
         mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
@@ -118,7 +119,7 @@ class Recipe(Section):
         text = "corpus.language and the licence of each corpus.source say it; leave the section out"
         return iter([("texts", text)] if self.texts is not None else [])
 
-    def _model_mistakes(self) -> list[Mistake]:
+    def _model_mistakes(self, given: bool) -> list[Mistake]:
         try:
             entries = self._vocabulary_entries()
         except OSError as error:
@@ -136,6 +137,7 @@ class Recipe(Section):
             text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             mistakes.append(("model.config", f"{text}; {remedy}"))
+        mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs) if given else ()
         return mistakes
 
     def _vocabulary_entries(self) -> int:

@@ -4,8 +4,8 @@ Training, in float32: 20 bytes a parameter (weight, gradient, two moments, scrat
 a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with dropout
 (of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence with
 attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden width,
-and one more inner width with dropout; for each prediction three rows of logits; and 0.4 GB for torch. Other stages:
-0.25 GB a worker, and 0.7 GB.
+and one more inner width with dropout; for each prediction three rows of logits; and 0.4 GB for torch; a teacher as
+`check.teacher` says. Other stages: 0.25 GB a worker, and 0.7 GB.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import assert_never
 
 from bertwright.check.machine import bf16_units, disk_free, gpu_memory, memory_size, torch_build
+from bertwright.check.teacher import teacher_bytes
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import default_workers
@@ -89,7 +90,8 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()
     padded = recipe.train.attention == "padded" or bool(gpus)
-    needs = [training_bytes(bert, phase, ranks, padded) for phase in recipe.train.phases]
+    phases = recipe.train.phases
+    needs = [training_bytes(bert, p, ranks, padded) + teacher_bytes(recipe, bert, p, ranks) for p in phases]
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))
     averaging = recipe.train.averaging

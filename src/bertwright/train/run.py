@@ -26,7 +26,9 @@ from bertwright.examples.config import PAIRS
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
+from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.objective import build_objective
+from bertwright.objectives.teacher_config import check_teacher
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import build_averaging
@@ -72,7 +74,8 @@ def run(
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
     """
     config, out = settings.train, context.out
-    pairs = config.objective.next_sentence(inputs.examples.manifest["config"]["examples"]["plan"] in PAIRS)
+    plan = inputs.examples.manifest["config"]["examples"]["plan"]
+    pairs = config.objective.next_sentence(plan in PAIRS)
     run_identity = identity(settings, pairs, inputs.fingerprints, out)
     if done := finished(out, run_identity):
         return done
@@ -88,9 +91,12 @@ def run(
         identity=run_identity,
         checkpoint=checkpoint,
         out=out,
+        pair_task=PAIRS.get(plan, ""),
         scored_after=scored_after,
         saved=saved,
     )
+    if isinstance(config.objective, DistillationConfig):
+        check_teacher(config.objective, job.network, [phase.length for phase in config.phases], inputs.vocab)
     # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
     torch_is_set = torch_settings(config.threads, keep_kernels=config.precision.kind not in ("fp32", "tf32"))
     with torch_is_set, process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
@@ -119,7 +125,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
     state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
-    objective = build_objective(job.config.objective, job.network.next_sentence)
+    objective = build_objective(job.config.objective, model, job.pair_task)
     trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model))
     state = check_phase_lengths(state, job.phases)
     facts = session_facts(state, device, kernel, ranks, job.config)
