@@ -47,6 +47,9 @@ class TrainConfig(Section):
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
+    compare_ranks_every: int = runtime_only(1000, ge=0)
+    """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
+    0: never. One rank alone has nothing to compare."""
     guard: GuardConfig = GuardConfig()
     """What is done about gradients that are not finite, or far longer than those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())

@@ -145,6 +145,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
             averaging=averaging,
+            compare_every=job.config.compare_ranks_every,
         )
         state = train(session, job.phases, state)
         average, scored = score_average(session, job.phases[-1], state)
