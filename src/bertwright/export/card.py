@@ -125,16 +125,13 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
         ("masked-token loss (nats)", loss, f"{scores['unigram_loss']:.3f} (unigram)"),
         ("masked-token accuracy", f"{scores['mlm_accuracy']:.1%}", commonest),
     ]
-    if next_sentence:
-        task, name = ("nsp", "next-sentence") if scores.get("sop_accuracy") is None else ("sop", "sentence-order")
-        label = f"{scores[f'{task}_label_share']:.1%} have the label 1"
-        rows.append(
-            (
-                f"{name} accuracy",
-                f"{scores[f'{task}_accuracy']:.1%}",
-                f"{scores[f'{task}_majority']:.1%} (commoner label; {label})",
+    for task, name in (("nsp", "next-sentence"), ("sop", "sentence-order")) if next_sentence else ():
+        # Held-out documents may be too short for a single pair.
+        if (accuracy := scores.get(f"{task}_accuracy")) is not None:
+            label = f"{scores[f'{task}_label_share']:.1%} have the label 1"
+            rows.append(
+                (f"{name} accuracy", f"{accuracy:.1%}", f"{scores[f'{task}_majority']:.1%} (commoner label; {label})")
             )
-        )
     # Of the objective's own terms, which training alone takes.
     if "soft_accuracy" in trained:
         rows.append(("best guess is the teacher's", f"{trained['soft_accuracy']:.1%}", "taken in training"))
