@@ -69,7 +69,8 @@ def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
 
 def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
     """What training starts from must be finished, of the right stage, and made for the same task (`examples.plan`)."""
-    if train.init_from is not None and (wrong := _wrong_folder(train.init_from, "train", "checkpoint")):
+    deeper = bool(train.init_layers)  # of these `wrong_init_layers` knows
+    if train.init_from is not None and not deeper and (wrong := _wrong_folder(train.init_from, "train", "checkpoint")):
         yield "train.init_from", wrong
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}.data"
@@ -93,6 +94,24 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
         # Only pairs have labels: the network has a next-sentence head for all phases or for none.
         elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
             yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
+
+
+def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
+    """Layers to start from that the network in `init_from` does not have, or that are not those of the network here."""
+    if not train.init_layers or train.init_from is None:
+        return
+    try:
+        deeper = read_teacher(train.init_from).network
+    except BertwrightError as error:
+        yield "train.init_from", str(error)
+        return
+    own, depth, layers = network.num_hidden_layers, deeper.num_hidden_layers, train.init_layers
+    if len(layers) != own or max(layers) > depth:
+        text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
+        yield "train.init_layers", f"{text}, each a layer of train.init_from ({train.init_from})"
+    if deeper.hidden_size != network.hidden_size:
+        text = f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide and those of [model]"
+        yield "train.init_layers", f"{text} {network.hidden_size}; choose a model as wide, or leave init_layers out"
 
 
 def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:

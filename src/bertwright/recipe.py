@@ -16,6 +16,7 @@ from bertwright.contradictions import (
     pairs_unseen,
     too_many_ranks,
     wrong_folders,
+    wrong_init_layers,
     wrong_lengths,
     wrong_teacher,
 )
@@ -137,7 +138,9 @@ class Recipe(Section):
             text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             mistakes.append(("model.config", f"{text}; {remedy}"))
-        mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs) if given else ()
+        if given:
+            mistakes += wrong_init_layers(self.train, network)
+            mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
         return mistakes
 
     def _vocabulary_entries(self) -> int:

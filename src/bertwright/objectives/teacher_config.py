@@ -117,8 +117,8 @@ def check_teacher(config: DistillationConfig, network: NetworkConfig, lengths: S
     check_vocabulary(teacher, vocab)
 
 
-def check_vocabulary(teacher: Teacher, vocab: Artifact) -> None:
-    """Raise `ArtifactError` naming both where the teacher was not trained with the vocabulary `vocab`.
+def check_vocabulary(teacher: Teacher, vocab: Artifact, key: str = "train.objective.teacher") -> None:
+    """Raise `ArtifactError` naming both where the teacher of this key was not trained with the vocabulary `vocab`.
 
     Of a training of ours the hashes over entries and text settings are compared; of a folder of transformers, or an
     export, the entries.
@@ -129,9 +129,7 @@ def check_vocabulary(teacher: Teacher, vocab: Artifact) -> None:
         theirs, ours = str(teacher.artifact.counts["vocabulary"]), str(vocab.counts["vocabulary"])
         difference = "" if theirs == ours else f"({theirs[:12]} instead of {ours[:12]})"
     if difference:
-        raise ArtifactError(
-            f"train.objective.teacher {teacher.path} {other_vocabulary(teacher, f'{vocab.path}', difference)}"
-        )
+        raise ArtifactError(f"{key} {teacher.path} {other_vocabulary(teacher, f'{vocab.path}', difference)}")
 
 
 def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
@@ -146,8 +144,8 @@ def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
 def other_vocabulary(teacher: Teacher, vocabulary: str, difference: str) -> str:
     """The sentence about a teacher whose vocabulary is not the one of that name."""
     return (
-        f"has another vocabulary than {vocabulary} {difference}: its answers would stand for other words. Set "
-        f"vocab.file={teacher.folder / 'vocab.txt'} with the text settings it was made with, or give another teacher."
+        f"has another vocabulary than {vocabulary} {difference}: its tokens stand for other words. Set "
+        f"vocab.file={teacher.folder / 'vocab.txt'} with the text settings it was made with, or give another folder."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -30,6 +30,10 @@ class TrainConfig(Section):
     """What the network is trained for."""
     init_from: UserPath | None = known_by_content(None)
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
+    init_layers: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """The layers of a deeper network that those of this one start from, counted from 1, such as every second one (Sanh
+    et al. 2019). `init_from` is then a finished training as wide, or a folder as transformers writes it. Empty: the
+    network in `init_from` is this one."""
     seed: int = 42
     """Seed of the initial weights, the order of the examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
@@ -68,6 +72,13 @@ class TrainConfig(Section):
 
     @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:
+        if self.init_layers and self.init_from is None:
+            raise ValueError(f"init_layers {list(self.init_layers)} are layers of a network: give it as init_from")
+        if self.init_layers and not self.phases[0].restart_bias_correction:
+            raise ValueError(
+                "phases.0.restart_bias_correction false needs moments to go on from, and init_layers takes weights "
+                "alone; leave one out"
+            )
         if self.init_from is None and not self.phases[0].restart_bias_correction:
             raise ValueError(
                 "phases.0.restart_bias_correction false needs updates to go on counting from: give init_from a "

@@ -126,7 +126,7 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
-    if key == "train.objective.teacher" and not missing_of(path):
+    if key in ("train.objective.teacher", "train.init_from") and not missing_of(path):
         return content_of(path)
     # Data that was deleted after training began still counts by what the checkpoints say of it.
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:

@@ -118,7 +118,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(
         train("short", objective=objective(short, hidden_weight=0))
     other = write_stock(tmp_path / "other teacher", network(bert(1), 1))
     text = r"has another vocabulary than .*vocab \(61 entries there, [\d,]+ here; entry 5 is 'word0' there and "
-    with pytest.raises(ArtifactError, match=text + r".*: its answers would stand for other words. Set vocab.file="):
+    with pytest.raises(ArtifactError, match=text + r".*: its tokens stand for other words. Set vocab.file="):
         train("words", objective=objective(other, hidden_weight=0))
     assert not any((tmp_path / name).exists() for name in ("layers", "short", "words"))
 
