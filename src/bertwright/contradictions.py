@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.examples.config import PAIRS, ExamplesConfig
-from bertwright.model.config import ModelConfig
+from bertwright.model.config import ModelConfig, NetworkConfig
+from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -59,6 +61,9 @@ def uncompiled(train: TrainConfig) -> Iterator[Mistake]:
     if train.attention == "sequences":
         text = "makes other calls for every batch, and train.graph=compiled compiles one for all"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
+    if isinstance(train.objective, DistillationConfig) and train.objective.hidden_weight:
+        text = "compares hidden states between layers, which are not to be had of a network in one piece"
+        yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
     for i, phase in enumerate(train.phases):
         if phase.micro_tokens:
             text = f"{phase.micro_tokens:,} gives every batch another shape, and train.graph=compiled is for fixed ones"
@@ -92,7 +97,8 @@ def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
 
 def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
     """What training starts from must be finished, of the right stage, and made for the same task (`examples.plan`)."""
-    if train.init_from is not None and (wrong := _wrong_folder(train.init_from, "train", "checkpoint")):
+    deeper = bool(train.init_layers)  # of these `wrong_init_layers` knows
+    if train.init_from is not None and not deeper and (wrong := _wrong_folder(train.init_from, "train", "checkpoint")):
         yield "train.init_from", wrong
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}.data"
@@ -116,6 +122,41 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
         # Only pairs have labels: the network has a next-sentence head for all phases or for none.
         elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
             yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
+
+
+def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
+    """Layers to start from that the network in `init_from` does not have, or that are not those of the network here."""
+    if not train.init_layers or train.init_from is None:
+        return
+    try:
+        deeper = read_teacher(train.init_from).network
+    except BertwrightError as error:
+        yield "train.init_from", str(error)
+        return
+    own, depth, layers = network.num_hidden_layers, deeper.num_hidden_layers, train.init_layers
+    if len(layers) != own or max(layers) > depth:
+        text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
+        yield "train.init_layers", f"{text}, each a layer of train.init_from ({train.init_from})"
+    if deeper.hidden_size != network.hidden_size:
+        text = f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide and those of [model]"
+        yield "train.init_layers", f"{text} {network.hidden_size}; choose a model as wide, or leave init_layers out"
+
+
+def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
+    """A teacher that is none, or that does not go with the network, its data, or the given vocabulary."""
+    if not isinstance(config := train.objective, DistillationConfig):
+        return
+    try:
+        teacher = read_teacher(config.teacher)
+        difference = other_entries(teacher, entries_of(vocab.file)) if vocab.file else ""
+    except BertwrightError as error:
+        yield "train.objective.teacher", str(error)
+        return
+    lengths = {f"train.phases.{i}.length": phase.length for i, phase in enumerate(train.phases)}
+    segments = 2 if pairs or train.imported_data() else 1
+    yield from misfits(config, teacher, network, lengths, segments)
+    if difference:
+        yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
 
 
 def _wrong_folder(path: Path, *stages: str) -> str:

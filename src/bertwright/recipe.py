@@ -18,7 +18,9 @@ from bertwright.contradictions import (
     uncompiled,
     without_kernel,
     wrong_folders,
+    wrong_init_layers,
     wrong_lengths,
+    wrong_teacher,
 )
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
@@ -106,7 +108,7 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
         any work starts."""
-        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(), *uncompiled(self.train)]
+        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *uncompiled(self.train)]
         mistakes += too_many_ranks(self.train, ranks)
         mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
         if mistakes:
@@ -121,7 +123,7 @@ class Recipe(Section):
         text = "corpus.language and the licence of each corpus.source say it; leave the section out"
         return iter([("texts", text)] if self.texts is not None else [])
 
-    def _model_mistakes(self) -> list[Mistake]:
+    def _model_mistakes(self, given: bool) -> list[Mistake]:
         try:
             entries = self._vocabulary_entries()
         except OSError as error:
@@ -139,6 +141,9 @@ class Recipe(Section):
             text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             mistakes.append(("model.config", f"{text}; {remedy}"))
+        if given:
+            mistakes += wrong_init_layers(self.train, network)
+            mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
         return mistakes
 
     def _vocabulary_entries(self) -> int:

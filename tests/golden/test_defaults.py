@@ -74,8 +74,14 @@ def contradictions(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         for stage, table in before.items()
         if table["version"] == after[stage]["version"]
         for key, value in table["defaults"].items()
-        if after[stage]["defaults"].get(key, "gone") != value
+        if after[stage]["defaults"].get(key, "gone") != value and not among_others(after[stage]["defaults"], key, value)
     ]
+
+
+def among_others(defaults: dict[str, Any], key: str, value: Any) -> bool:
+    """Whether `key` is the kind of a section that was alone, and is now one member of a union."""
+    section, _, name = key.rpartition(".")
+    return name == "kind" and defaults.get(f"{section}.{value}.kind") == value
 
 
 def test_a_changed_default_comes_with_a_new_version() -> None:
@@ -93,6 +99,9 @@ def test_the_table_tells_what_changed() -> None:
     assert contradictions(before, after) == ["corpus: b: 2 -> 3"]
     assert contradictions(before, {"corpus": {"version": 1, "defaults": {"b": 2}}}) == ["corpus: a: 1 -> 'gone'"]
     assert not contradictions(before, {"corpus": {"version": 2, "defaults": {}}})
+    alone, one_of_two = ({"train": {"version": 1, "defaults": {key: "a"}}} for key in ("o.kind", "o.a.kind"))
+    assert not contradictions(alone, one_of_two)
+    assert contradictions(one_of_two, alone) == ["train: o.a.kind: 'a' -> 'gone'"]
     keys = now()["train"]["defaults"]
     assert keys["optim.lamb.weight_decay"] == 0.01 and keys["train.phases.masking.rate"] == 0.15
     assert "train.keep_checkpoints" not in keys and "train.init_from" not in keys

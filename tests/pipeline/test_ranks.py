@@ -195,3 +195,52 @@ def test_ranks_whose_clocks_differ_spend_the_same_budget(
     first = [row for row in metrics(folder) if row["phase"] == 0]
     assert first[-1]["seconds"] >= 0.72 and first[-1]["step"] < 100_000
     assert metrics(folder)[-1]["step"] == 2 and metrics(folder)[-1]["phase"] == 1
+
+
+def flip_a_bit_after_step_7() -> None:
+    """Change the lowest bit of one weight of this rank, as a fault of its memory would."""
+    from bertwright.train import loop
+
+    real, taken = loop.train_step, 0
+
+    def faulty(trained: Any, *arguments: Any) -> Any:
+        nonlocal taken
+        result, taken = real(trained, *arguments), taken + 1
+        if taken == 7:
+            weight = next(trained.model.parameters()).data
+            weight.view(torch.int32)[3, 2] ^= 1
+        return result
+
+    loop.train_step = faulty
+
+
+@pytest.mark.parametrize(("every", "checkpoint_every", "found_at"), [(5, 100, 10), (1000, 2, 8), (0, 2, None)])
+def test_one_bit_in_which_ranks_differ_is_found_before_it_is_saved(
+    every: int,
+    checkpoint_every: int,
+    found_at: int | None,
+    small_recipe: Path,
+    small_examples: Callable[[Path], Path],
+    tmp_path: Path,
+) -> None:
+    keys = (f"train.compare_ranks_every={every}", f"train.checkpoint_every={checkpoint_every}")
+    folder, undisturbed = small_examples(tmp_path / "run"), small_examples(tmp_path / "undisturbed")
+
+    def ends(out: Path, *before: Callable[[], None]) -> list[int | None]:
+        ranks = start_two(small_recipe, out, *keys, before=before)
+        for rank in ranks:
+            rank.join()
+        return [rank.exitcode for rank in ranks]
+
+    codes = ends(folder, nothing, flip_a_bit_after_step_7)
+    if found_at is None:
+        assert codes == [0, 0], "0 never compares"
+        return
+    assert codes == [6, 6], said(folder, 0) + said(folder, 1)
+    for rank in (0, 1):
+        error = said(folder, rank).splitlines()[-1]
+        assert f"after step {found_at} the ranks do not hold the same weights any more: rank 0, rank 1 differ" in error
+        assert "Run the same command again: training goes on from its newest checkpoint" in error
+    assert ends(folder) == ends(undisturbed) == [0, 0]
+    models = [(out / "train" / "model" / "model.safetensors").read_bytes() for out in (folder, undisturbed)]
+    assert models[0] == models[1]

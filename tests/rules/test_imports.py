@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
-    "check": {"core", "corpus", "examples", "formats", "model", "train", "recipe"},
+    "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",

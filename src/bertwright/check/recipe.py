@@ -9,6 +9,7 @@ from bertwright.check.data import imported_data, sources
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
 from bertwright.check.resources import device, disk, memory, precision
+from bertwright.check.teacher import teacher
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
 from bertwright.recipe import Recipe
@@ -34,6 +35,7 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
         yield from of_sources
     if "examples" in stages:
         yield from imported_data(recipe)
+    yield from teacher(recipe, out, pending)
     yield from device(recipe, pending)
     yield from precision(recipe, pending)
     yield from memory(recipe, pending, ranks)

@@ -1,6 +1,7 @@
 """Whether the machine has what a run takes: a GPU where one is asked for, memory, disk; checked without torch.
 
-Memory of training: `train/sizes.py`; of other stages 0.25 GB a worker, and 0.7 GB.
+Memory of training: `train/sizes.py`, and a teacher as `check.teacher` says; of other stages 0.25 GB a worker, and
+0.7 GB.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertwright.check.machine import bf16_units, disk_free, gpu_memory, memory_size, torch_build
+from bertwright.check.teacher import teacher_bytes
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import default_workers
@@ -78,8 +80,8 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()
-    computing = computing_of(recipe.train, ranks, gpu=bool(gpus))
-    needs = [training_bytes(bert, phase, computing) for phase in recipe.train.phases]
+    computing, phases = computing_of(recipe.train, ranks, gpu=bool(gpus)), recipe.train.phases
+    needs = [training_bytes(bert, p, computing) + teacher_bytes(recipe, bert, p, ranks) for p in phases]
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))
     averaging = recipe.train.averaging

@@ -14,6 +14,8 @@ from bertwright.train.phases import resolve_phases
 from bertwright.vocab.tokenizer import load_tokenizer
 
 SHOWN_SEQUENCES = 4
+_LABELS = {False: ("next", "random next"), True: ("in order", "swapped")}
+"""What the labels 0 and 1 of pairs say, of next sentences and of sentence order."""
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
@@ -42,16 +44,17 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     }
     if different:
         facts["recipe.toml differs"] = "\n".join(different)
-    return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary)}
+    labels = _LABELS[recipe.examples.plan == "sentence-order"]
+    return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary, labels)}
 
 
-def _sequences(batch: MicroBatch, vocabulary: list[str]) -> dict[str, str]:
-    """The first sequences as words; those of pairs say whether the second segment is the next one."""
+def _sequences(batch: MicroBatch, vocabulary: list[str], labels: tuple[str, str]) -> dict[str, str]:
+    """The first sequences as words; those of pairs say which of both `labels` they have."""
     predicted = dict(zip(batch.prediction_positions.tolist(), batch.labels.tolist(), strict=True))
     shown = {}
     for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
         words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
-        label = " (random next)" if batch.next_sentence_labels[number] else " (next)"
+        label = f" ({labels[int(batch.next_sentence_labels[number])]})"
         shown[f"sequence {number}{label if batch.sequence_weights[number] else ''}"] = " ".join(words)
     return shown
 

@@ -12,7 +12,7 @@ _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for t
     ("loss", "loss", 7, "{:.3f}"),
     ("heldout_loss", "held-out", 9, "{:.3f}"),
     ("heldout_accuracy", "accuracy", 9, "{:.1%}"),
-    ("heldout_nsp_accuracy", "pairs", 7, "{:.1%}"),
+    ("pairs_accuracy", "pairs", 7, "{:.1%}"),
     ("learning_rate", "rate", 8, "{:.1e}"),
     ("tokens_per_second", "tokens/s", 9, "{:,.0f}"),
     ("data_wait_share", "wait", 5, "{:.0%}"),
@@ -64,6 +64,7 @@ def row_line(row: dict[str, Any]) -> str:
     first = next(name for name in row if name.endswith("_loss"))
     cells = {**row, "remaining": time_left(row["remaining_seconds"]), "loss": row[first]}
     scores = {"heldout_loss": f"heldout_{first}", "heldout_accuracy": f"heldout_{first.removesuffix('_loss')}_accuracy"}
+    scores["pairs_accuracy"] = "heldout_sop_accuracy" if "heldout_sop_accuracy" in row else "heldout_nsp_accuracy"
     cells |= {cell: row[name] for cell, name in scores.items() if name in row}
     return "".join(f"{_cell(cells, key, form):>{width}}" for key, _, width, form in _COLUMNS)
 

@@ -19,6 +19,7 @@ from bertwright.evaluate.baselines import baselines, majority, untrained
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.store import Store
@@ -65,7 +66,8 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     positions = model.config.max_position_embeddings
     questions = [cloze_question(line, tokenizer, positions) for line in config.cloze]
     questions += heldout_questions(heldout, tokenizer, config.samples, positions)
-    scores = _scores(model, batches, training_counts(examples), log)
+    task = PAIRS.get(examples.manifest["config"]["examples"]["plan"], "nsp")
+    scores = _scores(model, task, batches, training_counts(examples), log)
     scores["most_common_token"] = tokenizer.vocabulary[scores.pop("most_common_id")]
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
     # Copied on: whoever reads the scores alone must see that they are of an unfinished training.
@@ -86,11 +88,12 @@ def _verify(artifact: Artifact, prefix: str) -> None:
 
 
 def _scores(
-    model: PreTrainingModel, batches: Sequence[MicroBatch], counts: NDArray[np.int64], log: Log
+    model: PreTrainingModel, task: str, batches: Sequence[MicroBatch], counts: NDArray[np.int64], log: Log
 ) -> dict[str, Any]:
-    """The model's scores with the baselines of exactly the same masked tokens and pairs; `counts` [V] says how often
-    each entry occurs in the training text."""
-    scores: dict[str, Any] = dict(score(PreTraining(model.nsp is not None), model, _on_device(batches, model, log)))
+    """The model's scores with the baselines of exactly the same masked tokens and pairs; `task` names what the labels
+    of pairs say, and `counts` [V] says how often each entry occurs in the training text."""
+    objective = PreTraining(model.nsp is not None, task)
+    scores: dict[str, Any] = dict(score(objective, model, _on_device(batches, model, log)))
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
     scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
     scores |= {name: _finite(value) for name, value in scores.items() if name.endswith("_loss") and value is not None}
@@ -98,9 +101,11 @@ def _scores(
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
     # Keys stay, with null: whoever reads scores of several runs finds the same ones in all.
+    none = dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
     if model.nsp is None or not len(pairs):
-        return scores | dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
-    return scores | {"nsp_majority": majority(pairs), "nsp_label_share": round(float(pairs.mean()), 4)}
+        return scores | none
+    labels = {f"{task}_majority": majority(pairs), f"{task}_label_share": round(float(pairs.mean()), 4)}
+    return scores | ({} if task == "nsp" else none) | labels
 
 
 def _finite(value: float) -> float | None:

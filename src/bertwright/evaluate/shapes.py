@@ -20,6 +20,10 @@ class Counts(TypedDict, total=False):
     nsp_accuracy: Score
     nsp_majority: Score
     nsp_label_share: Score
+    sop_loss: Score
+    sop_accuracy: Score
+    sop_majority: Score
+    sop_label_share: Score
     untrained: Flag
     unfinished: Unfinished
     perplexity: Score

@@ -22,8 +22,8 @@ def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
-PAIRS = ("next-sentence", "sentence-order")
-"""The plans whose examples are pairs."""
+PAIRS = {"next-sentence": "nsp", "sentence-order": "sop"}
+"""The plans whose examples are pairs, and the names of what is learnt from their labels."""
 Length = Annotated[int, Field(ge=8, le=32_768)]
 """Longest example, special tokens included (tokens)."""
 DocumentRange = Annotated[tuple[float, float], AfterValidator(_rising)]

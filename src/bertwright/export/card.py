@@ -13,12 +13,15 @@ from bertwright.export.origin import Origin, table
 
 _BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder with the masked-token head"
 _USE = {
-    "BertForPreTraining": "The folder holds the encoder with both pre-training heads: masked tokens, next sentence.",
+    "BertForPreTraining": "The folder holds the encoder with both pre-training heads: masked tokens, {task}.",
     "BertForMaskedLM": f"{_ONE_HEAD}; there is no next-sentence head.",
     "ModernBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees.",
-    "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees. It "
-    "learnt from text like a BERT, not from a larger network (it is not distilled).",
+    "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees. "
+    "{learnt}",
 }
+_ORDER = "sentence order (in the head that transformers names next sentence: 1 says that the segments are swapped)"
+_ALONE = "It learnt from text like a BERT, not from a larger network (it is not distilled)."
+_DISTILLED = "It learnt from the answers of another network beside the text (distillation, Hinton et al. 2015)."
 _WHAT = {
     "BertForPreTraining": ("bert", _BERT),
     "BertForMaskedLM": ("bert", _BERT),
@@ -36,7 +39,7 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
     parts = [
         f"---\n{language}library_name: transformers\npipeline_tag: fill-mask\ntags:\n- {tag}\n---",
         f"# {name}",
-        f"{what} {trained}. {_USE[export['architecture']]}",
+        f"{what} {trained}. {_use(export['architecture'], inputs)}",
         # First: who copies a model reads the beginning of its card.
         *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts["untrained"]),
         "## How to load it",
@@ -44,7 +47,11 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
         "## Size and training",
         table(_training(origin, inputs.train, export)),
         f"## Scores on held-out {origin.unit}",
-        _scores(inputs.evaluate.counts, next_sentence=export["architecture"] == "BertForPreTraining"),
+        _scores(
+            inputs.evaluate.counts,
+            export["architecture"] == "BertForPreTraining",
+            inputs.train.counts.get("heldout", {}),
+        ),
         "## Text",
         origin.text,
         "## Text normalisation",
@@ -54,6 +61,16 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
         table(_fingerprints(inputs)),
     ]
     write_atomic(path, ("\n\n".join(parts) + "\n").encode())
+
+
+def _use(architecture: str, inputs: Inputs) -> str:
+    """What the folder holds, and what the network learnt from."""
+    objective = inputs.train.manifest["config"].get("train", {}).get("objective", {})
+    distilled = objective.get("kind") == "distillation"
+    order = inputs.evaluate.counts.get("sop_accuracy") is not None
+    said = _USE[architecture].format(task=_ORDER if order else "next sentence", learnt="" if distilled else _ALONE)
+    # Whose answers a model repeats is the first that its user asks, whatever its shape.
+    return f"{said.rstrip()} {_DISTILLED}" if distilled else said
 
 
 def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator[str]:
@@ -101,16 +118,27 @@ def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> lis
     ]
 
 
-def _scores(scores: Mapping[str, Any], next_sentence: bool) -> str:
+def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str, Any]) -> str:
     commonest = f"{scores['most_common_token_accuracy']:.1%} (commonest token)"
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
     rows = [
         ("masked-token loss (nats)", loss, f"{scores['unigram_loss']:.3f} (unigram)"),
         ("masked-token accuracy", f"{scores['mlm_accuracy']:.1%}", commonest),
     ]
-    if next_sentence:
-        majority = f"{scores['nsp_majority']:.1%} (commoner label; {scores['nsp_label_share']:.1%} have the label 1)"
-        rows.append(("next-sentence accuracy", f"{scores['nsp_accuracy']:.1%}", majority))
+    for task, name in (("nsp", "next-sentence"), ("sop", "sentence-order")) if next_sentence else ():
+        # Held-out documents may be too short for a single pair.
+        if (accuracy := scores.get(f"{task}_accuracy")) is not None:
+            label = f"{scores[f'{task}_label_share']:.1%} have the label 1"
+            rows.append(
+                (f"{name} accuracy", f"{accuracy:.1%}", f"{scores[f'{task}_majority']:.1%} (commoner label; {label})")
+            )
+    # Of the objective's own terms, which training alone takes.
+    if "soft_accuracy" in trained:
+        rows.append(("best guess is the teacher's", f"{trained['soft_accuracy']:.1%}", "taken in training"))
+    if "hidden_loss" in trained:
+        rows.append(
+            ("cosine with the teacher's hidden states", f"{1 - trained['hidden_loss']:.3f}", "taken in training")
+        )
     said = f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
     return said + "\n\n" + table(rows, ("score", "model", "baseline"))
 

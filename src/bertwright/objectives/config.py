@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from bertwright.core.config import Section
+from pydantic import Field, model_validator
+
+from bertwright.core.config import Section, UserPath, known_by_content
 
 
 class PreTrainingConfig(Section):
-    """Masked-language modelling and, where the examples are pairs of segments, next-sentence prediction."""
+    """Masked-language modelling and, where the examples are pairs of segments, next-sentence prediction or, with
+    `examples.plan = "sentence-order"`, the order of the segments."""
 
     kind: Literal["pretraining"] = "pretraining"
     """Names this objective."""
@@ -18,5 +21,59 @@ class PreTrainingConfig(Section):
         return pairs
 
 
-ObjectiveConfig = PreTrainingConfig
-"""What a network can be trained for; the union of the sections when there are several."""
+class DistillationConfig(Section):
+    """Pre-training beside a teacher, whose answers and hidden states the network comes to share (Hinton et al. 2015;
+    Sanh et al. 2019, DistilBERT, whose weights and temperature are the defaults)."""
+
+    kind: Literal["distillation"] = "distillation"
+    """Names this objective."""
+    teacher: UserPath = known_by_content(...)
+    """The network to learn from, of any family and with the same vocabulary: a finished `train` folder, or a folder as
+    transformers writes it (config.json, model.safetensors, vocab.txt)."""
+    temperature: float = Field(2.0, gt=0)
+    """By how much the logits of both networks are divided before their softmax in the soft term; above 1 the teacher's
+    less likely answers count more."""
+    soft_weight: float = Field(5.0, ge=0)
+    """What the cross-entropy with the teacher's probabilities counts in the loss, times temperature² (whereby its
+    gradients are as long at any temperature); 0 leaves the term out."""
+    mlm_weight: float = Field(2.0, ge=0)
+    """What the cross-entropy with the masked tokens themselves counts in the loss; at 0 it is measured all the same."""
+    pair_weight: float = Field(1.0, ge=0)
+    """What the loss of the pairs' labels (nsp, sop) counts, where the examples are pairs; 0: the network has no
+    next-sentence head."""
+    hidden_weight: float = Field(1.0, ge=0)
+    """What 1 - the cosine between the hidden states of the two networks counts in the loss, a mean over the compared
+    layers; 0 leaves the term out, as it must be where the hidden sizes differ."""
+    layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """The layer of the teacher, counted from 1, that each layer of the network is compared with, from its first to its
+    last; 0: with none. Empty: evenly spread, so that the last ones meet."""
+
+    @model_validator(mode="after")
+    def _something_is_taught(self) -> Self:
+        if not self.soft_weight and not self.hidden_weight:
+            raise ValueError(
+                "soft_weight and hidden_weight are both 0, so the teacher would teach nothing; raise one, or set "
+                'kind = "pretraining"'
+            )
+        # A setting that would do nothing is refused, not ignored.
+        if not self.soft_weight and self.temperature != type(self).model_fields["temperature"].default:
+            raise ValueError(f"temperature {self.temperature:g} means something with soft_weight above 0 only")
+        if self.layers and not self.hidden_weight:
+            raise ValueError(f"layers {list(self.layers)} mean something with hidden_weight above 0 only")
+        if self.layers and not any(self.layers):
+            raise ValueError(f"layers {list(self.layers)} compare nothing; set hidden_weight = 0 instead")
+        return self
+
+    def next_sentence(self, pairs: bool) -> bool:
+        """As `PreTrainingConfig.next_sentence`."""
+        return pairs and self.pair_weight > 0
+
+    def compared(self, own: int, teachers: int) -> dict[int, int]:
+        """For each compared layer of a network with `own` layers, counted from 1, the one of a teacher with
+        `teachers`."""
+        spread = tuple(-(-number * teachers // own) for number in range(1, own + 1))
+        return {number: layer for number, layer in enumerate(self.layers or spread, 1) if layer}
+
+
+ObjectiveConfig = Annotated[PreTrainingConfig | DistillationConfig, Field(discriminator="kind")]
+"""What a network can be trained for: the union of the sections."""

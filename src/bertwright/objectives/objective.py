@@ -8,13 +8,14 @@ from typing import Protocol, assert_never
 from torch import nn
 
 from bertwright.model.batch import PackedBatch
-from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.config import DistillationConfig, ObjectiveConfig, PreTrainingConfig
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.term import Counted, Term
+from bertwright.objectives.term import Counted, Summed
 
 
 class Objective(Protocol):
-    """What a network is trained for. The loss of a step is the sum of the means of its terms."""
+    """What a network is trained for. The loss of a step is the sum of the means of its terms, times their shares."""
 
     @property
     def counted(self) -> Mapping[str, Counted]:
@@ -23,7 +24,7 @@ class Objective(Protocol):
         Checkpoints are judged by the first.
         """
 
-    def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Term]:
+    def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
         """The terms of a batch, by the same names, from one forward pass."""
 
 
@@ -32,10 +33,19 @@ def judged_by(objective: Objective) -> str:
     return f"{next(iter(objective.counted))}_loss"
 
 
-def build_objective(config: ObjectiveConfig, next_sentence: bool) -> Objective:
-    """The objective of `config`; `next_sentence` says whether the examples are pairs that are to be told apart."""
+def build_objective(config: ObjectiveConfig, model: PreTrainingModel, pair_task: str = "nsp") -> Objective:
+    """The objective of `config` for training `model`, whose next-sentence head says whether pairs are told apart.
+
+    `pair_task` names what the labels of pairs say (`examples.config.PAIRS`). A teacher is read here, and is then where
+    `model` is.
+    """
     match config:
         case PreTrainingConfig():
-            return PreTraining(next_sentence)
+            return PreTraining(model.config.next_sentence, pair_task)
+        case DistillationConfig():
+            # Not loaded by a training without a teacher.
+            from bertwright.objectives.distillation import distillation
+
+            return distillation(config, model, pair_task)
         case _:
             assert_never(config)

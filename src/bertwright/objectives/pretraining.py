@@ -1,4 +1,5 @@
-"""The two tasks of Devlin et al. 2019 §3.1: masked-language modelling (MLM) and next-sentence prediction (NSP)."""
+"""The two tasks of Devlin et al. 2019 §3.1: masked-language modelling (MLM) and next-sentence prediction (NSP); in the
+place of the second sentence order (SOP, Lan et al. 2020 §3.1), which differs in the examples alone."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from bertwright.objectives.term import Counted, Term
 
 @dataclass(frozen=True)
 class PreTraining:
-    """MLM over all predictions and, where the network has its head, NSP over all pairs of segments."""
+    """MLM over all predictions and, where the network has the head for it, NSP or SOP over all pairs of segments."""
 
     next_sentence: bool
+    pair_task: str = "nsp"
+    """The name of the second term, by what the labels of the pairs say: "nsp" or "sop"."""
 
     @property
     def counted(self) -> Mapping[str, Counted]:
         """As `Objective.counted`."""
-        return {"mlm": "predictions", "nsp": "pairs"} if self.next_sentence else {"mlm": "predictions"}
+        return {"mlm": "predictions", self.pair_task: "pairs"} if self.next_sentence else {"mlm": "predictions"}
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Term]:
         """As `Objective.terms`; the model gives the logits [P, V] of the masked tokens and [B, 2] of the sequences."""
@@ -28,5 +31,5 @@ class PreTraining:
         terms = {"mlm": Term(mlm_PV, batch.labels, batch.weights)}
         # A model without the head gives None, and there is no loss of 0 that nobody measured.
         if self.next_sentence:
-            terms["nsp"] = Term(nsp_B2, batch.next_sentence_labels, batch.sequence_weights)
+            terms[self.pair_task] = Term(nsp_B2, batch.next_sentence_labels, batch.sequence_weights)
         return terms

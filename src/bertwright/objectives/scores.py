@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import Objective
+from bertwright.objectives.term import Summed
 
 Scores = dict[str, float | None]
 
@@ -30,17 +32,15 @@ def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedB
     try:
         for batch in batches:
             terms = objective.terms(model, batch)
-            parts = [
-                (terms[name].loss_sum, terms[name].right_sum, terms[name].weight_sum) for name in objective.counted
-            ]
-            sums.append(torch.stack([torch.stack([value.double() for value in of_term]) for of_term in parts]).cpu())
+            sums.append(torch.stack([_sums(terms[name]) for name in objective.counted]).cpu())
     finally:
         model.train(was_training)
     return sums
 
 
 def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
-    """`<term>_loss` (nats) and `<term>_accuracy` over everything scored, and how much that was, by what it counts.
+    """`<term>_loss` (nats) and `<term>_accuracy` over everything scored, and how much that was, by what it counts; no
+    accuracy of a term in which nothing is guessed.
 
     A mean over nothing is None. The batches' sums, [terms, 3] each, are added in their order.
     """
@@ -49,8 +49,17 @@ def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
     total = sum(sums, torch.zeros(len(names), 3, dtype=torch.float64)).tolist()
     scores: Scores = {}
     for name, (loss, right, weight) in zip(names, total, strict=True):
-        scores |= {f"{name}_loss": _mean(loss, weight), f"{name}_accuracy": _mean(right, weight)}
+        scores[f"{name}_loss"] = _mean(loss, weight)
+        if not math.isnan(right):
+            scores[f"{name}_accuracy"] = _mean(right, weight)
     return scores | {names[name]: int(weight) for name, (_, _, weight) in zip(names, total, strict=True)}
+
+
+def _sums(term: Summed) -> Tensor:
+    """Of one term [3], float64; NaN stands for what was guessed right where nothing is guessed."""
+    loss = term.loss_sum.double()
+    right = torch.full_like(loss, math.nan) if term.right_sum is None else term.right_sum.double()
+    return torch.stack([loss, right, term.weight_sum.double()])
 
 
 def _mean(total: float, count: float) -> float | None:

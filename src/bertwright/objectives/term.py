@@ -10,7 +10,7 @@ Names carry shapes: N predictions of C classes each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -24,9 +24,29 @@ Counted = Literal["predictions", "pairs"]
 """What the loader counts in a step (`StepCounts`) and a loss may be the mean over."""
 
 
+class Summed(Protocol):
+    """A term as sums over a batch."""
+
+    @property
+    def share(self) -> float:
+        """What its mean counts in the loss; metrics and scores have the mean itself."""
+
+    @property
+    def loss_sum(self) -> Tensor:
+        """Σ weight · loss, in nats unless the term says otherwise: a scalar, to be differentiated once."""
+
+    @property
+    def right_sum(self) -> Tensor | None:
+        """Σ weight of what was guessed right: a scalar; None for a term in which nothing is guessed."""
+
+    @property
+    def weight_sum(self) -> Tensor:
+        """Σ weight: a scalar."""
+
+
 @dataclass(frozen=True)
 class Term:
-    """What was predicted, what is right, and what each prediction counts."""
+    """What was predicted, what is right, and what each prediction counts: see `Summed`."""
 
     logits: Tensor
     """[N, C] a score for each class."""
@@ -34,6 +54,8 @@ class Term:
     """[N] int64, the right class."""
     weights: Tensor
     """[N] float32, what each prediction counts: 1, or 0 for padding, so that their sum is what the loader counts."""
+    share: float = 1.0
+    """What the mean counts in the loss."""
 
     @property
     def loss_sum(self) -> Tensor:

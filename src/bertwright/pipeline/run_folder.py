@@ -34,8 +34,14 @@ class MetricsRow(TypedDict):
     """Steps done over all phases."""
     mlm_loss: float | None
     """Training loss of the masked tokens."""
-    nsp_loss: float | None
-    """Training loss of the sentence pairs; 0 without pairs."""
+    nsp_loss: NotRequired[float | None]
+    """Training loss of the next sentence; absent without such pairs."""
+    sop_loss: NotRequired[float | None]
+    """Training loss of the sentence order; absent without such pairs."""
+    soft_loss: NotRequired[float | None]
+    """Cross-entropy with a teacher's softened probabilities; absent without a teacher."""
+    hidden_loss: NotRequired[float | None]
+    """1 - the cosine with a teacher's hidden states, from 0 to 2; absent without a teacher."""
     grad_norm: float | None
     """Norm of the gradient before clipping."""
     learning_rate: float
@@ -70,9 +76,13 @@ class Scores(TypedDict):
     most_common_token_accuracy: float
     """`mlm_accuracy` of always guessing the commonest token."""
     nsp_accuracy: float | None
-    """Share of pairs labelled right; None without pairs."""
+    """Share of pairs labelled right; None without pairs of a next sentence."""
     nsp_majority: float | None
-    """Share of pairs with the commoner label; None without pairs."""
+    """Share of pairs with the commoner label; None without pairs of a next sentence."""
+    sop_accuracy: NotRequired[float | None]
+    """The same of pairs whose order is told; absent without them."""
+    sop_majority: NotRequired[float | None]
+    """Share of those pairs with the commoner label; absent without them."""
 
 
 class Summary(Scores):

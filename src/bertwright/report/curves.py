@@ -9,6 +9,7 @@ from typing import Any
 from bertwright.report.chart import Chart, Points, Series
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import percent
+from bertwright.report.terms import further_terms
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -20,6 +21,7 @@ def curves(facts: Facts) -> list[Chart]:
     return [
         _loss(rows, scores["unigram_loss"], boundaries),
         _accuracy(rows, scores, boundaries),
+        *further_terms(rows, boundaries),
         Chart(
             "Gradient norm",
             "norm",
@@ -72,8 +74,9 @@ def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]
     last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["most_common_token_accuracy"]
     series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
     # A run without sentence pairs has no such score, and an empty curve would look like a failure.
-    if any(row.get("heldout_nsp_accuracy") is not None for row in rows):
-        series.append(Series("next sentence", _points(rows, "heldout_nsp_accuracy"), "heldout second"))
+    for task, name in (("nsp", "next sentence"), ("sop", "sentence order")):
+        if any(row.get(f"heldout_{task}_accuracy") is not None for row in rows):
+            series.append(Series(name, _points(rows, f"heldout_{task}_accuracy"), "heldout second"))
     points = [(0.0, baseline_accuracy), (last, baseline_accuracy)]
     # Known from the stage evaluate alone: of an unfinished training it is missing.
     baseline = [] if baseline_accuracy is None else [Series("commonest token", points, "baseline")]

@@ -25,7 +25,9 @@ SCORES = (
     "nsp_majority",
 )
 """The scores of a summary."""
-TAKEN = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "predictions")
+SENTENCE_ORDER = ("sop_accuracy", "sop_majority")
+"""Those of a summary where pairs are told by their order."""
+TAKEN = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "sop_accuracy", "predictions")
 """Those that training takes."""
 
 
@@ -60,6 +62,11 @@ class Facts:
     def plan(self) -> str:
         """What the examples are: examples.plan."""
         return str(self.stages["examples"].manifest["config"]["examples"]["plan"])
+
+    @property
+    def pair_task(self) -> str:
+        """What the scores of pairs are called: sop or nsp (also those of sentence order in runs of older versions)."""
+        return "sop" if self.scores.get("sop_accuracy") is not None else "nsp"
 
     @property
     def language(self) -> str:

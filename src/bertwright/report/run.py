@@ -15,7 +15,7 @@ from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
 from bertwright.report.config import VERSION, ReportConfig, sections
-from bertwright.report.facts import SCORES, Facts, read_facts
+from bertwright.report.facts import SCORES, SENTENCE_ORDER, Facts, read_facts
 from bertwright.report.page import page
 
 
@@ -62,7 +62,8 @@ def _write(path: Path, text: str) -> bool:
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
-    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained. The report is listed among the stages
+    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained; `sop_accuracy` and `sop_majority` are
+    there where the order of sentences was. The report is listed among the stages
     without seconds of its own: it would never be the same twice. `unfinished` is there where training has not ended.
     """
     train = facts.counts("train")
@@ -81,6 +82,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "title": facts.title,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
         **{name: facts.scores[name] for name in SCORES},
+        **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
         "parameters": train["parameters"],
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],

@@ -39,8 +39,8 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
         ("masked-token loss", _nats(loss), _gap(loss, unigram)),
         ("masked-token accuracy", percent(numbers["mlm_accuracy"]), _commonest(facts)),
     ]
-    if numbers["nsp_accuracy"] is not None:
-        cards.append((f"{_task(facts)} accuracy", percent(numbers["nsp_accuracy"]), _labels(facts)))
+    if (accuracy := numbers[f"{facts.pair_task}_accuracy"]) is not None:
+        cards.append((f"{_task(facts)} accuracy", percent(accuracy), _labels(facts)))
     cards += [
         ("tokens seen", large(numbers["tokens_seen"]), f"in {numbers['steps']:,} optimizer steps"),
         ("speed", f"{large(numbers['tokens_per_second'])}/s", "real tokens, during training"),
@@ -97,12 +97,13 @@ def _labels(facts: Facts) -> str:
     """The true share of the labels, scored and trained on: an accuracy means nothing without it."""
     label = "swapped" if facts.plan == "sentence-order" else "random"
     length = facts.scored_length
-    held, trained = facts.scores.get("nsp_label_share"), facts.label_share("train", length)
+    task = facts.pair_task
+    held, trained = facts.scores.get(f"{task}_label_share"), facts.label_share("train", length)
     # Scores that training took carry no share; the held-out examples do.
     held = held if held is not None else facts.label_share("heldout", length)
     notes = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
     notes += [] if trained is None else [f"{percent(trained)} of training's"]
-    accuracy, majority = facts.scores["nsp_accuracy"], facts.scores["nsp_majority"]
+    accuracy, majority = facts.scores[f"{task}_accuracy"], facts.scores.get(f"{task}_majority")
     if majority is not None:
         # An accuracy looks like success until the share of the commoner label is known.
         than = ", so no better than that" if accuracy <= majority else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,10 @@ class TrainConfig(Section):
     """What the network is trained for."""
     init_from: UserPath | None = known_by_content(None)
     """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
+    init_layers: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """The layers of a deeper network that those of this one start from, counted from 1, such as every second one (Sanh
+    et al. 2019). `init_from` is then a finished training as wide, or a folder as transformers writes it. Empty: the
+    network in `init_from` is this one."""
     seed: int = 42
     """Seed of the initial weights, the order of the examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
@@ -51,6 +55,9 @@ class TrainConfig(Section):
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
+    compare_ranks_every: int = runtime_only(1000, ge=0)
+    """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
+    0: never. One rank alone has nothing to compare."""
     guard: GuardConfig = GuardConfig()
     """What is done about gradients that are not finite, or far longer than those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
@@ -76,6 +83,13 @@ class TrainConfig(Section):
 
     @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:
+        if self.init_layers and self.init_from is None:
+            raise ValueError(f"init_layers {list(self.init_layers)} are layers of a network: give it as init_from")
+        if self.init_layers and not self.phases[0].restart_bias_correction:
+            raise ValueError(
+                "phases.0.restart_bias_correction false needs moments to go on from, and init_layers takes weights "
+                "alone; leave one out"
+            )
         if self.init_from is None and not self.phases[0].restart_bias_correction:
             raise ValueError(
                 "phases.0.restart_bias_correction false needs updates to go on counting from: give init_from a "

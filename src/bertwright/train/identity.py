@@ -18,6 +18,8 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
+from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.teacher_config import content_of, missing_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig
 
@@ -64,6 +66,8 @@ def identity(settings: Settings, next_sentence: bool, inputs: Mapping[str, str],
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
         "train.init_from": config.init_from
     }
+    if isinstance(config.objective, DistillationConfig):
+        named["train.objective.teacher"] = config.objective.teacher
     fingerprints = {key: _fingerprint(path, key, out) for key, path in named.items() if path is not None}
     imported = {f"{data.key}.data" for data in config.imported_data()}
     if missing := [key for key, value in fingerprints.items() if value is None and key not in imported]:
@@ -122,6 +126,8 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
+    if key in ("train.objective.teacher", "train.init_from") and not missing_of(path):
+        return content_of(path)
     # Data that was deleted after training began still counts by what the checkpoints say of it.
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
         with suppress(ArtifactError):

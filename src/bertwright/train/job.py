@@ -28,6 +28,8 @@ class Job:
     checkpoint: Identity
     """Of its checkpoints: without the lengths of phases."""
     out: Path
+    pair_task: str
+    """What the labels of pairs say, as a term of the loss is called: nsp or sop."""
     scored_after: int
     """Tokens of room of the held-out sequences that are scored afterwards, for the time that is left."""
     saved: Callable[[Path], None]

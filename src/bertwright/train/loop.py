@@ -110,6 +110,7 @@ def _observe(
         state, scores = score_heldout(session, phase, state)
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop
+    session.compare_ranks(state.total_steps, save)
     if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
         batch = digits_of(ranks, micro_batches)
         # Of a step of the full batch, as the steps to come have.

@@ -27,7 +27,9 @@ from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.model.saved import save_model
+from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.objective import build_objective
+from bertwright.objectives.teacher_config import check_teacher
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import build_averaging
@@ -81,7 +83,8 @@ def run(
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
     """
     config, out = settings.train, context.out
-    pairs = config.objective.next_sentence(inputs.examples.manifest["config"]["examples"]["plan"] in PAIRS)
+    plan = inputs.examples.manifest["config"]["examples"]["plan"]
+    pairs = config.objective.next_sentence(plan in PAIRS)
     run_identity = identity(settings, pairs, inputs.fingerprints, out)
     if done := finished(out, run_identity):
         return done
@@ -97,9 +100,12 @@ def run(
         identity=run_identity,
         checkpoint=checkpoint,
         out=out,
+        pair_task=PAIRS.get(plan, ""),
         scored_after=scored_after,
         saved=saved,
     )
+    if isinstance(config.objective, DistillationConfig):
+        check_teacher(config.objective, job.network, [phase.length for phase in config.phases], inputs.vocab)
     # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
     torch_is_set = torch_settings(
         config.threads,
@@ -140,7 +146,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
     state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
-    objective = build_objective(job.config.objective, job.network.next_sentence)
+    objective = build_objective(job.config.objective, low.network if low else model, job.pair_task)
     trained = Trained(
         model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low, job.config.graph
     )
@@ -162,6 +168,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
             averaging=averaging,
+            compare_every=job.config.compare_ranks_every,
         )
         state = train(session, job.phases, state)
         average, scored = score_average(session, job.phases[-1], state)

@@ -25,6 +25,7 @@ from bertwright.train.guard_config import GuardConfig
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
+from bertwright.train.same_weights import check_same_weights
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, Trained
 
@@ -53,6 +54,8 @@ class Session:
     """Takes the path of each new checkpoint, on the first rank."""
     averaging: Averaging | None = None
     """The average of the weights, where one is kept."""
+    compare_every: int = 0
+    """Steps after which the weights of the ranks are compared, as before each checkpoint; 0: never."""
 
     def progress(self, what: str, done: float, total: float, unit: str) -> None:
         """Tell how much of how much is done."""
@@ -64,6 +67,11 @@ class Session:
         if self.metrics is not None:
             self.metrics.write(row)
         self.log.record(row)
+
+    def compare_ranks(self, step: int, saving: bool) -> None:
+        """Make sure that all ranks hold the same weights after `step`, where that is due; all ranks together."""
+        if self.compare_every and (saving or step % self.compare_every == 0):
+            check_same_weights(self.trained.ranks, self.trained.model, step)
 
     def save(self, state: State) -> None:
         """Write a checkpoint, all ranks together; the rows before it survive a power cut."""

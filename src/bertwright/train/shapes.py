@@ -94,6 +94,7 @@ class _Row(TypedDict, total=False):
     heldout_mlm_loss: Score
     heldout_mlm_accuracy: Score
     heldout_nsp_accuracy: Score
+    heldout_sop_accuracy: Score
 
 
 ROW = TypeAdapter(_Row)

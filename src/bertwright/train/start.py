@@ -18,6 +18,7 @@ from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import Kernel
 from bertwright.model.device import resolve_device
 from bertwright.model.modern.network import ModernConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, reset_steps
@@ -34,7 +35,7 @@ from bertwright.train.state import State
 
 
 def restore_or_initialize(
-    job: Job, model: nn.Module, optimizer: Optimizer, averaging: Averaging | None, ranks: Ranks, log: Log
+    job: Job, model: PreTrainingModel, optimizer: Optimizer, averaging: Averaging | None, ranks: Ranks, log: Log
 ) -> State:
     """The state to go on from, with weights, moments and the average loaded, the same on all ranks.
 
@@ -64,7 +65,13 @@ def restore_or_initialize(
             f"Put them back to continue, or move {out} away to start again from step 0."
         )
     if config.init_from is not None:
-        _load_init(open_artifact(config.init_from), job, model, optimizer)
+        if config.init_layers:
+            # Not loaded by a training that starts from no other network.
+            from bertwright.train.init_layers import start_from_layers
+
+            start_from_layers(model, config.init_from, config.init_layers, job.vocab)
+        else:
+            _load_init(open_artifact(config.init_from), job, model, optimizer)
         log.say(f"train: starting from {config.init_from}")
     return State()
 

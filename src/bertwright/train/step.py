@@ -1,7 +1,7 @@
 """One optimizer step: micro-batches forward and backward, one sum over ranks, clip, update.
 
-The loss of a micro-batch is the sum over the objective's terms of Σ loss / N, with N counted over the *global* batch,
-and gradients are summed over micro-batches and ranks: how the batch is cut changes only the order of summation.
+The loss of a micro-batch is the sum over the objective's terms of share · Σ loss / N, with N counted over the *global*
+batch, and gradients are summed over micro-batches and ranks: how the batch is cut changes only the order of summation.
 (The originals average the means of micro-batches, which weighs tokens unequally: NVIDIA DeepLearningExamples
 BERT, run_pretraining.py.)
 """
@@ -98,9 +98,9 @@ def train_step(
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
-            means = _means(trained.objective, network, batch, totals)
-        trained.engine.backward(means.sum() * update.loss_scale)
-        losses += means.detach()
+            loss, means = _loss(trained.objective, network, batch, totals)
+        trained.engine.backward(loss * update.loss_scale)
+        losses += means
     norm = trained.engine.reduce(update.loss_scale)
     trained.ranks.all_reduce([losses])
     # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
@@ -111,8 +111,13 @@ def train_step(
     return StepResult(dict(zip(totals, means_read, strict=True)), grad_norm, applied)
 
 
-def _means(objective: Objective, network: nn.Module, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
-    """What a micro-batch adds to the mean of each term, in the order of `totals`."""
+def _loss(
+    objective: Objective, network: nn.Module, batch: PackedBatch, totals: Mapping[str, int]
+) -> tuple[Tensor, Tensor]:
+    """What a micro-batch adds to the loss, and to the mean of each term, in the order of `totals`."""
     terms = objective.terms(network, batch)
     # A global batch without any pair has N = 0, and its sum is 0 too.
-    return torch.stack([terms[name].loss_sum / max(total, 1) for name, total in totals.items()])
+    means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}
+    # A term that counts nothing is measured, and has no way back.
+    counting = [mean * terms[name].share for name, mean in means.items() if terms[name].share]
+    return torch.stack(counting).sum(), torch.stack([mean.detach() for mean in means.values()])

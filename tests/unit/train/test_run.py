@@ -68,8 +68,8 @@ def metric_lines(folder: Path) -> list[dict[str, Any]]:
 
 
 SESSION = {
-    "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "graph", "device", "machine", "torch",
-    "weights", "deterministic",
+    "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "device", "machine", "torch",
+    "weights", "deterministic", "graph",
 }  # fmt: skip
 
 

@@ -1,0 +1,61 @@
+"""Whether the teacher of a run has its vocabulary, and what it takes of memory beside the network; without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertwright.check.verdict import Verdict, ok, raised, warning
+from bertwright.core.artifact import MANIFEST, open_artifact
+from bertwright.core.errors import BertwrightError
+from bertwright.model.config import NetworkConfig
+from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.teacher_config import check_vocabulary, read_teacher
+from bertwright.recipe import Recipe
+from bertwright.train.phase_config import PhaseConfig
+
+_KEY = "train.objective.teacher"
+
+
+def teacher(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
+    """Whether the teacher of a training that is to come answers in the words of the vocabulary in the run folder `out`;
+    whether it goes with the network is asked of the recipe itself (`contradictions`)."""
+    if "train" not in stages or not isinstance(recipe.train.objective, DistillationConfig):
+        return
+    try:
+        found = read_teacher(recipe.train.objective.teacher)
+        known = (out / "vocab" / MANIFEST).is_file() and "vocab" not in stages
+        if known:
+            check_vocabulary(found, open_artifact(out / "vocab", "vocab"))
+    except BertwrightError as cause:
+        yield raised(_KEY, cause)
+        return
+    what = f"{found.path}: {found.network.title}, {found.network.parameters:,} parameters"
+    if known or recipe.vocab.file is not None:
+        yield ok(_KEY, f"{what}, with the vocabulary of this run")
+    else:
+        # Known only when it is learnt: after the corpus, which may take hours.
+        text = f"{what}; the vocabulary of this run is still to be learnt, and must turn out to be the teacher's."
+        yield warning(
+            _KEY, text, f"Set vocab.file={found.folder / 'vocab.txt'}, with the text settings it was made with."
+        )
+
+
+def teacher_bytes(recipe: Recipe, network: NetworkConfig, phase: PhaseConfig, ranks: int = 1) -> float:
+    """Bytes that a teacher takes beside the network on each rank in a phase, about; 0 without one.
+
+    4 bytes a parameter; while it answers, one layer of states that no backward pass asks for; its logits, and the
+    gradient of the soft term, of each prediction.
+    """
+    objective = recipe.train.objective
+    if not isinstance(objective, DistillationConfig):
+        return 0.0
+    try:
+        theirs = read_teacher(objective.teacher).network
+    except BertwrightError:
+        return 0.0  # there is a verdict on it, and nothing to add
+    share = max(1, phase.batch // ranks)
+    tokens = phase.micro_tokens or min(phase.micro_batch or share, share) * phase.length
+    predictions = phase.masking.most(phase.length) * tokens / phase.length
+    layer = tokens * (2 * theirs.intermediate_size + 8 * theirs.hidden_size)
+    return 4.0 * (theirs.parameters + layer + predictions * (theirs.vocab_size + network.vocab_size))

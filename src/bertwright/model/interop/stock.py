@@ -1,0 +1,40 @@
+"""A model folder as transformers writes it, read into a network of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from bertwright.core.errors import ArtifactError
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import NetworkConfig
+from bertwright.model.interop.peer import peer_of
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.saved import model_from, read_tensors
+from bertwright.model.stock_config import read_stock_config
+
+
+def load_stock(folder: Path) -> PreTrainingModel:
+    """The network of a folder with config.json and model.safetensors, in float32 on the CPU, in training mode.
+
+    With its next-sentence head where the file has one. Tensors that are missing, or of another network, are an
+    `ArtifactError` naming them.
+    """
+    config = read_stock_config(folder / "config.json")
+    try:
+        tensors = peer_of(config).names.to_ours(read_tensors(folder / "model.safetensors"))
+    except ArtifactError as error:
+        raise ArtifactError(f"cannot read the weights in {folder}: {error}") from error
+    config, tensors = _with_its_heads(config, tensors)
+    # Published files are in half precision too; ours computes in float32 or by the run's precision.
+    return model_from(config, {name: tensor.float() for name, tensor in tensors.items()}, source=str(folder))
+
+
+def _with_its_heads(config: NetworkConfig, tensors: dict[str, Tensor]) -> tuple[NetworkConfig, dict[str, Tensor]]:
+    if not isinstance(config, BertConfig):
+        return config, tensors
+    if "nsp.classifier.weight" in tensors:
+        return config.model_copy(update={"next_sentence": True}), tensors
+    # Some masked-language models are saved with the pooler that nothing of theirs reads.
+    return config, {name: tensor for name, tensor in tensors.items() if not name.startswith("bert.pooler.")}

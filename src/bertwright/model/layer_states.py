@@ -1,0 +1,45 @@
+"""What the layers of an encoder leave of the predicted tokens, taken while it works.
+
+Names carry shapes: P predictions, H hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from bertwright.model.batch import PackedBatch
+from bertwright.model.pretraining import PreTrainingModel
+
+
+@contextmanager
+def layer_states(model: PreTrainingModel, batch: PackedBatch, layers: Collection[int]) -> Iterator[dict[int, Tensor]]:
+    """What a forward pass of `batch` inside the block leaves after each of `layers`, counted from 1: the states [P, H]
+    of the predicted tokens.
+
+    After the last layer they are those that the heads read, so of a pre-layer-norm network after its last norm. By
+    hooks, so that no family has to know of it, and nobody else pays for it.
+    """
+    states = dict[int, Tensor]()
+    encoder, last = model.get_submodule(model.config.family), model.config.num_hidden_layers
+    inner: Any = encoder.layers if any(number < last for number in layers) else ()
+
+    def keep(number: int) -> Callable[[nn.Module, Any, Tensor], None]:
+        def hook(module: nn.Module, given: Any, out: Tensor) -> None:
+            # What the last layer is asked for begins with the predicted tokens (decision 0028).
+            places = batch.prediction_positions
+            states[number] = out[: len(places)] if number == last else out.index_select(0, places)
+
+        return hook
+
+    handles = [
+        (encoder if number == last else inner[number - 1]).register_forward_hook(keep(number)) for number in layers
+    ]
+    try:
+        yield states
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,42 @@
+"""The network to learn from: its weights read, checked and made ready to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.interop.stock import load_stock
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.saved import load_model, model_from
+from bertwright.objectives.teacher_config import Teacher
+
+
+def load_teacher(teacher: Teacher, like: PreTrainingModel) -> PreTrainingModel:
+    """The teacher's network with the masked-token head alone, without dropout and gradients, where and in the numbers
+    in which `like` holds its weights, and with its attention kernel; draws nothing from torch's generator.
+    """
+    model = without_next_sentence(load_weights(teacher))
+    model.encoder.kernel = like.encoder.kernel
+    weight = like.encoder.token_weight
+    return model.to(weight.device, weight.dtype).eval().requires_grad_(False)
+
+
+def load_weights(teacher: Teacher) -> PreTrainingModel:
+    """The network in the teacher's folder with all its heads, on the CPU; files of ours are verified."""
+    if teacher.artifact is not None:
+        prefix = Path(teacher.folder).relative_to(teacher.path).as_posix()
+        for name in teacher.artifact.names(f"{prefix}/"):
+            teacher.artifact.file(name)
+    return load_stock(teacher.folder) if teacher.stock else load_model(teacher.folder)
+
+
+def without_next_sentence(model: PreTrainingModel) -> PreTrainingModel:
+    """The network without its next-sentence head, so that of its last layer the predicted tokens alone are computed."""
+    if not isinstance(model.config, BertConfig) or model.nsp is None:
+        return model
+    kept: dict[str, torch.Tensor] = {
+        name: tensor for name, tensor in model.state_dict().items() if not name.startswith(("nsp.", "bert.pooler."))
+    }
+    return model_from(model.config.model_copy(update={"next_sentence": False}), kept)

@@ -1,0 +1,176 @@
+"""What the folder of a teacher says of it: its network, its vocabulary, its content. Knows no torch, so that checking a
+recipe stays quick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import read_bytes, sha256, sha256_of
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.config import NetworkConfig, read_network_config
+from bertwright.model.stock_config import read_stock_config
+from bertwright.objectives.config import DistillationConfig
+
+FILES = ("config.json", "model.safetensors", "vocab.txt")
+"""What is read of a teacher."""
+_GIVE = f"give a finished train folder, or a folder as transformers writes it ({', '.join(FILES)})"
+_PLACES = {"train": "model", "export": "hf"}
+"""Where the model lies in the artifact of a stage."""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A folder that holds a network to learn from."""
+
+    path: Path
+    """As the recipe names it."""
+    folder: Path
+    """Of `FILES`."""
+    network: NetworkConfig
+    artifact: Artifact | None
+    """Where the folder is one of ours."""
+
+    @property
+    def stock(self) -> bool:
+        """Whether tensors and configuration are in the words of transformers."""
+        return self.artifact is None or self.artifact.manifest["stage"] == "export"
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Its vocabulary."""
+        return entries_of(self.folder / "vocab.txt")
+
+    @property
+    def content(self) -> str:
+        """The SHA-256 of all that it is."""
+        return self.artifact.fingerprint if self.artifact else content_of(self.folder)
+
+
+def read_teacher(path: Path) -> Teacher:
+    """The teacher in `path`, told by what is in there; what holds none is a `RecipeError` that says what would."""
+    if (path / MANIFEST).is_file():
+        artifact = open_artifact(path)
+        stage = str(artifact.manifest["stage"])
+        if stage not in _PLACES:
+            raise RecipeError(f"{path} was made by the stage {stage!r}; {_GIVE}")
+        folder = path / _PLACES[stage]
+        config = folder / "config.json"
+        return Teacher(
+            path, folder, read_network_config(config) if stage == "train" else read_stock_config(config), artifact
+        )
+    if missing := missing_of(path):
+        raise RecipeError(_no_teacher(path, missing))
+    return Teacher(path, path, read_stock_config(path / "config.json"), None)
+
+
+def missing_of(path: Path) -> list[str]:
+    """Which of `FILES` a folder lacks."""
+    return [name for name in FILES if not (path / name).is_file()]
+
+
+def _no_teacher(path: Path, missing: list[str]) -> str:
+    if not path.is_dir():
+        return f"{path} is no folder; {_GIVE}"
+    if (path / "recipe.toml").is_file():
+        return f"{path} is a run folder; give its {path / 'train'}, once it is finished"
+    if missing == ["model.safetensors"] and (path / "pytorch_model.bin").is_file():
+        text = f"{path} has its weights in pytorch_model.bin, a pickle, which is never read"
+        return f"{text}; save them as safetensors (transformers' save_pretrained)"
+    return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
+
+
+def content_of(folder: Path) -> str:
+    """The SHA-256 over the files of a folder as transformers writes it."""
+    return sha256_of({name: _hash(folder / name, *_stamp(folder / name)) for name in FILES})
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_size, about.st_mtime_ns
+
+
+@cache
+def _hash(path: Path, size: int, changed: int) -> str:
+    """Read once, and again when the file is another one: the identity of a training is asked for at each checkpoint."""
+    return sha256(path)
+
+
+def entries_of(vocabulary: Path) -> tuple[str, ...]:
+    """The entries of a vocab.txt, one a line, whatever ends the lines."""
+    text = read_bytes(vocabulary).decode("utf-8-sig", errors="replace")
+    return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))
+
+
+def check_teacher(config: DistillationConfig, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
+    """Raise a `RecipeError` where the teacher is none or does not go with training `network` on the phases' `lengths`,
+    and an `ArtifactError` where it was not trained with the vocabulary `vocab`."""
+    teacher = read_teacher(config.teacher)
+    keys = {f"train.phases.{number}.length": length for number, length in enumerate(lengths)}
+    for key, sentence in misfits(config, teacher, network, keys, 2 if network.next_sentence else 1):
+        raise RecipeError(f"{key}: {sentence}.")
+    check_vocabulary(teacher, vocab)
+
+
+def check_vocabulary(teacher: Teacher, vocab: Artifact, key: str = "train.objective.teacher") -> None:
+    """Raise `ArtifactError` naming both where the teacher of this key was not trained with the vocabulary `vocab`.
+
+    Of a training of ours the hashes over entries and text settings are compared; of a folder of transformers, or an
+    export, the entries.
+    """
+    if teacher.stock or teacher.artifact is None:
+        difference = other_entries(teacher, entries_of(vocab.file("vocab.txt")))
+    else:
+        theirs, ours = str(teacher.artifact.counts["vocabulary"]), str(vocab.counts["vocabulary"])
+        difference = "" if theirs == ours else f"({theirs[:12]} instead of {ours[:12]})"
+    if difference:
+        raise ArtifactError(f"{key} {teacher.path} {other_vocabulary(teacher, f'{vocab.path}', difference)}")
+
+
+def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
+    """How the teacher's entries differ from `entries`, in brackets; "" where they do not."""
+    for number, (theirs, ours) in enumerate(zip_longest(teacher.entries, entries)):
+        if theirs != ours:
+            sizes = f"{len(teacher.entries):,} entries there, {len(entries):,} here"
+            return f"({sizes}; entry {number:,} is {theirs!r} there and {ours!r} here)"
+    return ""
+
+
+def other_vocabulary(teacher: Teacher, vocabulary: str, difference: str) -> str:
+    """The sentence about a teacher whose vocabulary is not the one of that name."""
+    return (
+        f"has another vocabulary than {vocabulary} {difference}: its tokens stand for other words. Set "
+        f"vocab.file={teacher.folder / 'vocab.txt'} with the text settings it was made with, or give another folder."
+    )
+
+
+def misfits(
+    config: DistillationConfig, teacher: Teacher, network: NetworkConfig, lengths: Mapping[str, int], segments: int
+) -> Iterator[tuple[str, str]]:
+    """The keys whose values do not go with this teacher for training `network`, each with a sentence.
+
+    `lengths` are those of the sequences it has to read, by their keys; `segments` is how many they have.
+    """
+    theirs, key = teacher.network, "train.objective"
+    for length_key, length in lengths.items():
+        if length > theirs.max_position_embeddings:
+            text = f"{length} is longer than the {theirs.max_position_embeddings} positions of {key}.teacher"
+            yield length_key, f"{text} {teacher.path}; shorten it, or give a teacher that reads as much"
+    if isinstance(theirs, BertConfig) and theirs.type_vocab_size < segments:
+        text = f"{teacher.path} tells {theirs.type_vocab_size} segment apart, but sentence pairs have {segments}"
+        yield f"{key}.teacher", f"{text}; give another teacher, or set examples.plan=doc-sentences"
+    if not config.hidden_weight:
+        return
+    own, depth = network.num_hidden_layers, theirs.num_hidden_layers
+    if theirs.hidden_size != network.hidden_size:
+        text = f"the hidden states of {teacher.path} have {theirs.hidden_size} numbers and those of [model]"
+        remedy = "so they have no cosine; set hidden_weight=0, or choose a model of the teacher's width"
+        yield f"{key}.hidden_weight", f"{text} {network.hidden_size}, {remedy}"
+    if config.layers and (len(config.layers) != own or max(config.layers) > depth):
+        text = f"{list(config.layers)} must be {own} numbers from 0 to {depth}, one for each layer of [model], each a"
+        yield f"{key}.layers", f"{text} layer of train.objective.teacher ({teacher.path}) or 0 for none"
