@@ -45,6 +45,7 @@ from bertwright.train.identity import (
 )
 from bertwright.train.job import Job
 from bertwright.train.loop import train
+from bertwright.train.meter import build_meter
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
@@ -138,6 +139,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
+            meter=build_meter(model, precision, job.phases[state.phase].loader.settings, ranks),
             averaging=averaging,
         )
         state = train(session, job.phases, state)

@@ -55,6 +55,8 @@ class StepSettings:
     """The loss is multiplied by it on the way back, and gradients are divided by it."""
     norm_limit: float = math.inf
     """Above this gradient norm the update is dropped."""
+    accuracy: bool = False
+    """Whether to count what was guessed right, too: it costs a pass over the logits."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class StepResult:
     """Global gradient norm before clipping."""
     applied: bool
     """False when the norm was not finite, or above the limit: the whole global step was dropped."""
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    """The share of each term's predictions that were guessed right, by its name; empty where they were not counted."""
 
 
 def train_step(
@@ -79,21 +83,25 @@ def train_step(
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
-    losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.precision.device)
+    sums = torch.zeros(1 + update.accuracy, len(totals), dtype=torch.float64, device=trained.precision.device)
     for micro_step, batch in enumerate(batches):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
-            means = _means(trained, batch, totals)
+            terms = trained.objective.terms(trained.model, batch)
+            means = _means({name: terms[name].loss_sum for name in totals}, totals)
+        if update.accuracy:  # before the backward pass, which takes the logits' memory
+            sums[1] += _means({name: terms[name].right_sum for name in totals}, totals).detach()
+        del terms
         trained.engine.backward(means.sum() * update.loss_scale)
-        losses += means.detach()
+        sums[0] += means.detach()
     done = trained.engine.update(update.learning_rate, update.loss_scale, update.norm_limit)
-    trained.ranks.all_reduce([losses])
-    return StepResult(dict(zip(totals, losses.tolist(), strict=True)), done.grad_norm, done.applied)
+    trained.ranks.all_reduce([sums])
+    losses, *rights = [dict(zip(totals, of_terms, strict=True)) for of_terms in sums.tolist()]
+    return StepResult(losses, done.grad_norm, done.applied, *rights)
 
 
-def _means(trained: Trained, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
-    """What a micro-batch adds to the mean of each term, in the order of `totals`."""
-    terms = trained.objective.terms(trained.model, batch)
+def _means(sums: Mapping[str, Tensor], totals: Mapping[str, int]) -> Tensor:
+    """What the sums of a micro-batch add to the mean of each term: [terms], in the order of `totals`."""
     # A global batch without any pair has N = 0, and its sum is 0 too.
-    return torch.stack([terms[name].loss_sum / max(total, 1) for name, total in totals.items()])
+    return torch.stack([sums[name] / max(total, 1) for name, total in totals.items()])
