@@ -24,7 +24,9 @@ from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
+from bertwright.train.observers.watch import Watch
 from bertwright.train.phases import Phase
+from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, Trained
@@ -54,6 +56,10 @@ class Session:
     """Takes the path of each new checkpoint, on the first rank."""
     meter: Meter
     """What is said of computing and memory."""
+    profiler: StepProfiler
+    """Of some steps of this start, where that is asked for."""
+    watch: Watch | None = None
+    """Who is shown the rows, on the first rank."""
     averaging: Averaging | None = None
     """The average of the weights, where one is kept."""
 
@@ -66,6 +72,8 @@ class Session:
         row = {name: json_number(value) for name, value in row.items()}
         if self.metrics is not None:
             self.metrics.write(row)
+        if self.watch is not None:
+            self.watch.record(row)
         self.log.record(row)
 
     def save(self, state: State) -> None:
