@@ -13,8 +13,9 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.train.observers import watch
+from bertwright.train.observers.build import build_observer
 from bertwright.train.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig
-from bertwright.train.observers.observer import Observed, Row, build_observer, numbers_of
+from bertwright.train.observers.observer import Observed, Row, numbers_of
 from bertwright.train.observers.settings import flat
 
 Train = Callable[..., Artifact]

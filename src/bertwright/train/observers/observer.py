@@ -1,21 +1,11 @@
-"""What an observer is, and which ones a run has."""
+"""What an observer is, and what it is given."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, assert_never
-
-from bertwright.core.errors import MissingExtraError
-from bertwright.train.observers.config import (
-    MlflowConfig,
-    ObserverConfig,
-    TensorBoardConfig,
-    TrackioConfig,
-    WandbConfig,
-)
+from typing import Any, Protocol
 
 Row = Mapping[str, Any]
 """A row of metrics: numbers, texts, flags, and None for what is no number."""
@@ -56,34 +46,3 @@ def numbers_of(row: Row) -> dict[str, float]:
         for name, value in row.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-
-
-def build_observer(config: ObserverConfig, observed: Observed) -> Observer:
-    """The observer of `config`; `MissingExtraError` where its package is not installed, and whatever that raises."""
-    try:
-        import_module(config.package)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"train.observers = {config.kind} needs {config.package}, which is not installed: "
-            f"pip install 'bertwright[{config.extra}]'."
-        ) from error
-    # Each is imported where it is chosen, as none of their packages belongs to the base.
-    match config:
-        case TensorBoardConfig():
-            from bertwright.train.observers.tensorboard import TensorBoard
-
-            return TensorBoard(config, observed)
-        case MlflowConfig():
-            from bertwright.train.observers.mlflow import Mlflow
-
-            return Mlflow(config, observed)
-        case TrackioConfig():
-            from bertwright.train.observers.trackio import Trackio
-
-            return Trackio(config, observed)
-        case WandbConfig():
-            from bertwright.train.observers.wandb import Wandb
-
-            return Wandb(config, observed)
-        case _:
-            assert_never(config)

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.log import Log
+from bertwright.train.observers.build import build_observer
 from bertwright.train.observers.config import ObserverConfig
-from bertwright.train.observers.observer import Observed, Observer, Row, build_observer
+from bertwright.train.observers.observer import Observed, Observer, Row
 
 
 class Watch:
