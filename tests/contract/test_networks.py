@@ -4,14 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.reference.batches import random_batch
 from tests.reference.kernels import KERNELS
 from tests.reference.unions import sections_of
 from torch.nn.functional import cross_entropy
+from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright.model.config import NETWORKS, Kernel, ModelConfig
+from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
 from bertwright.optim.groups import decays
@@ -157,3 +160,30 @@ def test_it_is_saved_and_loaded_to_the_bit(family: Any, next_sentence: bool, tmp
     batch = random_batch(LENGTHS)
     with torch.inference_mode():
         torch.testing.assert_close(loaded.eval()(batch)[0], model.eval()(batch)[0], rtol=0, atol=1e-5)
+
+
+@with_and_without
+def test_the_operations_of_a_step_are_those_that_torch_counts(family: Any, next_sentence: bool) -> None:
+    section = family(size="tiny", dropout=0.0, attention_dropout=0.5, max_positions=160)
+    model = PreTrainingModel(section.resolve(VOCABULARY, next_sentence), "sequences").train()
+    lengths = [9, 5, 60, 5]  # no longer than what a window sees, so no kernel multiplies more than is seen
+    batch = random_batch(lengths)
+    # With dropout this kernel multiplies by the formula, whose products torch counts on any device.
+    with FlopCounterMode(display=False) as counter:
+        logits = [logits for logits in model(batch) if logits is not None]
+        forward = counter.get_total_flops()
+        torch.stack([each.logsumexp(-1).sum() for each in logits]).sum().backward()
+    assert forward_flops(model.config, np.array(lengths), len(batch.labels)) == forward
+    assert counter.get_total_flops() == STEP * forward
+
+
+@families
+def test_attention_in_a_window_counts_the_pairs_that_are_seen(family: Any) -> None:
+    config, lengths = built(family, False).config, [1, 0, 64, 65, 66, 130, 150]
+    before, after = config.layer_products
+    expected = 2 * sum(lengths) * (config.num_hidden_layers * (before + after) - after)
+    for window in config.windows:
+        for n in lengths:
+            away = np.abs(np.arange(n)[:, None] - np.arange(n))
+            expected += 4 * config.hidden_size * int((away <= (n if window is None else window // 2)).sum())
+    assert forward_flops(config, np.array(lengths), 0) == expected

@@ -20,7 +20,7 @@ GUIDES = sorted(
     path for path in (ROOT / "docs" / "how-to").glob("add-a*.md") if "Try it: `" in path.read_text(encoding="utf-8")
 )
 FENCED = re.compile(r"^```(python|diff)\n(?:# |--- )(\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONTRACTS = ("schedules", "optimizers", "kernels", "objectives", "engines", "networks")
+CONTRACTS = ("schedules", "optimizers", "kernels", "objectives", "engines", "networks", "observers")
 
 
 def steps(guide: Path) -> list[tuple[str, str, str]]:
@@ -70,6 +70,8 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     assert rows[-1]["mlm_loss"] is not None and "nsp_loss" not in rows[-1]
     config = json.loads((folder / "train" / "model" / "config.json").read_text("utf-8"))
     assert config["model_type"] == "shared"
+    table = (folder / "train" / "observers" / "table" / "rows.csv").read_text("utf-8").splitlines()
+    assert [line.partition(",")[0] for line in table] == [str(row["total_steps"]) for row in rows]
     asked = output("pytest", "-vv", "-p", "no:cacheprovider", *(f"tests/contract/test_{name}.py" for name in CONTRACTS))
-    for added in ("inverse_sqrt", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared"):
+    for added in ("inverse_sqrt", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared", "table"):
         assert f"[{added}" in asked or f"-{added}" in asked, f"no contract test asks {added}"

@@ -23,6 +23,10 @@ _EXTRAS = {
     "h5py": ("formats", "writing HDF5"),
     "sentencepiece": ("sentencepiece", "vocab.trainer.kind = sentencepiece"),
     "distributed": ("dask", "--dask"),
+    "tensorboardX": ("tensorboard", "train.observers = tensorboard"),
+    "mlflow": ("mlflow", "train.observers = mlflow"),
+    "trackio": ("trackio", "train.observers = trackio"),
+    "wandb": ("wandb", "train.observers = wandb"),
     "s3fs": ("s3", "sources at s3://"),
     "adlfs": ("azure", "sources at az://"),
 }
@@ -136,6 +140,10 @@ def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
             "hf",
             " Or stop before it (--until evaluate).",
         )
+    if "train" in stages:
+        for watching in recipe.train.observers:
+            what = f"train.observers = {watching.kind} needs {watching.package}"
+            yield from _needed("train.observers", what, watching.package, watching.extra)
     if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":
         what = "vocab.trainer.kind = sentencepiece trains with sentencepiece"
         yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")

@@ -69,6 +69,21 @@ def row_line(row: dict[str, Any]) -> str:
     return "".join(f"{_cell(cells, key, form):>{width}}" for key, _, width, form in _COLUMNS)
 
 
+def progress_words(row: dict[str, Any]) -> str:
+    """What a bar says of the last metrics row: the time left, from the least to the most, loss, accuracy and speed."""
+    bounds = [row.get(f"remaining_{end}_seconds") for end in ("low", "high")]
+    between = "" if None in bounds else f" ({' to '.join(map(time_left, bounds))})"
+    said = [f"{time_left(row['remaining_seconds'])} left{between}", f"loss {number(losses(row)[0], '{:.3f}')}"]
+    first = next(name for name in row if name.endswith("_loss"))
+    if (accuracy := row.get(f"{first.removesuffix('_loss')}_accuracy")) is not None:
+        said.append(f"{accuracy:.1%} right")
+    said.append(f"{number(row['tokens_per_second'], '{:,.0f}')} tokens/s")
+    # A tiny network computes so little that the number would be 0.00.
+    if (speed := row.get("tflops_per_second")) is not None and speed >= 0.005:
+        said.append(f"{speed:.3g} TFLOP/s")
+    return ", ".join(said)
+
+
 def _cell(cells: dict[str, Any], key: str, form: str) -> str:
     return number(cells[key], form) if key in cells else "–"
 

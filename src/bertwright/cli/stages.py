@@ -22,6 +22,9 @@ from bertwright.pipeline.stage import STAGES
 
 Rank = Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")]
 World = Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")]
+Profile = Annotated[
+    int, typer.Option(min=0, max=1000, help="Profile so many steps of training: short for train.profile=N.")
+]
 DaskAddress = Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")]
 
 
@@ -39,13 +42,14 @@ def run_command(
     overrides: Overrides = None,
     out: Out = None,
     until: Annotated[str, typer.Option(metavar="STAGE", help="Stop after this stage: " + ", ".join(STAGES))] = "report",
+    profile: Profile = 0,
     as_json: Json = False,
 ) -> None:
     """All stages, in the order the text travels; run it again to continue."""
     if until not in STAGES:
         raise RecipeError(f"--until {until}: there is no such stage; the stages are {', '.join(STAGES)}.")
     names = list(STAGES)
-    _run_and_print(recipe, overrides, out, names[: names.index(until) + 1], as_json)
+    _run_and_print(recipe, _with_profile(overrides, profile), out, names[: names.index(until) + 1], as_json)
 
 
 def corpus_command(
@@ -132,6 +136,17 @@ def examples_command(
     _run_and_print(recipe, overrides, out, ["examples"], as_json, Workers(dask, WorkSplit(rank, world)))
 
 
+def train_command(
+    recipe: RecipePath, overrides: Overrides = None, out: Out = None, profile: Profile = 0, as_json: Json = False
+) -> None:
+    """Only this stage: token store and plans to checkpoints and a model."""
+    _run_and_print(recipe, _with_profile(overrides, profile), out, ["train"], as_json)
+
+
+def _with_profile(overrides: list[str] | None, steps: int) -> list[str]:
+    return [*(overrides or []), *([f"train.profile={steps}"] if steps else [])]
+
+
 def _stage_command(name: str) -> Callable[..., None]:
     def command(recipe: RecipePath, overrides: Overrides = None, out: Out = None, as_json: Json = False) -> None:
         _run_and_print(recipe, overrides, out, [name], as_json)
@@ -146,7 +161,8 @@ VERBS: dict[str, Callable[..., None]] = {
     "corpus": corpus_command,
     "vocab": vocab_command,
     "examples": examples_command,
-    **{name: _stage_command(name) for name in ("train", "evaluate", "export", "report")},
+    "train": train_command,
+    **{name: _stage_command(name) for name in ("evaluate", "export", "report")},
 }
 
 

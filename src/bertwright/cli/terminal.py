@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from bertwright.cli.formatting import HEADER, losses, number, row_line, time_left, visible
+from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, time_left, visible
 
 if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
     from rich.progress import TaskID
@@ -112,9 +112,8 @@ class Terminal:
 
     def record(self, row: dict[str, Any]) -> None:
         """Move the training bar; a row with held-out scores becomes a line of the table."""
-        stage, left = f"phase {row['phase']}", time_left(row["remaining_seconds"])
-        loss, speed = number(losses(row)[0], "{:.3f}"), number(row["tokens_per_second"], "{:,.0f}")
-        self._rows[stage] = f"steps, {left} left, loss {loss}, {speed} tokens/s"
+        stage = f"phase {row['phase']}"
+        self._rows[stage] = f"steps, {progress_words(row)}"
         self._show(stage, row["step"], row["steps"], self._rows[stage])
         if len(losses(row)) < 2:
             return

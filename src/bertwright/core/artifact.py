@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,17 +131,18 @@ def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path]
     return draft
 
 
-def seal(folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, without: str = "") -> None:
+def seal(
+    folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, without: Sequence[str] = ()
+) -> None:
     """Write `manifest.json`: the last file of an artifact, after every other one is on disk.
 
-    A sub-folder `without` is left out: it holds artifacts of its own. `disk` in the manifest says how many bytes the
-    files take, and what hidden scratch took beside them (it stays until the artifact is published).
+    Sub-folders `without` are left out: what they hold is no part of the result. `disk` in the manifest says how many
+    bytes the files take, and what hidden scratch took beside them (it stays until the artifact is published).
     """
     remove_leftovers(folder)
     everything = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
     names = sorted(p.relative_to(folder).as_posix() for p in everything if not _hidden(p, folder))
-    if without:
-        names = [name for name in names if not name.startswith(f"{without}/")]
+    names = [name for name in names if name.partition("/")[0] not in without]
     files: dict[str, dict[str, Any]] = {}
     for name in names:
         path = folder / name

@@ -42,20 +42,41 @@ class MetricsRow(TypedDict):
     """Cross-entropy with a teacher's softened probabilities; absent without a teacher."""
     hidden_loss: NotRequired[float | None]
     """1 - the cosine with a teacher's hidden states, from 0 to 2; absent without a teacher."""
+    mlm_accuracy: NotRequired[float | None]
+    """Share of the masked tokens of the last step that were guessed right, with dropout; absent where it was not
+    counted."""
+    nsp_accuracy: NotRequired[float | None]
+    """The same of the next sentence."""
+    sop_accuracy: NotRequired[float | None]
+    """The same of the sentence order."""
+    soft_accuracy: NotRequired[float | None]
+    """Share of the masked tokens of the last step for which the teacher's best guess was made."""
     grad_norm: float | None
     """Norm of the gradient before clipping."""
     learning_rate: float
     """Learning rate of the step."""
+    loss_scale: NotRequired[float]
+    """Factor of the loss, where float16 needs one."""
     tokens_seen: int
     """Real (not padding) tokens since the start of training."""
     tokens_per_second: float
     """Real tokens trained on in a second."""
+    tflops_per_second: float
+    """10^12 floating-point operations of the model in a second, all ranks together (`model.flops`)."""
+    floor_ratio: float | None
+    """Time over what these operations would take at the speed of the matrix products alone, measured at the start."""
+    memory_bytes: int
+    """The most memory that the first rank has held so far: of a GPU in tensors, else resident."""
     data_wait_share: float
     """Share of the time in which the model waited for data."""
     seconds: float
     """Seconds of training so far."""
     remaining_seconds: float
     """Seconds to the end of the last phase and of the score that follows, as far as can be told."""
+    remaining_low_seconds: float
+    """The same if all steps to come are as fast as the last 200 were in their fastest tenth."""
+    remaining_high_seconds: float
+    """The same by their slowest tenth."""
     heldout_mlm_loss: NotRequired[float | None]
     """The held-out loss of the masked tokens; absent where the model was not scored."""
     heldout_mlm_accuracy: NotRequired[float]
@@ -98,6 +119,10 @@ class Summary(Scores):
     """Real tokens trained on."""
     tokens_per_second: float
     """Real tokens trained on in a second."""
+    tflops_done: float | None
+    """10^12 floating-point operations of the model in training, over all starts; None where they were not counted."""
+    hours: float | None
+    """Hours of training with scoring and saving, over all starts; None where they were not counted."""
     seconds: float
     """Seconds of all stages together."""
     recipe_sha256: str

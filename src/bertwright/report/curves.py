@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from bertwright.report.chart import Chart, Points, Series
+from bertwright.report.chart import Chart, Format, Points, Series
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import percent
 from bertwright.report.terms import further_terms
@@ -14,43 +14,107 @@ from bertwright.report.terms import further_terms
 Rows = Sequence[Mapping[str, Any]]
 
 
+class _Line(NamedTuple):
+    """A chart of one value of the rows."""
+
+    key: str
+    title: str
+    label: str
+    """Of the vertical axis."""
+    explanation: str
+    format: Format
+    from_zero: bool = True
+    always: bool = True
+    """Whether the chart is drawn also where no row has the value."""
+
+
+_LINES = (
+    _Line(
+        "grad_norm",
+        "Gradient norm",
+        "norm",
+        "The length of the gradient before clipping, a mean over the steps since the row before. Jumps warn of "
+        "divergence.",
+        lambda y: f"{y:.3g}",
+    ),
+    _Line(
+        "learning_rate",
+        "Learning rate",
+        "learning rate",
+        "The step size: it rises during the warm-up and then follows the schedule of the phase.",
+        lambda y: f"{y:.2g}",
+    ),
+    _Line(
+        "loss_scale",
+        "Loss scale",
+        "factor",
+        "The factor of the loss in float16: halved where a gradient overflows, doubled after a long time without.",
+        lambda y: f"{y:,.0f}",
+        always=False,
+    ),
+    _Line(
+        "tokens_per_second",
+        "Speed",
+        "tokens per second",
+        "Real tokens (no padding) trained on per second, all ranks together; dips show a busy machine.",
+        lambda y: f"{y / 1000:g}k" if y >= 1000 else f"{y:g}",
+    ),
+    _Line(
+        "tflops_per_second",
+        "Computing",
+        "TFLOP/s",
+        "Operations of the model per second, forward and backward, in 10^12, all ranks together: those of its linear "
+        "maps and of attention for real tokens, of the last layer those that are read.",
+        lambda y: f"{y:.3g}",
+        always=False,
+    ),
+    _Line(
+        "floor_ratio",
+        "Time over the floor",
+        "ratio",
+        "The time of a step over what its operations would take at the speed of the network's matrix products alone, "
+        "measured when training started. At 1 it would do nothing else.",
+        lambda y: f"{y:.3g}",
+        always=False,
+    ),
+    _Line(
+        "data_wait_share",
+        "Waiting for data",
+        "share of the time",
+        "Share of the time in which the model waited for its next batch.",
+        percent,
+        always=False,
+    ),
+    _Line(
+        "memory_bytes",
+        "Memory",
+        "GB",
+        "The most memory that the first rank had held until then: of a GPU in tensors, else of the process.",
+        lambda y: f"{y / 1e9:.3g}",
+        always=False,
+    ),
+)
+
+
 def curves(facts: Facts) -> list[Chart]:
-    """Loss, accuracy, gradient norm, learning rate and speed over the optimizer steps of all phases."""
+    """Loss, accuracy, gradient norm, learning rate, speed and memory over the optimizer steps of all phases."""
     rows, scores = facts.metrics, facts.scores
     boundaries = [float(before["total_steps"]) for before, after in pairwise(rows) if after["phase"] != before["phase"]]
     return [
         _loss(rows, scores["unigram_loss"], boundaries),
         _accuracy(rows, scores, boundaries),
         *further_terms(rows, boundaries),
-        Chart(
-            "Gradient norm",
-            "norm",
-            "The length of the gradient before clipping, a mean over the steps since the row before. Jumps warn of "
-            "divergence.",
-            [Series("gradient norm", _points(rows, "grad_norm"), "train")],
-            lambda y: f"{y:.3g}",
-            from_zero=True,
-            boundaries=boundaries,
-        ),
-        Chart(
-            "Learning rate",
-            "learning rate",
-            "The step size: it rises during the warm-up and then follows the schedule of the phase.",
-            [Series("learning rate", _points(rows, "learning_rate"), "train")],
-            lambda y: f"{y:.2g}",
-            from_zero=True,
-            boundaries=boundaries,
-        ),
-        Chart(
-            "Speed",
-            "tokens per second",
-            "Real tokens (no padding) trained on per second, all ranks together; dips show a busy machine.",
-            [Series("tokens per second", _points(rows, "tokens_per_second"), "train")],
-            lambda y: f"{y / 1000:g}k" if y >= 1000 else f"{y:g}",
-            from_zero=True,
-            boundaries=boundaries,
-        ),
+        *_single_lines(rows, boundaries),
     ]
+
+
+def _single_lines(rows: Rows, boundaries: Sequence[float]) -> Iterator[Chart]:
+    """A chart for each of `_LINES`; of the ones that not every training has, those that this one has."""
+    for line in _LINES:
+        points = _points(rows, line.key)
+        if points or line.always:
+            series = [Series(line.title.lower(), points, "train")]
+            yield Chart(line.title, line.label, line.explanation, series, line.format, line.from_zero, boundaries)
 
 
 def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
@@ -78,14 +142,16 @@ def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]
         if any(row.get(f"heldout_{task}_accuracy") is not None for row in rows):
             series.append(Series(name, _points(rows, f"heldout_{task}_accuracy"), "heldout second"))
     points = [(0.0, baseline_accuracy), (last, baseline_accuracy)]
+    training = Series("masked tokens, in training", _points(rows, "mlm_accuracy"), "train")
     # Known from the stage evaluate alone: of an unfinished training it is missing.
     baseline = [] if baseline_accuracy is None else [Series("commonest token", points, "baseline")]
     return Chart(
-        "Held-out accuracy",
+        "Accuracy",
         "accuracy",
-        "How often the best guess is right on text that training never saw."
+        "How often the best guess is right on text that training never saw"
+        + (", and in single steps of training, with dropout." if training.points else ".")
         + (" The dashed line always guesses the commonest token." if baseline else ""),
-        [*series, *baseline],
+        [*([training] if training.points else []), *series, *baseline],
         percent,
         from_zero=True,
         boundaries=boundaries,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, duration, number, table
+
+_OPERATIONS = ((1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
+"""Units of operations, in 10^12, the largest first."""
 
 
 def model(facts: Facts) -> str:
@@ -102,6 +105,7 @@ def machine(facts: Facts) -> str:
         ("threads", number(train["threads"])),
         ("torch", train["torch"]),
         ("time in training steps", duration(train["train_seconds"])),
+        *_ledger(train),
     ]
     # Of a training under way it is not known.
     if train["peak_memory_bytes"] is not None:
@@ -111,6 +115,20 @@ def machine(facts: Facts) -> str:
         rows.append(("export read back by", f"transformers {export['transformers']}"))
         rows.append(("its logits differ by at most", f"{export['mlm_difference']:.1e}"))
     return definitions(rows) + _starts(train["sessions"])
+
+
+def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What training took over all starts; nothing of one of before, which did not count it."""
+    if (hours := train.get("hours")) is not None:
+        yield "with scoring and saving, all starts", duration(hours * 3600)
+    if (done := train.get("tflops_done")) is not None:
+        # In words of 10^18 and 10^15: a training takes some, and its step a small part of one.
+        yield (
+            "operations of the model",
+            next(
+                f"{done / size:,.3g} {unit}" for size, unit in _OPERATIONS if done >= size or size == _OPERATIONS[-1][0]
+            ),
+        )
 
 
 def _starts(sessions: Sequence[Mapping[str, Any]]) -> str:

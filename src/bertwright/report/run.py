@@ -62,6 +62,7 @@ def _write(path: Path, text: str) -> bool:
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
+    The ledger of training is over all its starts: tokens, 10^12 operations of the model, hours with scoring and saving.
     `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained; `sop_accuracy` and `sop_majority` are
     there where the order of sentences was. The report is listed among the stages
     without seconds of its own: it would never be the same twice. `unfinished` is there where training has not ended.
@@ -87,6 +88,9 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],
         "tokens_per_second": train["tokens_per_second"],
+        # A training of before has not counted them.
+        "tflops_done": train.get("tflops_done"),
+        "hours": train.get("hours"),
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},

@@ -15,6 +15,7 @@ from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
 from bertwright.train.engine.config import DdpConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
+from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 
@@ -47,6 +48,12 @@ class TrainConfig(Section):
     """Newest checkpoints kept, beside the best one and the last one of each phase."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per line of metrics."""
+    observers: tuple[ObserverConfig, ...] = runtime_only(())
+    """Who is shown the rows of metrics, beside metrics.jsonl: `tensorboard`, `mlflow`, `trackio`, `wandb`. Names, or
+    sections of their own where they have keys."""
+    profile: int = runtime_only(0, ge=0, le=1000)
+    """Optimizer steps of this start that are profiled, after two to warm up: their trace and a table of where the time
+    goes are written to `profile` in the run's `train`. 0: none. Profiled steps are slower, and the same."""
     device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
     deterministic: Literal["auto"] | bool = runtime_only("auto")

@@ -17,7 +17,7 @@ from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.session import Session, Window, digits_of, score_heldout
+from bertwright.train.session import Session, Window, digits_of, score_heldout, time_left, whole_sum
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, StepSettings, train_step
 
@@ -55,7 +55,9 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        result = _step(session, phase, state, micro_batches, counts, rate)
+        with session.profiler.step(session.trained, waited) as taken:
+            result = _step(replace(session, trained=taken), phase, state, micro_batches, counts, rate)
+        window.rate, window.flops = rate, window.flops + session.meter.flops(micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
@@ -68,7 +70,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         if state.skipped_in_a_row >= session.guard.patience:
             state = go_back(session, phase, state)
         session.progress(name, state.data_step, phase.steps, "steps")
-        state, window = _observe(session, phase, state, window, rate, micro_batches)
+        state, window = _observe(session, phase, state, window, micro_batches)
         if state.phase_end:  # before its last step, where its time is spent
             break
     ahead.close()
@@ -92,12 +94,13 @@ def _step(
             rng.key(phase.seed, "dropout", phase.index, state.data_step),
             state.scale.factor if state.scale else 1.0,
             norm_limit(session.guard, state),
+            accuracy=_row_is_due(phase, state.data_step + 1),
         ),
     )
 
 
 def _observe(
-    session: Session, phase: Phase, state: State, window: Window, rate: float, micro_batches: list[MicroBatch]
+    session: Session, phase: Phase, state: State, window: Window, micro_batches: list[MicroBatch]
 ) -> tuple[State, Window]:
     """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
     ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
@@ -111,13 +114,11 @@ def _observe(
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop
     session.compare_ranks(state.total_steps, save)
-    if save or scored or step % phase.log_every == 0:  # on all ranks alike, for the hash is summed over them
-        batch = digits_of(ranks, micro_batches)
-        # Of a step of the full batch, as the steps to come have.
-        growth = phase.loader.settings.batches.full / phase.loader.settings.batches.at(step - 1)
-        left = session.forecast.remaining(phase, step, window.seconds / window.steps * growth, state.phase_seconds)
-        row = window.row(phase, state, rate, scores) | {"remaining_seconds": left, "batch": batch, "saved": save}
-        session.record(row)
+    if save or _row_is_due(phase, step):  # on all ranks alike, for the hash is summed over them
+        batch, flops = digits_of(ranks, micro_batches), whole_sum(ranks, window.flops)
+        state = replace(state, flops=None if state.flops is None else state.flops + flops)
+        row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
+        session.record(row | time_left(session.forecast, phase, state, window) | {"batch": batch, "saved": save})
         window = Window()
     if save:
         saving = time.perf_counter()
@@ -133,6 +134,12 @@ def _observe(
             "Run the same command again to continue."
         )
     return state, window
+
+
+def _row_is_due(phase: Phase, step: int) -> bool:
+    """Whether a row follows `step` whatever happens: it is logged, scored or saved, or the last of its phase."""
+    due = any(step % every == 0 for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
+    return due or step == phase.steps
 
 
 def end_now(session: Session, phase: Phase, state: State) -> State:

@@ -9,7 +9,7 @@ length of a phase that has not ended, which may grow.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,11 +49,15 @@ from bertwright.train.identity import (
 )
 from bertwright.train.job import Job
 from bertwright.train.loop import train
-from bertwright.train.metrics import Metrics
+from bertwright.train.meter import build_meter
+from bertwright.train.metrics import Metrics, read_rows
+from bertwright.train.observers.observer import Observed
+from bertwright.train.observers.watch import Watch, watched
 from bertwright.train.phases import resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
+from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session, score_average
 from bertwright.train.start import (
@@ -65,6 +69,9 @@ from bertwright.train.start import (
 )
 from bertwright.train.state import State
 from bertwright.train.step import Trained
+
+OBSERVERS = "observers"
+PROFILE = "profile"
 
 
 def run(
@@ -155,7 +162,11 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
-    with Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics:
+    with (
+        Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics,
+        _watched(job, log) if ranks.first else nullcontext() as watch,
+        closing(StepProfiler(job.config.profile * ranks.first, job.out / PROFILE, device, log)) as profiler,
+    ):
         session = Session(
             trained=trained,
             folder=job.out / CHECKPOINTS,
@@ -167,6 +178,9 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
+            meter=build_meter(model, precision, job.phases[state.phase].loader.settings, ranks),
+            profiler=profiler,
+            watch=watch,
             averaging=averaging,
             compare_every=job.config.compare_ranks_every,
         )
@@ -180,6 +194,15 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     ranks.barrier()
 
 
+def _watched(job: Job, log: Log) -> AbstractContextManager[Watch | None]:
+    """The observers of this start, which are first given the rows that stand in metrics.jsonl."""
+    # Of the folder too: the same recipe may be trained in two of them. Moved, it is another training to an observer.
+    key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
+    observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
+    rows = read_rows(job.out / "metrics.jsonl") if job.config.observers else []
+    return watched(job.config.observers, observed, rows, log)
+
+
 def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State) -> None:
     """Save the finished model and seal the folder; `trained` has the scores of weights that are not averaged."""
     save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
@@ -190,5 +213,6 @@ def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: Stat
     facts = counts(state, job.network, job.vocab, model, init)
     if job.config.averaging.kind != "none":
         facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
-    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model.
-    seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=CHECKPOINTS)
+    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model. Files
+    # of observers are for looking at, and their programs may write to them later.
+    seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=(CHECKPOINTS, OBSERVERS, PROFILE))

@@ -22,8 +22,11 @@ from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
+from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
+from bertwright.train.observers.watch import Watch
 from bertwright.train.phases import Phase
+from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks
 from bertwright.train.same_weights import check_same_weights
 from bertwright.train.state import State
@@ -52,6 +55,12 @@ class Session:
     """What is left of the run."""
     saved: Callable[[Path], None]
     """Takes the path of each new checkpoint, on the first rank."""
+    meter: Meter
+    """What is said of computing and memory."""
+    profiler: StepProfiler
+    """Of some steps of this start, where that is asked for."""
+    watch: Watch | None = None
+    """Who is shown the rows, on the first rank."""
     averaging: Averaging | None = None
     """The average of the weights, where one is kept."""
     compare_every: int = 0
@@ -63,9 +72,11 @@ class Session:
 
     def record(self, row: dict[str, Any]) -> None:
         """Write a row of metrics, on the first rank."""
-        row = {name: _json_number(value) for name, value in row.items()}
+        row = {name: json_number(value) for name, value in row.items()}
         if self.metrics is not None:
             self.metrics.write(row)
+        if self.watch is not None:
+            self.watch.record(row)
         self.log.record(row)
 
     def compare_ranks(self, step: int, saving: bool) -> None:
@@ -91,15 +102,22 @@ class Session:
 
 @dataclass
 class Window:
-    """Sums over the steps since the line before; losses and norms of applied updates only."""
+    """Sums over the steps since the row before; losses and norms of applied updates only."""
 
     steps: int = 0
     skipped: int = 0
     losses: dict[str, float] = field(default_factory=dict)
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    """Of the last step alone, where they were counted."""
     grad_norm: float = 0.0
+    rate: float = 0.0
+    """Learning rate of the last step."""
     tokens: int = 0
+    flops: int = 0
+    """Operations of this rank."""
     waited: float = 0.0
-    seconds: float = 0.0
+    times: list[float] = field(default_factory=list)
+    """Seconds of each step."""
     began: float = field(default_factory=time.perf_counter)
     part_ends: bool = False
     """Whether a part of the phase's budget of time ended with the last step."""
@@ -113,13 +131,19 @@ class Window:
         for name, loss in result.losses.items():
             # The loss of a dropped step may be NaN, and would make the mean of the whole window one.
             self.losses[name] = self.losses.get(name, 0.0) + (loss if result.applied else 0.0)
+        self.accuracies = result.accuracies
         self.grad_norm += result.grad_norm if result.applied else 0.0
         self.tokens += tokens
         self.waited += waited
-        self.seconds += took
+        self.times.append(took)
         return took
 
-    def row(self, phase: Phase, state: State, rate: float, scores: Mapping[str, float | None]) -> dict[str, Any]:
+    @property
+    def seconds(self) -> float:
+        """Of all its steps."""
+        return sum(self.times)
+
+    def row(self, phase: Phase, state: State, scores: Mapping[str, float | None]) -> dict[str, Any]:
         """The line for these steps, the last of which led to `state`; NaN where no update was applied."""
         applied = self.steps - self.skipped
         row = {
@@ -131,8 +155,9 @@ class Window:
             "optimizer_step": state.optimizer_step,
             "skipped": self.skipped,
             **{f"{name}_loss": _mean(loss, applied) for name, loss in self.losses.items()},
+            **{f"{name}_accuracy": share for name, share in self.accuracies.items()},
             "grad_norm": _mean(self.grad_norm, applied),
-            "learning_rate": rate,
+            "learning_rate": self.rate,
             **({"loss_scale": state.scale.factor} if state.scale else {}),
             "tokens_seen": state.tokens_seen,
             "tokens_per_second": self.tokens / self.seconds,
@@ -142,7 +167,7 @@ class Window:
         return row | {f"heldout_{name}": value for name, value in scores.items() if value is not None}
 
 
-def _json_number(value: Any) -> Any:
+def json_number(value: Any) -> Any:
     """JSON has no NaN and no infinity: they become null, and are shown as NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -200,6 +225,29 @@ def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[
 
 def digits_of(ranks: Ranks, micro_batches: Sequence[MicroBatch]) -> str:
     """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
-    # 64-bit hashes of several ranks would overflow int64, which is what the sum is made in.
-    high, low = ranks.all_reduce_async(divmod(sum(map(batch_hash, micro_batches)), 2**32)).result()
-    return hash_digits(high * 2**32 + low)
+    return hash_digits(whole_sum(ranks, sum(map(batch_hash, micro_batches))))
+
+
+def whole_sum(ranks: Ranks, number: int) -> int:
+    """The sum over ranks of a number of at most 64 bits, exact."""
+    # Several of them would overflow int64, which is what the sum is made in, so their halves are added up.
+    high, low = ranks.all_reduce_async(divmod(number, 2**32)).result()
+    return high * 2**32 + low
+
+
+def time_left(forecast: Forecast, phase: Phase, state: State, window: Window) -> dict[str, float]:
+    """Seconds to the end of the run, as a row has them: reckoned with the pace of the window, and the least and the
+    most by how the pace varied."""
+    sizes, step = phase.loader.settings.batches, state.data_step
+    # Of a step of the full batch, as the steps to come have.
+    growth = sizes.full / sizes.at(step - 1)
+    forecast.stepped(phase, [seconds * growth for seconds in window.times])
+    pace = window.seconds / window.steps * growth
+    low, high = forecast.interval(phase, step, state.phase_seconds)
+    left = forecast.remaining(phase, step, pace, state.phase_seconds)
+    # The window may be faster or slower than any part of the steps before it.
+    return {
+        "remaining_seconds": left,
+        "remaining_low_seconds": min(low, left),
+        "remaining_high_seconds": max(high, left),
+    }

@@ -61,6 +61,8 @@ class Counts(TypedDict, total=False):
     phase_ends: list[Count]
     sequences_seen: Count
     tokens_seen: Count
+    tflops_done: Number
+    hours: Number
     train_seconds: Number
     tokens_per_second: Number
     heldout: dict[Text, Score]
@@ -89,8 +91,19 @@ class _Row(TypedDict, total=False):
     total_steps: Required[Count]
     saved: Flag
     mlm_loss: Score
+    mlm_accuracy: Score
+    nsp_loss: Score
     learning_rate: Number
+    loss_scale: Number
+    tokens_seen: Count
+    seconds: Number
     tokens_per_second: Number
+    tflops_per_second: Score
+    floor_ratio: Score
+    data_wait_share: Number
+    memory_bytes: Count
+    remaining_low_seconds: Number
+    remaining_high_seconds: Number
     heldout_mlm_loss: Score
     heldout_mlm_accuracy: Score
     heldout_nsp_accuracy: Score

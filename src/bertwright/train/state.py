@@ -32,6 +32,9 @@ class State:
     """Sequences trained on, all ranks and phases."""
     tokens_seen: int = 0
     """Real tokens trained on, all ranks and phases."""
+    flops: float | None = 0.0
+    """Floating-point operations of the model (`model.flops`), all ranks and phases; None where training began before
+    they were counted."""
     seconds: float = 0.0
     """Time spent in training steps, all phases and restarts."""
     phase_seconds: float = 0.0
@@ -59,6 +62,11 @@ class State:
     due: bool = False
     """It was saved because the recipe says so, not because of a signal."""
 
+    @property
+    def hours(self) -> float:
+        """Time spent on training, scoring and saving over all starts, in hours."""
+        return (self.seconds + self.other_seconds) / 3600
+
     def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
         """The state after one more global batch; `scale` is that of the next one."""
         return replace(
@@ -84,8 +92,10 @@ def state_of(checkpoint: Artifact) -> State:
     """Where training stood; an `ArtifactError` where that cannot have been."""
     path = checkpoint.file("state.json")
     state, told = read_typed(path, _STATE), read_json(path)
+    if "flops" not in told:  # a checkpoint of before, whose training goes on all the same
+        state, told = replace(state, flops=None), {**told, "flops": None}
     # The seal says that the file is the one that was written, not that a training can have been there.
-    numbers = [value for value in vars(state).values() if isinstance(value, int | float)]
+    numbers = [value for name, value in vars(state).items() if isinstance(value, int | float) and name != "flops"]
     # A dataclass would fill what is absent with its default, and training would go on from step 0.
     missing = [field.name for field in fields(State) if field.name not in told]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
@@ -97,7 +107,9 @@ def state_of(checkpoint: Artifact) -> State:
 def _possible(state: State) -> bool:
     steps = state.phase_steps
     return (
-        (not steps or state.phase < len(steps))
+        # A large training takes 10^23, more than any other number here may be.
+        0 <= (state.flops or 0) < 1e30
+        and (not steps or state.phase < len(steps))
         and all(0 < length < 2**62 for length in steps)
         and state.optimizer_step <= state.data_step <= min((state.total_steps, *steps[state.phase : state.phase + 1]))
     )

@@ -21,6 +21,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import Objective
+from bertwright.objectives.term import Summed
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.precision.low_copy import LowCopy
@@ -67,6 +68,8 @@ class StepSettings:
     """The loss is multiplied by it on the way back, and gradients are divided by it."""
     norm_limit: float = math.inf
     """Above this gradient norm the update is dropped."""
+    accuracy: bool = False
+    """Whether to count what was guessed right, too: it costs a pass over the logits."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class StepResult:
     """Global gradient norm before clipping."""
     applied: bool
     """False when the norm was not finite, or above the limit: the whole global step was dropped."""
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    """The share of each term's predictions that were guessed right, by its name; empty where they were not counted."""
 
 
 def train_step(
@@ -93,31 +98,35 @@ def train_step(
     trained.optimizer.zero_grad(set_to_none=True)
     network = trained.network()
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
-    losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.precision.device)
+    sums = torch.zeros(len(totals) * (1 + update.accuracy), dtype=torch.float64, device=trained.precision.device)
     for micro_step, batch in enumerate(batches):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
-            loss, means = _loss(trained.objective, network, batch, totals)
+            terms = trained.objective.terms(network, batch)
+            means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}
+            # A term that counts nothing is measured, and has no way back.
+            loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
+        measured = [mean.detach() for mean in means.values()]
+        if update.accuracy:  # before the backward pass, which takes the logits' memory
+            measured += [_right(terms[name]) / max(total, 1) for name, total in totals.items()]
+        del terms
         trained.engine.backward(loss * update.loss_scale)
-        losses += means
+        sums += torch.stack(measured)
     norm = trained.engine.reduce(update.loss_scale)
-    trained.ranks.all_reduce([losses])
+    trained.ranks.all_reduce([sums])
     # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
-    *means_read, grad_norm = torch.cat([losses, norm[None]]).tolist()
+    *read, grad_norm = torch.cat([sums, norm[None]]).tolist()
     applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
     if applied:
         trained.engine.update(update.learning_rate)
-    return StepResult(dict(zip(totals, means_read, strict=True)), grad_norm, applied)
+    # As many, and where they were asked for what was guessed right behind them.
+    losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
+    guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
+    return StepResult(losses, grad_norm, applied, guessed)
 
 
-def _loss(
-    objective: Objective, network: nn.Module, batch: PackedBatch, totals: Mapping[str, int]
-) -> tuple[Tensor, Tensor]:
-    """What a micro-batch adds to the loss, and to the mean of each term, in the order of `totals`."""
-    terms = objective.terms(network, batch)
-    # A global batch without any pair has N = 0, and its sum is 0 too.
-    means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}
-    # A term that counts nothing is measured, and has no way back.
-    counting = [mean * terms[name].share for name, mean in means.items() if terms[name].share]
-    return torch.stack(counting).sum(), torch.stack([mean.detach() for mean in means.values()])
+def _right(term: Summed) -> Tensor:
+    """What was guessed right, a scalar; NaN where nothing is guessed."""
+    right = term.right_sum
+    return torch.full_like(term.weight_sum, math.nan) if right is None else right

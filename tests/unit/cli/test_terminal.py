@@ -8,7 +8,7 @@ import pytest
 import rich.console
 
 from bertwright.cli import terminal as terminal_module
-from bertwright.cli.formatting import HEADER, row_line
+from bertwright.cli.formatting import HEADER, progress_words, row_line
 from bertwright.cli.terminal import Terminal
 
 ROW = {
@@ -44,6 +44,14 @@ def test_every_step_moves_the_bar_and_keeps_the_words_of_the_last_row(monkeypatc
     terminal.progress("phase 1", 31, 40, "steps")
     assert moved[0] == ("phase 1", 29, 40, "steps")
     assert moved[2] == ("phase 1", 31, 40, moved[1][3])
+
+
+def test_the_words_of_a_row() -> None:
+    more = {"mlm_accuracy": 0.256, "remaining_low_seconds": 58.0, "remaining_high_seconds": 75.0}
+    assert progress_words({**ROW, **more, "tflops_per_second": 0.04321}) == (
+        "0:01:01 left (0:00:58 to 0:01:15), loss 2.500, 25.6% right, 1,234 tokens/s, 0.0432 TFLOP/s"
+    )
+    assert progress_words({**ROW, **more, "tflops_per_second": 0.0001}).endswith("1,234 tokens/s")
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, **console: Any) -> tuple[Terminal, io.StringIO, list[float]]:

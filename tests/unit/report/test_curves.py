@@ -48,23 +48,23 @@ def test_a_loss_that_is_no_number_leaves_a_gap_and_is_told(run: Facts) -> None:
 
 
 def test_rows_between_two_scores_do_not_bring_the_curve_to_nought(run: Facts) -> None:
-    scored = lines(charts(run)["Held-out accuracy"])["masked tokens"]
+    scored = lines(charts(run)["Accuracy"])["masked tokens"]
     assert len(scored) == 15 < len(run.metrics) and all(value > 0 for _, value in scored)
 
 
 def test_baselines_are_drawn_over_the_whole_of_training_where_they_are_known(run: Facts) -> None:
     known = charts(run)
     assert lines(known["Loss of masked tokens"])["word frequencies"] == [(0.0, 5.9), (900.0, 5.9)]
-    assert lines(known["Held-out accuracy"])["commonest token"] == [(0.0, 0.061), (900.0, 0.061)]
-    unknown = charts(run, most_common_token_accuracy=None)["Held-out accuracy"]
+    assert lines(known["Accuracy"])["commonest token"] == [(0.0, 0.061), (900.0, 0.061)]
+    unknown = charts(run, most_common_token_accuracy=None)["Accuracy"]
     assert "commonest token" not in lines(unknown) and "dashed" not in unknown.explanation
 
 
 def test_a_run_without_pairs_has_no_curve_of_them(run: Facts) -> None:
     rows = [{key: value for key, value in each.items() if "nsp" not in key} for each in run.metrics]
-    assert list(lines(charts(run, *rows)["Held-out accuracy"])) == ["masked tokens", "commonest token"]
+    assert list(lines(charts(run, *rows)["Accuracy"])) == ["masked tokens", "commonest token"]
     rows = [row(10, heldout_mlm_accuracy=0.1, heldout_nsp_accuracy=None)]
-    assert "next sentence" not in lines(charts(run, *rows)["Held-out accuracy"])
+    assert "next sentence" not in lines(charts(run, *rows)["Accuracy"])
 
 
 @pytest.mark.parametrize(("speed", "shown"), [(999.0, "999"), (1000.0, "1k"), (51_500.0, "51.5k")])
@@ -94,3 +94,21 @@ def test_columns_are_as_high_as_their_share_and_say_their_range() -> None:
 
 def test_a_histogram_of_nothing_is_drawn() -> None:
     assert bars(histogram("x", [0] * 20, 512, "")) == [0.0] * 20
+
+
+def test_what_a_training_of_before_did_not_measure_has_no_chart(run: Facts) -> None:
+    new = {"Loss scale", "Computing", "Time over the floor", "Waiting for data", "Memory"}
+    assert not new & charts(run).keys()
+    values = {"loss_scale": 65536.0, "tflops_per_second": 1.5, "floor_ratio": None, "data_wait_share": 0.01}
+    drawn = charts(run, row(10, **values, memory_bytes=2_500_000_000), row(20, **values, memory_bytes=2_500_000_000))
+    assert new - {"Time over the floor"} <= drawn.keys() and "Time over the floor" not in drawn
+    memory = drawn["Memory"]
+    assert [series.name for series in memory.series] == ["memory"] and memory.y_format(2_500_000_000) == "2.5"
+
+
+def test_the_accuracy_of_training_stands_beside_the_held_out_one_where_it_was_counted(run: Facts) -> None:
+    rows = [row(10, mlm_accuracy=0.25), row(20, mlm_accuracy=None, heldout_mlm_accuracy=0.5)]
+    chart = charts(run, *rows)["Accuracy"]
+    assert lines(chart)["masked tokens, in training"] == [(10.0, 0.25)]
+    assert "in single steps of training" in chart.explanation
+    assert "single steps" not in charts(run)["Accuracy"].explanation

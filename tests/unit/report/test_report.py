@@ -1,16 +1,19 @@
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import open_artifact, seal
+from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.files import read_json
 from bertwright.report.config import VERSION, ReportConfig
-from bertwright.report.run import run
+from bertwright.report.facts import read_facts
+from bertwright.report.provenance import machine
+from bertwright.report.run import run, summary
 
 Make = Callable[..., Path]
 STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]
@@ -174,6 +177,18 @@ def test_summary_has_the_numbers_and_the_stages(run_folder: Make) -> None:
         manifest = read_json(folder / name / "manifest.json")
         assert stage == {key: manifest[key] for key in ("version", "fingerprint", "seconds")}
     assert summary["seconds"] == pytest.approx(sum(stage["seconds"] for stage in summary["stages"].values()))
+
+
+def test_the_ledger_of_training_is_told_where_it_was_kept(run_folder: Make) -> None:
+    folder = run_folder()
+    assert "operations of the model" not in report(folder).text and read_json(folder / "summary.json")["hours"] is None
+    made = read_facts(folder, {name: open_artifact(folder / name) for name in STAGES}, "")
+    train = made.stages["train"]
+    kept = {**train.manifest, "counts": {**train.counts, "tflops_done": 45_600.0, "hours": 1.5}}
+    told = replace(made, stages={**made.stages, "train": Artifact(train.path, kept)})
+    numbers = summary(told, ReportConfig())
+    assert (numbers["tflops_done"], numbers["hours"]) == (45_600.0, 1.5)
+    assert "45.6 PFLOP" in machine(told) and "1 h 30 min" in machine(told)
 
 
 def test_without_next_sentences_the_page_does_not_speak_of_them(run_folder: Make) -> None:

@@ -62,7 +62,10 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 def metric_lines(folder: Path) -> list[dict[str, Any]]:
-    timings = {"time", "seconds", "tokens_per_second", "data_wait_share", "remaining_seconds"}
+    timings = {
+        "time", "seconds", "tokens_per_second", "tflops_per_second", "floor_ratio", "data_wait_share", "memory_bytes",
+        "remaining_seconds", "remaining_low_seconds", "remaining_high_seconds",
+    }  # fmt: skip
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{k: v for k, v in row.items() if k not in timings} for row in rows]
 

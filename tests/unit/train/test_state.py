@@ -1,6 +1,6 @@
 """Where training stands: advanced step by step, and refused where it cannot have been."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,23 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert state_of(written(tmp_path / "step-000000000", asdict(State()))) == State()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(State)])
+@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name != "flops"])
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):
         state_of(written(tmp_path / "step-000000014", values))
+
+
+def test_a_checkpoint_of_before_operations_were_counted_goes_on_without_a_count(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "flops"}
+    state = state_of(written(tmp_path / "step-000000014", values))
+    assert state == replace(STOOD, flops=None)
+    assert state_of(written(tmp_path / "again" / "step-000000014", asdict(state))).flops is None
+
+
+def test_a_large_training_takes_more_operations_than_other_numbers_may_be(tmp_path: Path) -> None:
+    large = replace(STOOD, flops=4.5e23)
+    assert state_of(written(tmp_path / "step-000000014", asdict(large))).flops == 4.5e23
 
 
 @pytest.mark.parametrize(
@@ -48,6 +60,8 @@ def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, 
         {"data_step": 9},  # beyond the phase
         {"data_step": 15, "phase_steps": (10, 20)},  # more than in all phases together
         {"phase": 2},
+        {"flops": -1.0},
+        {"flops": 1e31},
         {"phase_steps": (10, 0)},
     ],
 )

@@ -37,6 +37,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         key: int = 1,
         learning_rate: float = 1e-2,
         max_grad_norm: float = 1.0,
+        accuracy: bool = False,
     ) -> tuple[StepResult, PreTrainingModel]:
         torch.manual_seed(0)
         model = PreTrainingModel(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
@@ -48,7 +49,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         engine = Single(model, optimizer, max_grad_norm)
         objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
         trained = Trained(model, objective, optimizer, engine, ranks, Precision(Fp32Config(), torch.device("cpu")))
-        return train_step(trained, batches, totals, StepSettings(learning_rate, key)), model
+        return train_step(trained, batches, totals, StepSettings(learning_rate, key, accuracy=accuracy)), model
 
     return take
 
@@ -70,6 +71,30 @@ def test_the_losses_are_means_over_the_global_batch(tiny: BertConfig, make_batch
     assert result.losses["mlm"] == pytest.approx(mlm_loss.item(), rel=1e-5)
     assert result.losses["nsp"] == pytest.approx(nsp_loss.item(), rel=1e-5)
     assert result.grad_norm == pytest.approx(norm.item(), rel=1e-5) and result.applied
+
+
+def test_what_was_guessed_right_is_counted_where_it_is_asked_for_and_changes_nothing(
+    tiny: BertConfig, make_batch: MakeBatch, step: Any
+) -> None:
+    batches = [make_batch(tiny, lengths, seed) for seed, lengths in enumerate(LENGTHS)]
+    torch.manual_seed(0)
+    model = PreTrainingModel(tiny)
+    right = {"mlm": 0, "nsp": 0}
+    for number, batch in enumerate(batches):
+        mlm_PV, nsp_B2 = model(batch)
+        guesses_P = mlm_PV.argmax(-1)
+        # Made right in all but every third place, so the share is neither 0 nor 1.
+        labels_P = torch.where(torch.arange(len(guesses_P)) % 3 > 0, guesses_P, batch.labels)
+        batches[number] = replace(batch, labels=labels_P)
+        right["mlm"] += sum(int(a) == int(b) for a, b in zip(guesses_P, labels_P, strict=True))
+        right["nsp"] += sum(
+            int(row[1] > row[0]) == int(b) for row, b in zip(nsp_B2, batch.next_sentence_labels, strict=True)
+        )
+    (counted, one), (plain, other) = (step(batches, accuracy=accuracy) for accuracy in (True, False))
+    totals = {"mlm": sum(len(b.labels) for b in batches), "nsp": sum(map(len, LENGTHS))}
+    assert 0 < right["mlm"] < totals["mlm"]
+    assert counted.accuracies == {name: pytest.approx(right[name] / totals[name]) for name in totals}
+    assert plain == replace(counted, accuracies={}) and torch.equal(weights(one), weights(other))
 
 
 def test_dropout_is_a_function_of_step_micro_step_and_rank(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:

@@ -94,6 +94,17 @@ class BertConfig(Section):
         return self.hidden_dropout_prob
 
     @property
+    def layer_products(self) -> tuple[int, int]:
+        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        h, f = self.hidden_size, self.intermediate_size
+        return 3 * h * h, h * h + 2 * h * f
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        return (None,) * self.num_hidden_layers
+
+    @property
     def parameters(self) -> int:
         """Weights of the network with its heads; the tied decoder is counted once."""
         h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size

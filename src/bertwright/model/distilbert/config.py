@@ -120,6 +120,17 @@ class DistilBertConfig(Section):
         return self.attention_dropout
 
     @property
+    def layer_products(self) -> tuple[int, int]:
+        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        h, f = self.dim, self.hidden_dim
+        return 3 * h * h, h * h + 2 * h * f
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        return (None,) * self.n_layers
+
+    @property
     def parameters(self) -> int:
         """Weights of the network with its head; the tied decoder is counted once."""
         h, f, v = self.dim, self.hidden_dim, self.vocab_size

@@ -92,6 +92,18 @@ class ModernConfig(Section):
         return self.attention_dropout
 
     @property
+    def layer_products(self) -> tuple[int, int]:
+        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        h, f = self.hidden_size, self.intermediate_size
+        return 3 * h * h, h * h + 3 * h * f
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        layers = range(self.num_hidden_layers)
+        return tuple(None if self.is_global(layer) else self.local_attention for layer in layers)
+
+    @property
     def parameters(self) -> int:
         """Weights of the network with its head; the tied decoder is counted once."""
         h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size

@@ -1,0 +1,54 @@
+"""How many floating-point operations a network takes for a batch, from its shape alone. Knows no torch.
+
+Counted are the products that the model asks for, a multiplication and an addition each: those of its linear maps and
+those of attention. Element-wise work, norms, softmax and the look-up of embeddings are left out, as usual (Kaplan et
+al. 2020 §2.1), and so is all that an implementation adds: padding, what a mask hides, recomputing. For T tokens of
+sequences of n tokens each, N of them read after the last layer, P predictions, H hidden, V vocabulary, and layers with
+W1 weights up to attention and W2 after it (`layer_products`):
+
+    forward = 2·[T·(L·W1 + (L - 1)·W2) + N·W2]    linear maps of L layers; after the last attention only what is read
+            + Σ layers Σ sequences 4·H·pairs(n)     queries with keys, weights with values; pairs(n) = n², or fewer in a
+                                                    window
+            + 2·P·(H² + H·V)                        transform and decoder of the masked tokens
+            + 2·B·(H² + 2·H)                        pooler and classifier of B sequences, with a next-sentence head
+
+The last layer counts as it is computed (docs/decisions/0028): N = P, and B more with a next-sentence head. The rule of
+thumb 6·parameters·T counts it whole, and the embeddings, and no attention. A backward pass takes two products for each
+of the forward pass, so a step takes three times as much.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.model.config import NetworkConfig
+
+STEP = 3
+"""Forward passes that a forward and a backward pass cost."""
+
+
+def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], predictions: int) -> int:
+    """The operations of a forward pass over sequences of `lengths` [B] (tokens) with so many masked tokens."""
+    lengths_B: NDArray[np.int64] = lengths.astype(np.int64)
+    hidden, layers, tokens = network.hidden_size, network.num_hidden_layers, int(lengths_B.sum())
+    before, after = network.layer_products
+    sequences = len(lengths) if network.next_sentence else 0
+    linear = tokens * (layers * before + (layers - 1) * after) + (predictions + sequences) * after
+    pairs = 0
+    for window in network.windows:
+        pairs += _pairs(lengths_B, window)
+    heads = predictions * (hidden * hidden + hidden * network.vocab_size)
+    heads += sequences * (hidden * hidden + 2 * hidden)
+    return 2 * (linear + heads) + 4 * hidden * pairs
+
+
+def _pairs(lengths: NDArray[np.int64], window: int | None) -> int:
+    """Queries with the keys that each sees, all sequences of `lengths` [B] together."""
+    if window is None:
+        return int((lengths * lengths).sum())
+    # At either end of a sequence keys are missing: 1 at distance reach - 1 from it, and so on up to all `reach`.
+    reach = np.minimum(window // 2, lengths - 1)
+    return int(np.where(lengths > 0, lengths * (2 * reach + 1) - reach * (reach + 1), 0).sum())

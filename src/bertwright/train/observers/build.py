@@ -1,0 +1,47 @@
+"""From the section of a recipe to the observer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import assert_never
+
+from bertwright.core.errors import MissingExtraError
+from bertwright.train.observers.config import (
+    MlflowConfig,
+    ObserverConfig,
+    TensorBoardConfig,
+    TrackioConfig,
+    WandbConfig,
+)
+from bertwright.train.observers.observer import Observed, Observer
+
+
+def build_observer(config: ObserverConfig, observed: Observed) -> Observer:
+    """The observer of `config`; `MissingExtraError` where its package is not installed, and whatever that raises."""
+    try:
+        import_module(config.package)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"train.observers = {config.kind} needs {config.package}, which is not installed: "
+            f"pip install 'bertwright[{config.extra}]'."
+        ) from error
+    # Each is imported where it is chosen, as none of their packages belongs to the base.
+    match config:
+        case TensorBoardConfig():
+            from bertwright.train.observers.tensorboard import TensorBoard
+
+            return TensorBoard(config, observed)
+        case MlflowConfig():
+            from bertwright.train.observers.mlflow import Mlflow
+
+            return Mlflow(config, observed)
+        case TrackioConfig():
+            from bertwright.train.observers.trackio import Trackio
+
+            return Trackio(config, observed)
+        case WandbConfig():
+            from bertwright.train.observers.wandb import Wandb
+
+            return Wandb(config, observed)
+        case _:
+            assert_never(config)

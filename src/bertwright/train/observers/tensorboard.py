@@ -1,0 +1,51 @@
+"""Event files, as TensorBoard reads them.
+
+Written with tensorboardX (MIT; needs protobuf and no TensorBoard), whose writer is called at once and not by way of its
+thread: a full disk ends that thread in silence, and training would wait for it for ever.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.summary import scalar
+
+from bertwright.core.files import make_folder
+from bertwright.train.observers.config import TensorBoardConfig
+from bertwright.train.observers.observer import Observed, Row, numbers_of
+
+
+class TensorBoard:
+    """One event file for the whole training, written anew at each start; see `Observer`.
+
+    So what was trained again after a crash never stands twice, and what a full disk swallowed comes back.
+    """
+
+    seen = 0
+
+    def __init__(self, config: TensorBoardConfig, observed: Observed) -> None:
+        folder = make_folder(config.folder or observed.folder / "tensorboard")
+        # The key in the name: other trainings may write into the same folder, and their files are not ours to remove.
+        suffix = f".{observed.key[:16]}"
+        self._old = list(folder.glob(f"*.tfevents.*{suffix}*"))
+        newest = max((int(path.name.rpartition("-")[2]) for path in self._old), default=-1)
+        self._events = EventsWriter(str(folder / "events"), f"{suffix}-{newest + 1}")
+        # A TensorBoard that is open has read the old file, and forgets it with this.
+        self._events.write_event(Event(step=0, session_log=SessionLog(status=SessionLog.START)))
+
+    def record(self, row: Row) -> None:
+        """As `Observer.record`: scalars named as in the row, over the steps of all phases, at the row's time."""
+        written = datetime.fromisoformat(row["time"]).timestamp()
+        for name, value in numbers_of(row).items():
+            event = Event(step=row["total_steps"], wall_time=written, summary=scalar(name, value))
+            self._events.write_event(event)
+        self._events.flush()
+        # Only now: the new file has all that the old ones had, since earlier rows come first.
+        while self._old:
+            self._old.pop().unlink(missing_ok=True)
+
+    def close(self, finished: bool) -> None:
+        """As `Observer.close`."""
+        self._events.close()

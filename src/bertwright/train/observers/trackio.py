@@ -1,0 +1,68 @@
+"""A run of trackio: in its folder on this machine, or in a Space of Hugging Face where one is named."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+import trackio
+from trackio.sqlite_storage import SQLiteStorage
+
+from bertwright.train.observers.config import TrackioConfig
+from bertwright.train.observers.observer import Observed, Row, numbers_of
+from bertwright.train.observers.settings import flat
+
+_REMOTE = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL", "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "TRACKIO_WEBHOOK_URL")
+"""What sends rows elsewhere without a word in the recipe."""
+
+
+class Trackio:
+    """One run for all starts of a training, by its key; see `Observer`."""
+
+    def __init__(self, config: TrackioConfig, observed: Observed) -> None:
+        name = f"{observed.name}-{observed.key[:8]}"
+        with _quiet(), _only_here():
+            self._run = trackio.init(
+                project=config.project,
+                name=name,
+                space_id=config.space,
+                config=flat(observed.settings),
+                resume="allow",
+                embed=False,
+                auto_log_gpu=False,
+                auto_log_cpu=False,
+            )
+            known = SQLiteStorage.get_max_step_for_run(config.project, name)
+        self.seen = known or 0
+
+    def record(self, row: Row) -> None:
+        """As `Observer.record`; the step is that over all phases."""
+        values = numbers_of(row)
+        values["phase_step"] = values.pop("step")  # a name that trackio keeps for itself
+        with _quiet():
+            self._run.log(values, step=row["total_steps"])
+
+    def close(self, finished: bool) -> None:
+        """As `Observer.close`; waits until the rows are stored."""
+        with _quiet():
+            # Not the run's own: this one also forgets it, else it would be finished again at the end of the program.
+            trackio.finish()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Standard output is for results: what trackio prints goes to standard error."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def _only_here() -> Iterator[None]:
+    """Without the environment's say in where rows go: nothing is sent to where no recipe names."""
+    taken = {name: os.environ.pop(name) for name in _REMOTE if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)

@@ -1,0 +1,166 @@
+"""Where the time of a step goes: some steps of a training under torch's profiler.
+
+They are steps of the training like all others, only slower: nothing is trained in vain, and nothing is other for it.
+What is wrapped to be told apart in the trace is wrapped for these steps alone, so that it costs nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.log import Log
+from bertwright.model.batch import PackedBatch
+from bertwright.objectives.objective import Objective
+from bertwright.objectives.term import Counted, Summed
+from bertwright.train.engine.engine import Engine
+from bertwright.train.step import Trained
+
+WARM_UP = 2
+"""Steps of a start before the first that is profiled: compilers, caches and first touches of memory."""
+STEP, FORWARD, BACKWARD, UPDATE = (f"bertwright: {part}" for part in ("step", "forward", "backward", "update"))
+
+_GROUPS = (
+    ("loss", ("crossentropy", "log_softmax")),
+    ("attention", ("attention", "bmm", "softmax")),
+    ("dropout", ("dropout", "random_", "bernoulli")),
+    ("matrix products", ("addmm", "aten::mm", "aten::linear", "aten::matmul")),
+    ("layer norms", ("layer_norm", "layernorm")),
+    ("activation", ("gelu", "tanh")),
+    ("embeddings and picking tokens", ("embedding", "index", "gather", "scatter")),
+)
+"""Operators by what they are for: the first group with a part of the operator's name, or of what called it."""
+
+
+class StepProfiler:
+    """Profiles `steps` steps of a start, once `WARM_UP` are done, and writes a trace and a table into `folder`."""
+
+    def __init__(self, steps: int, folder: Path, device: torch.device, log: Log) -> None:
+        self._left, self._folder, self._device, self._log = steps, folder, device, log
+        self._until, self._done, self._waited = WARM_UP, 0, 0.0
+        self._profile: Any = None
+
+    @contextmanager
+    def step(self, trained: Trained, waited: float) -> Iterator[Trained]:
+        """A step, with what to take it with; `waited` are the seconds that its batch was waited for."""
+        if not self._left or self._until:
+            self._until -= self._until > 0
+            yield trained
+            return
+        if self._profile is None:
+            gpu = [ProfilerActivity.CUDA] if self._device.type == "cuda" else []
+            self._profile = profile(activities=[ProfilerActivity.CPU, *gpu])
+            self._profile.__enter__()
+        with record_function(STEP):
+            yield replace(trained, objective=_Objective(trained.objective), engine=_Engine(trained.engine))
+            if self._device.type == "cuda":  # else what it still does would fall to the next step
+                torch.cuda.synchronize(self._device)
+        self._waited += waited
+        self._left, self._done = self._left - 1, self._done + 1
+        if not self._left:
+            self.close()
+
+    def close(self) -> None:
+        """Write what was profiled, if that has not been done."""
+        if self._profile is None:
+            return
+        finished, self._profile, self._left = self._profile, None, 0
+        finished.__exit__(None, None, None)
+        trace = make_folder(self._folder) / "trace.json"
+        finished.export_chrome_trace(str(trace))
+        text = table(list(finished.events()), self._done, self._waited, self._device.type)
+        write_atomic(self._folder / "table.txt", text.encode())
+        self._log.say(f"train: {text.rstrip()}\nThe trace for chrome://tracing or ui.perfetto.dev: {trace}")
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """An objective whose forward passes are told apart in a trace."""
+
+    inner: Objective
+
+    @property
+    def counted(self) -> Mapping[str, Counted]:
+        return self.inner.counted
+
+    def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
+        with record_function(FORWARD):
+            return self.inner.terms(model, batch)
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """An engine whose methods are told apart in a trace."""
+
+    inner: Engine
+
+    def backward(self, loss: Tensor) -> None:
+        with record_function(BACKWARD):
+            self.inner.backward(loss)
+
+    def reduce(self, loss_scale: float = 1.0) -> Tensor:
+        with record_function(UPDATE):
+            return self.inner.reduce(loss_scale)
+
+    def update(self, learning_rate: float) -> None:
+        with record_function(UPDATE):
+            self.inner.update(learning_rate)
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        return self.inner.gather()
+
+
+def table(events: list[Any], steps: int, waited: float, device: str) -> str:
+    """Milliseconds a step and shares, by the parts of a step and by what operators are for, from a profile's events.
+
+    Parts are by the clock of the host. Operators are by the time of their own, without that of those they call: on a
+    GPU that of their kernels.
+    """
+    spans = [event.time_range for event in events if event.name == STEP]
+    whole = sum(span.end - span.start for span in spans) / 1e3 + waited * 1e3
+    parts = {"waiting for data": waited * 1e3}
+    for name in (FORWARD, BACKWARD, UPDATE):
+        inside = sum(event.time_range.end - event.time_range.start for event in events if event.name == name)
+        parts[name.removeprefix("bertwright: ")] = inside / 1e3
+    parts["the rest (losses, reading the batch, sums over ranks)"] = whole - sum(parts.values())
+    operators: Counter[str] = Counter()
+    for event in events:
+        # By time and not by caller: on a GPU the backward pass runs on a thread of its own.
+        if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
+            own = event.self_device_time_total if device == "cuda" else event.self_cpu_time_total
+            operators[_group(event)] += own / 1e3
+    total = sum(operators.values())
+    lines = [f"{steps} steps, {whole / steps:,.1f} ms each", *_lines("part of a step", parts, whole, steps)]
+    lines += _lines("operators", dict(operators.most_common()), total, steps)
+    return "\n".join(lines) + "\n"
+
+
+def _lines(title: str, times: Mapping[str, float], whole: float, steps: int) -> list[str]:
+    rows = [f"{name:<54}{time / steps:>10,.2f}{time / (whole or 1):>8.1%}" for name, time in times.items()]
+    return [f"{title:<54}{'ms':>10}{'share':>8}", *rows]
+
+
+def _group(event: Any) -> str:
+    """What an operator is for: its own name counts first, then those of its callers."""
+    if event.name.startswith("bertwright: "):
+        return "between operators (Python)"
+    callers = [event]
+    while callers[-1].cpu_parent is not None:
+        callers.append(callers[-1].cpu_parent)
+    if any(caller.name == UPDATE for caller in callers):
+        return "clipping and optimizer"
+    for caller in callers:
+        name = caller.name.lower()
+        for group, parts in _GROUPS:
+            if any(part in name for part in parts):
+                return group
+    return "other"

@@ -1,0 +1,104 @@
+"""Every observer of the union: it takes the rows of several starts, and says which steps it has; nothing goes to
+another machine, and nothing is printed where results stand. One whose package is missing is skipped, saying so."""
+
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.reference.unions import sections_of
+
+from bertwright.train.observers.build import build_observer
+from bertwright.train.observers.config import ObserverConfig
+from bertwright.train.observers.observer import Observed, Observer
+
+OBSERVERS = sections_of(ObserverConfig)
+observers = pytest.mark.parametrize("config", OBSERVERS, ids=lambda config: config.model_fields["kind"].default)
+
+
+def row(step: int) -> dict[str, Any]:
+    return {
+        "time": f"2026-03-01T10:00:{step:02}Z", "phase": 0, "step": step, "total_steps": step, "skipped": 0,
+        "mlm_loss": None if step == 3 else 5.0 / step, "learning_rate": 1e-3, "seconds": float(step),
+        "batch": "98059682394d3345", "saved": step % 2 == 0,
+    }  # fmt: skip
+
+
+def begun(config: Any, folder: Path) -> Observer:
+    settings = {"train": {"phases": [{"length": 16, "batch": 8}], "seed": 42}, "optim": {"kind": "adamw"}}
+    return build_observer(config(), Observed("próba", "0123456789abcdef" * 4, folder, settings))
+
+
+def take(observer: Observer, *steps: int) -> None:
+    """What a start does: rows that the observer has already are not given to it."""
+    for step in steps:
+        if step > observer.seen:
+            observer.record(row(step))
+
+
+@observers
+def test_it_names_its_package_and_the_extra_that_has_it(config: Any) -> None:
+    if not config.extra:
+        assert config.package in sys.stdlib_module_names, "what is no part of Python needs an extra"
+        return
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    named = [each.partition(">")[0] for each in project["optional-dependencies"][config.extra]]
+    assert any(name.replace("-skinny", "") == config.package for name in named)
+
+
+@observers
+def test_rows_of_several_starts_are_taken_without_the_network(
+    config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if find_spec(config.package) is None:
+        pytest.skip(f"{config.package} is not installed: pip install 'bertwright[{config.extra}]'")
+    # In a process of its own: these packages start threads, set variables and patch others when they are imported.
+    program = f"import sys; from tests.contract.test_observers import starts; starts({config.__name__!r}, sys.argv[1])"
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio"), "HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", program, str(tmp_path / "observers")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "", "standard output is for results"
+
+
+def starts(name: str, folder: str) -> None:
+    """Two starts of a training that was killed after step 4 and resumed from step 2."""
+    asked: list[Any] = []
+    real = socket.socket.connect
+
+    def connect(self: socket.socket, address: Any) -> None:
+        # A package may speak with a process of its own on this machine.
+        local = self.family == socket.AF_UNIX or (isinstance(address, tuple) and str(address[0]).startswith("127."))
+        if not local:
+            asked.append(address)
+            raise OSError("no network here")
+        real(self, address)
+
+    socket.socket.connect = connect  # type: ignore[method-assign]
+    (config,) = [member for member in OBSERVERS if member.__name__ == name]
+    first = begun(config, Path(folder))
+    assert first.seen == 0
+    take(first, 1, 2, 3, 4)
+    first.close(finished=False)
+    second = begun(config, Path(folder))
+    assert second.seen in (0, 4), "it has all rows, or wants them all again"
+    take(second, 1, 2, 3, 4, 5)
+    second.close(finished=True)
+    assert not asked, asked
+
+
+@observers
+def test_a_missing_package_is_named_with_what_installs_it(config: Any, tmp_path: Path) -> None:
+    from bertwright.core.errors import MissingExtraError
+
+    if find_spec(config.package) is not None:
+        pytest.skip(f"{config.package} is installed")
+    with pytest.raises(
+        MissingExtraError, match=rf"needs {config.package}, .*pip install 'bertwright\[{config.extra}\]"
+    ):
+        begun(config, tmp_path)

@@ -1,0 +1,209 @@
+"""Observers in a real training: each row once after a crash, none of them can end it, and what they wrote is read back
+by the readers of their own packages."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.train.test_run import Notes, metric_lines, same, weights
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.train.observers import watch
+from bertwright.train.observers.build import build_observer
+from bertwright.train.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig
+from bertwright.train.observers.observer import Observed, Row, numbers_of
+from bertwright.train.observers.settings import flat
+
+Train = Callable[..., Artifact]
+
+
+class Listed:
+    """An observer that keeps its rows, and fails where it is told to."""
+
+    def __init__(self, seen: int = 0, fails_at: int = 0) -> None:
+        self.seen, self.steps, self.closed, self._fails_at = seen, list[int](), list[bool](), fails_at
+
+    def record(self, row: Row) -> None:
+        if 0 < self._fails_at <= row["total_steps"]:
+            raise OSError(28, "No space left on device")
+        self.steps.append(row["total_steps"])
+
+    def close(self, finished: bool) -> None:
+        self.closed.append(finished)
+        if self._fails_at < 0:
+            raise ValueError("cannot close")
+
+
+def taking(monkeypatch: pytest.MonkeyPatch, observer: Any) -> None:
+    monkeypatch.setattr(watch, "build_observer", lambda config, observed: observer)
+
+
+def steps_of(folder: Path) -> list[int]:
+    return [row["total_steps"] for row in metric_lines(folder)]
+
+
+def scalars(folder: Path) -> dict[str, dict[int, float]]:
+    """What stands in the event files of a folder, by name and step; each step once."""
+    pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'bertwright[tensorboard]'")
+    pytest.importorskip("google_crc32c", reason="google-crc32c is not installed: pip install 'bertwright[formats]'")
+    from tensorboardX.proto.event_pb2 import Event
+
+    from bertwright.formats.tfrecord.records import read_records
+
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+    (path,) = folder.glob("*.tfevents.*")
+    for record in read_records(path):
+        event = Event.FromString(record)
+        for value in event.summary.value:
+            assert event.step not in found[value.tag], f"{value.tag} stands twice at step {event.step}"
+            found[value.tag][event.step] = value.simple_value
+    return dict(found)
+
+
+def test_after_a_crash_event_files_have_every_row_once_and_of_the_training_that_stands(train: Train) -> None:
+    pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'bertwright[tensorboard]'")
+    with pytest.raises(KeyError):  # three rows are written, the newest checkpoint is of step 4
+        train(observers=["tensorboard"], log=Notes(kill_at_row=3, error=KeyError))
+    done = train(observers=["tensorboard"])
+    rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
+    found = scalars(done.path / "observers" / "tensorboard")
+    for name in ("mlm_loss", "learning_rate", "tokens_per_second", "total_steps", "heldout_mlm_loss"):
+        expected = {row["total_steps"]: row[name] for row in rows if row.get(name) is not None}
+        assert found[name] == pytest.approx(expected, rel=1e-6)
+    assert "batch" not in found and "saved" not in found
+    assert not [name for name in done.manifest["files"] if name.startswith("observers")]
+
+
+def test_an_observer_that_comes_later_gets_the_rows_of_before(train: Train) -> None:
+    pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'bertwright[tensorboard]'")
+    with pytest.raises(Interrupted):
+        train(log=Notes(kill_at_row=2))
+    done = train(observers=[{"kind": "tensorboard"}])
+    assert list(scalars(done.path / "observers" / "tensorboard")["mlm_loss"]) == steps_of(done.path)
+
+
+def test_tensorboard_itself_reads_them(train: Train) -> None:
+    events = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="TensorBoard, the reader, is not installed: pip install tensorboard",
+    )
+    pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'bertwright[tensorboard]'")
+    done = train(observers=["tensorboard"])
+    accumulator = events.EventAccumulator(str(done.path / "observers" / "tensorboard"))
+    accumulator.Reload()
+    read = {event.step: event.value for event in accumulator.Scalars("mlm_loss")}
+    rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
+    assert read == pytest.approx({row["total_steps"]: row["mlm_loss"] for row in rows}, rel=1e-6)
+
+
+def test_files_of_another_training_in_the_same_folder_stay(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'bertwright[tensorboard]'")
+    row = {"time": "2026-03-01T10:00:00Z", "total_steps": 1, "mlm_loss": 2.0}
+    for key in ("a" * 64, "b" * 64, "a" * 64):
+        observer = build_observer(TensorBoardConfig(folder=tmp_path), Observed("x", key, tmp_path, {}))
+        observer.record(row)
+        observer.close(True)
+    names = sorted(path.name.rpartition(".")[2] for path in tmp_path.iterdir())
+    assert names == ["aaaaaaaaaaaaaaaa-1", "bbbbbbbbbbbbbbbb-0"]
+
+
+def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observer, said = Listed(fails_at=5), Notes()
+    taking(monkeypatch, observer)
+    watched, plain = train("watched", observers=["tensorboard"], log=said), train("plain")
+    assert same(weights(watched), weights(plain)) and metric_lines(watched.path) == metric_lines(plain.path)
+    assert observer.steps == [2, 4] and not observer.closed
+    (first, last) = (line for line in said.lines if "observer" in line)
+    assert first == (
+        "warning: the observer tensorboard failed at step 6 (OSError: [Errno 28] No space left on device). Training "
+        "goes on without it. metrics.jsonl has every row, and the next start gives it those that it lacks."
+    )
+    assert last == "warning: the observer tensorboard lacks the rows from step 6 on: it failed there."
+
+
+def test_one_that_cannot_close_is_named_and_costs_nothing(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Notes()
+    taking(monkeypatch, Listed(fails_at=-1))
+    assert train(observers=["tensorboard"], log=said).counts["steps"] == 18
+    assert "warning: the observer tensorboard failed at its end (ValueError: cannot close)." in said.lines
+
+
+def test_rows_that_it_has_already_are_not_given_again(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Listed(), Listed(seen=5)
+    taking(monkeypatch, first)
+    with pytest.raises(Interrupted):
+        train(observers=["tensorboard"], log=Notes(kill_at_row=2))
+    assert first.steps == [2, 4, 5] and first.closed == [False], "it is told that training has not ended"
+    taking(monkeypatch, second)
+    done = train(observers=["tensorboard"])
+    assert [*first.steps, *second.steps] == steps_of(done.path) and second.closed == [True]
+
+
+def test_one_that_cannot_begin_is_refused_before_any_step(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(config: Any, observed: Any) -> Any:
+        raise ValueError("no such space")
+
+    monkeypatch.setattr(watch, "build_observer", fail)
+    says = r"train\.observers: trackio cannot begin \(ValueError: no such space\)\. Mend that, or leave trackio out\."
+    with pytest.raises(RecipeError, match=says):
+        train(observers=[{"kind": "trackio", "space": "nobody/nothing"}])
+    assert not (tmp_path / "train" / "metrics.jsonl").read_text()
+
+
+def test_a_run_of_mlflow_has_every_row_once(train: Train) -> None:
+    pytest.importorskip("mlflow", reason="MLflow is not installed: pip install 'bertwright[mlflow]'")
+    with pytest.raises(KeyError):
+        train(observers=["mlflow"], log=Notes(kill_at_row=3, error=KeyError))
+    done = train(observers=["mlflow"])
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=(done.path / "observers" / "mlflow").as_uri())
+    (run,) = client.search_runs([client.get_experiment_by_name("bertwright").experiment_id])
+    history = client.get_metric_history(run.info.run_id, "mlm_loss")
+    rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
+    assert [(each.step, each.value) for each in history] == [(row["total_steps"], row["mlm_loss"]) for row in rows]
+    assert run.info.status == "FINISHED" and run.data.params["train.phases.0.length"] == "16"
+
+
+def test_a_run_of_trackio_has_every_row_once(train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    monkeypatch.setenv("TRACKIO_SPACE_ID", "somebody/else")  # no recipe names it, so nothing is sent there
+    pytest.importorskip("trackio", reason="trackio is not installed: pip install 'bertwright[trackio]'")
+    with pytest.raises(KeyError):
+        train(observers=["trackio"], log=Notes(kill_at_row=3, error=KeyError))
+    done = train(observers=["trackio"])
+    from trackio.sqlite_storage import SQLiteStorage
+
+    (name,) = [name for name in SQLiteStorage.get_runs("bertwright") if name.startswith(done.path.parent.name)]
+    logged = SQLiteStorage.get_logs("bertwright", name)
+    rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
+    assert [(each["step"], each["mlm_loss"]) for each in logged] == [(r["total_steps"], r["mlm_loss"]) for r in rows]
+
+
+def test_only_numbers_are_drawn() -> None:
+    row = {"total_steps": 3, "mlm_loss": None, "saved": True, "batch": "98", "rate": 0.5}
+    assert numbers_of(row) == {"total_steps": 3.0, "rate": 0.5}
+
+
+def test_settings_are_told_by_their_dotted_keys() -> None:
+    settings = {"train": {"phases": [{"length": 16}, {"length": 32}], "name": "próba", "range": [0.0, 1.0], "no": []}}
+    assert flat(settings) == {
+        "train.phases.0.length": "16", "train.phases.1.length": "32", "train.name": "próba",
+        "train.range": "[0.0, 1.0]", "train.no": "[]",
+    }  # fmt: skip
+
+
+def test_an_address_with_a_password_is_refused() -> None:
+    with pytest.raises(
+        RecipeError, match=r"a password in front of its @: take it out, and set MLFLOW_TRACKING_USERNAME"
+    ):
+        MlflowConfig(tracking_uri="https://me:secret@example.org/mlflow")
+    assert MlflowConfig(tracking_uri="https://example.org/mlflow").tracking_uri and ObserverConfig

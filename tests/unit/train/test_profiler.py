@@ -1,0 +1,74 @@
+"""Profiled steps are steps like all others, and where their time goes is written down."""
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.train.test_run import Notes, metric_lines, same, weights
+
+from bertwright.core.artifact import Artifact
+from bertwright.train.profiler import BACKWARD, FORWARD, STEP, UPDATE, table
+
+Train = Callable[..., Artifact]
+
+
+def test_a_trace_and_a_table_are_written_and_the_training_is_the_same(train: Train) -> None:
+    said = Notes()
+    profiled, plain = train("profiled", profile=3, log=said), train("plain")
+    assert same(weights(profiled), weights(plain)) and metric_lines(profiled.path) == metric_lines(plain.path)
+    assert profiled.fingerprint == plain.fingerprint
+    folder = profiled.path / "profile"
+    trace = json.loads((folder / "trace.json").read_text())
+    names = [event.get("name") for event in trace["traceEvents"] if event.get("ph") == "X"]
+    assert names.count(STEP) == 3 and names.count(UPDATE) == 3
+    assert names.count(FORWARD) == names.count(BACKWARD) >= 6, "two micro-batches a step"
+    text = (folder / "table.txt").read_text()
+    assert text.startswith("3 steps, ")
+    for what in ("waiting for data", "forward", "backward", "update", "matrix products", "clipping and optimizer"):
+        assert what in text
+    assert any(text.rstrip() in sentence and "trace.json" in sentence for sentence in said.lines)
+    assert "profile/table.txt" not in profiled.manifest["files"] and not (plain.path / "profile").exists()
+
+
+def test_a_training_that_ends_before_them_writes_what_there_was(train: Train) -> None:
+    done = train(profile=1000, phases=[{"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 5}])
+    assert (done.path / "profile" / "table.txt").read_text().startswith("3 steps, ")
+
+
+def event(name: str, start: float, end: float, own: float, parent: Any = None) -> Any:
+    span = SimpleNamespace(start=start, end=end)
+    return SimpleNamespace(
+        name=name, time_range=span, self_cpu_time_total=own, self_device_time_total=0.0, cpu_parent=parent
+    )
+
+
+def test_the_table_by_hand() -> None:
+    step = event(STEP, 0, 10_000, 500)
+    forward, backward = event(FORWARD, 0, 4000, 500, step), event(BACKWARD, 4000, 8000, 0, step)
+    update = event(UPDATE, 8000, 9500, 0, step)
+    attention = event("aten::scaled_dot_product_attention", 0, 1000, 0, forward)
+    events = [
+        step, forward, backward, update, attention,
+        event("aten::addmm", 1000, 3000, 2000, forward),
+        event("aten::copy_", 0, 1000, 1000, attention),
+        event("aten::log_softmax", 3000, 3500, 500, forward),
+        event("aten::mm", 4000, 8000, 4000, backward),
+        event("aten::mul_", 8000, 9500, 1500, update),
+        event("aten::mm", 20_000, 29_000, 9000),  # scored between two steps
+    ]  # fmt: skip
+    lines = table(events, steps=1, waited=0.002, device="cpu").splitlines()
+    assert lines[0] == "1 steps, 12.0 ms each"
+    told = {line[:54].rstrip(): line[54:].split() for line in lines[1:]}
+    assert told["waiting for data"] == ["2.00", "16.7%"] and told["forward"] == ["4.00", "33.3%"]
+    assert told["the rest (losses, reading the batch, sums over ranks)"] == ["0.50", "4.2%"]
+    assert told["matrix products"] == ["6.00", "60.0%"] and told["attention"] == ["1.00", "10.0%"]
+    assert told["clipping and optimizer"] == ["1.50", "15.0%"] and told["loss"] == ["0.50", "5.0%"]
+    assert told["between operators (Python)"] == ["1.00", "10.0%"]
+
+
+@pytest.mark.parametrize("steps", [-1, 1001])
+def test_how_many_steps_may_be_profiled(train: Train, steps: int) -> None:
+    with pytest.raises(Exception, match="profile"):
+        train(profile=steps)
