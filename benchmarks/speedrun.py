@@ -71,7 +71,7 @@ def table(folder: Path) -> None:
 
 
 def _bertwright(recipe: Path, keys: Sequence[str], out: Path, until: str) -> None:
-    command = ["bertwright", "run", str(recipe), *keys, "--out", str(out), "--until", until]
+    command = ["bertwright.cli", "run", str(recipe), *keys, "--out", str(out), "--until", until]
     subprocess.run([sys.executable, "-m", *command], check=True)
 
 

@@ -59,8 +59,11 @@ WORKLOADS: dict[Name, Workload] = {
 """By the names of `--workload`."""
 
 
-def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000) -> PlanLoader:
-    """The training batches of a workload, from about so many tokens of made-up text; the same at every call."""
+def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, packing: bool = False) -> PlanLoader:
+    """The training batches of a workload, from about so many tokens of made-up text; the same at every call.
+
+    `micro_batch` is in examples (0: the whole batch), with `packing` in rows of them.
+    """
     lengths = _between(workload.tokens, "lengths", tokens // workload.tokens[0])
     counts = _between(workload.sentences, "counts", len(lengths))
     counts = counts[np.cumsum(counts) <= len(lengths)]
@@ -77,7 +80,7 @@ def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000) -
         shard_tokens=np.array([0, len(ids)]),
         vocabulary=VOCABULARY,
     )
-    batching = MicroBatching(micro_batch or workload.batch)
+    batching = MicroBatching(micro_batch or workload.batch, workload.length if packing else 0)
     settings = LoaderSettings(workload.length, MaskingConfig(), workload.batch, batching, seed=1, phase="0")
     return PlanLoader(store, Plans([rows], np.array([[len(rows)]])), settings)
 

@@ -1,0 +1,236 @@
+"""Training speed on one GPU, beside the same network of transformers: one command on a machine with torch for CUDA.
+
+    python benchmarks/gpu.py [--json FILE] [--device cpu --tiny] [CASE ...]
+
+Needs numpy, pydantic, safetensors and transformers beside torch; bertwright itself need not be installed. First it is
+shown that both sides compute the same, then both are timed: our whole step, loader, clipping and optimizer included, and
+theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches that lie on the device already. `--device cpu
+--tiny` runs all of it at a size where a processor can; its figures say nothing.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+from bertwright.bench.workload import VOCABULARY, Workload, loader_of
+from bertwright.examples.loader import LoaderSettings, PlanLoader, StepCounts
+from bertwright.examples.padding import Room
+from bertwright.model.bert.config import BertModelConfig, SizeName
+from bertwright.model.config import Kernel
+from bertwright.model.device import torch_settings
+from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.optim.build import build_optimizer
+from bertwright.optim.config import LambConfig
+from bertwright.train.engine.single import Single
+from bertwright.train.graph.config import CompiledConfig, EagerConfig
+from bertwright.train.graph.graph import wrap_graph
+from bertwright.train.precision.config import Bf16Config, Fp32Config
+from bertwright.train.precision.precision import build_precision
+from bertwright.train.prefetch import prefetch
+from bertwright.train.ranks import Ranks
+from bertwright.train.step import StepSettings, Trained, train_step
+from gpu_peer import peer_steps, same_network
+
+MATMUL = 8192
+"""Side of the matrices whose product is taken for what the machine can do at most."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training."""
+
+    size: SizeName
+    length: int
+    filled: bool
+    """Whether examples fill `length`; otherwise they are half as long in the mean."""
+    packing: bool
+    kernel: Kernel
+    rows: int
+    """Rows of a forward pass, and sequences of one of the peer's."""
+    batch: int = 4096
+    """Sequences a step."""
+
+    @property
+    def name(self) -> str:
+        fill = "full" if self.filled else "half"
+        return f"{self.size}-{self.length}-{fill}{'-packed' if self.packing else ''}"
+
+    @property
+    def workload(self) -> Workload:
+        inner = self.length - 2
+        if self.filled:
+            return Workload(self.name, self.size, self.length, self.batch, "full-sentences", (40, 40), (inner, inner))
+        # Documents of few sentences, of which many examples are whole documents.
+        return Workload(self.name, self.size, self.length, self.batch, "doc-sentences", (1, 22 * self.length // 512))
+
+
+CASES = [
+    Case("base", 128, True, False, "varlen", 512),
+    Case("base", 512, True, False, "varlen", 128),
+    Case("base", 512, False, True, "varlen", 128),
+    Case("large", 128, True, False, "varlen", 256),
+    Case("large", 512, True, False, "varlen", 64),
+    Case("large", 512, False, True, "varlen", 64),
+]
+TINY = [Case("tiny", 32, True, False, "padded", 4, 8), Case("tiny", 32, False, True, "padded", 4, 8)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side on one case."""
+
+    case: str
+    side: str
+    sequences: float
+    """A second."""
+    tokens: float
+    """Real tokens a second."""
+    teraflops: float
+    """Of the model's operations (`bertwright.model.flops`), padding left out; a second."""
+    share: float
+    """Of the measured rate of matrix products."""
+    gigabytes: float
+    """Most memory of the device that tensors took."""
+
+
+def loader(case: Case) -> PlanLoader:
+    return loader_of(case.workload, case.rows, max(200_000, 2 * case.batch * case.length), case.packing)
+
+
+def our_steps(case: Case, device: torch.device, compiled: bool) -> Iterator[tuple[int, int, float]]:
+    """Sequences, real tokens and operations of step after step, for ever."""
+    torch.manual_seed(1)
+    network = BertModelConfig(size=case.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(VOCABULARY.size, False)
+    model = PreTrainingModel(network, case.kernel).to(device).train()
+    graph = CompiledConfig() if compiled else EagerConfig()
+    wrap_graph(model, graph, device)
+    optimizer = build_optimizer(LambConfig(), model)
+    precision = build_precision(Bf16Config() if device.type == "cuda" else Fp32Config(), device)
+    engine = Single(model, optimizer, max_grad_norm=1.0)
+    trained = Trained(model, PreTraining(False), optimizer, engine, Ranks(), precision, graph=graph)
+    drawn = loader(case)
+    settings: LoaderSettings = drawn.settings
+    room = Room(case.rows, case.length, settings.masking.most(case.length))
+    for (batches, counts), _ in prefetch(lambda step: (drawn.step(step), drawn.counts(step)), 0, 1 << 30):
+        totals = {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()}
+        lengths = [batch.cu_seqlens[1:] - batch.cu_seqlens[:-1] for batch in batches]
+        flops = sum(forward_flops(network, n, len(b.labels)) for n, b in zip(lengths, batches, strict=True))
+        train_step(trained, (trained.read(batch, room) for batch in batches), totals, StepSettings(1e-4, 1))
+        yield sum(map(len, lengths)), counts.tokens, STEP * flops
+
+
+def measured(
+    case: Case, side: str, steps: Iterator[tuple[int, int, float]], device: torch.device, peak: float, number: int
+) -> Measured:
+    """Medians over `number` steps, after two that compile and warm up."""
+    gpu = device.type == "cuda"
+    wait: Callable[[], None] = torch.cuda.synchronize if gpu else lambda: None
+    for _ in range(2):
+        next(steps)
+    if gpu:
+        torch.cuda.reset_peak_memory_stats()
+    rates = []
+    for _ in range(number):
+        wait()
+        began = time.perf_counter()
+        amounts = next(steps)
+        wait()
+        rates.append([amount / (time.perf_counter() - began) for amount in amounts])
+    sequences, tokens, flops = (statistics.median(column) for column in zip(*rates, strict=True))
+    memory = torch.cuda.max_memory_allocated() / 1e9 if gpu else 0.0
+    return Measured(case.name, side, sequences, tokens, flops / 1e12, flops / 1e12 / peak, memory)
+
+
+def matmul_rate(device: torch.device, side: int) -> float:
+    """10^12 operations a second of products of two square matrices in the precision that is trained in."""
+    low = torch.bfloat16 if device.type == "cuda" else torch.float32
+    a, b = (torch.randn(side, side, device=device, dtype=low) for _ in range(2))
+    times = []
+    for _ in range(12):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        a @ b
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return 2 * side**3 / statistics.median(times[2:]) / 1e12
+
+
+def table(rows: list[Measured]) -> str:
+    """What was measured, and how much faster than the peer each is, as Markdown."""
+    peers = {row.case: row for row in rows if row.side == "transformers"}
+    lines = ["| case | side | sequences/s | real tokens/s | TFLOP/s | of products | GB | times the peer |"]
+    lines.append("|---|---|---:|---:|---:|---:|---:|---:|")
+    for row in rows:
+        times = f"{row.tokens / peers[row.case].tokens:.2f}" if row.case in peers else ""
+        figures = (
+            f"{row.sequences:,.0f} | {row.tokens:,.0f} | {row.teraflops:.1f} | {row.share:.0%} | {row.gigabytes:.1f}"
+        )
+        lines.append(f"| {row.case} | {row.side} | {figures} | {times} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    """Check, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", help="names of cases; none: all")
+    parser.add_argument("--json", type=Path, help="write what was measured here, too")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="cases that a processor can do")
+    parser.add_argument("--steps", type=int, default=5, help="steps that are timed")
+    given = parser.parse_args(arguments)
+    device, gpu = torch.device(given.device), given.device == "cuda"
+    if gpu and not torch.cuda.is_available():
+        raise SystemExit("torch sees no GPU here. Install a CUDA build of torch, or give --device cpu --tiny.")
+    cases = [case for case in (TINY if given.tiny else CASES) if not given.cases or case.name in given.cases]
+    rows: list[Measured] = []
+    with torch_settings(0, deterministic=False):
+        print(same_network(device), flush=True)
+        peak = matmul_rate(device, MATMUL if gpu else 256)
+        print(
+            f"torch {torch.__version__}, {torch.cuda.get_device_name() if gpu else 'CPU'}, products {peak:.1f} TFLOP/s"
+        )
+        for case in cases:
+            for side, steps in _sides(case, device, gpu):
+                rows.append(_tried(case, side, steps, device, peak, given.steps))
+                print(table(rows[-1:]).splitlines()[-1], flush=True)
+                if gpu:
+                    torch.cuda.empty_cache()
+    print(f"\n{table(rows)}")
+    if given.json:
+        found: dict[str, Any] = {"torch": torch.__version__, "products": peak, "rows": [asdict(row) for row in rows]}
+        given.json.write_text(json.dumps(found, indent=1))
+
+
+def _sides(case: Case, device: torch.device, gpu: bool) -> Iterator[tuple[str, Iterator[tuple[int, int, float]]]]:
+    yield "bertwright", our_steps(case, device, compiled=gpu)
+    if gpu:
+        yield "bertwright, eager", our_steps(replace(case, kernel="padded"), device, compiled=False)
+    yield "transformers", peer_steps(case.workload, case.rows, loader(case), device, compiled=gpu)
+
+
+def _tried(
+    case: Case, side: str, steps: Iterator[tuple[int, int, float]], device: torch.device, peak: float, number: int
+) -> Measured:
+    """What was measured; a side that fails has no figures, and the others are measured all the same."""
+    try:
+        return measured(case, side, steps, device, peak, number)
+    except (RuntimeError, AssertionError) as error:
+        print(f"{case.name}, {side}: {str(error).splitlines()[0]}", flush=True)
+        return Measured(case.name, side, *[float("nan")] * 5)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,107 @@
+"""The peer of benchmarks/gpu.py: the same network of transformers on the same examples, as its users train it fastest.
+
+SDPA attention, torch.compile, bfloat16 autocast, fused AdamW, clipping; sequences padded to the longest length, labels
+of -100 where nothing is predicted. Batches are made beforehand and lie on the device: no loader slows it down.
+"""
+
+from collections.abc import Iterator
+from itertools import cycle, islice
+
+import torch
+from torch import Tensor
+
+from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
+from bertwright.examples.loader import PlanLoader
+from bertwright.model.batch import packed
+from bertwright.model.bert.config import SIZES, BertModelConfig
+from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.interop.peer import peer_of
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import score
+
+HELD = 4
+"""Batches that are trained on again and again."""
+
+
+def stock(size: str, dropout: float, rows: int = VOCABULARY.size) -> torch.nn.Module:
+    """transformers' network of a named size, without attention dropout."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    hidden, layers, heads, inner = SIZES[size]  # type: ignore[index]
+    config = BertConfig(
+        vocab_size=rows,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=inner,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=0.0,
+    )
+    network: torch.nn.Module = BertForMaskedLM(config)
+    return network
+
+
+def same_network(device: torch.device) -> str:
+    """That both networks have the same loss on the same batch with the same weights, in float32; raises otherwise."""
+    torch.manual_seed(1)
+    ours = PreTrainingModel(BertModelConfig(size="mini", dropout=0.0).resolve(VOCABULARY.size, False), "padded")
+    theirs = stock("mini", 0.0)
+    theirs.load_state_dict(peer_of(ours.config).names.to_theirs(ours.state_dict()), strict=False)
+    ours, theirs = ours.to(device).eval(), theirs.to(device).eval()
+    workload = Workload("same", "mini", 128, 16, "doc-sentences", (1, 6))
+    batch = loader_of(workload, tokens=40_000).step(0)[0]
+    own = score(PreTraining(False), ours, [packed(batch, device)])["mlm_loss"]
+    inputs = padded(batch, 128, device)
+    with torch.no_grad():
+        other = float(theirs(**inputs).loss)
+    assert own is not None
+    if not abs(own - other) < 1e-4 * other:
+        raise SystemExit(f"the networks are not the same: loss {own:.6f} here, {other:.6f} in transformers")
+    return f"same weights, same batch: loss {own:.6f} here, {other:.6f} in transformers"
+
+
+def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # type: ignore[no-untyped-def]
+    """A batch of ours as their inputs, every sequence padded to `length`."""
+    bounds, number = batch.cu_seqlens.tolist(), batch.counts.sequences
+    ids, mask = torch.zeros(number, length, dtype=torch.long), torch.zeros(number, length, dtype=torch.long)
+    labels = torch.full((number, length), -100)
+    flat = torch.full((bounds[-1],), -100)
+    flat[torch.from_numpy(batch.prediction_positions)] = torch.from_numpy(batch.labels)
+    for row, (first, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        ids[row, : stop - first] = torch.from_numpy(batch.token_ids[first:stop])
+        labels[row, : stop - first] = flat[first:stop]
+        mask[row, : stop - first] = 1
+    # A full batch has nothing to mask, and SDPA is faster without a mask.
+    masked = {} if bool(mask.all()) else {"attention_mask": mask.to(device)}
+    return {"input_ids": ids.to(device), "labels": labels.to(device), **masked}
+
+
+def peer_steps(
+    workload: Workload, rows: int, loader: PlanLoader, device: torch.device, compiled: bool
+) -> Iterator[tuple[int, int, float]]:
+    """Sequences, real tokens and operations of step after step, for ever."""
+    torch.manual_seed(1)
+    network = BertModelConfig(size=workload.size, dropout=0.1).resolve(VOCABULARY.size, False)
+    model = stock(workload.size, 0.1).to(device).train()
+    run = torch.compile(model) if compiled else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    held = []
+    for start in range(0, HELD * rows, rows):
+        batch = loader.examples(start, start + rows)
+        flops = forward_flops(network, batch.cu_seqlens[1:] - batch.cu_seqlens[:-1], len(batch.labels))
+        tokens = sum(len(example.token_ids) for example in examples_of(batch))
+        held.append((padded(batch, workload.length, device), tokens, flops))
+    batches = cycle(held)
+    micro_batches = max(1, workload.batch // rows)
+    while True:
+        sequences, tokens, flops = 0, 0, 0.0
+        for inputs, real, operations in islice(batches, micro_batches):
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                loss = run(**inputs).loss
+            (loss / micro_batches).backward()
+            sequences, tokens, flops = sequences + rows, tokens + real, flops + operations
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        yield sequences, tokens, STEP * flops
