@@ -3,8 +3,8 @@
     python benchmarks/gpu.py [--json FILE] [--device cpu --tiny] [CASE ...]
 
 Needs numpy, pydantic, safetensors and transformers beside torch; bertwright itself need not be installed. First it is
-shown that both sides compute the same, then both are timed: our whole step, loader, clipping and optimizer included, and
-theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches that lie on the device already. `--device cpu
+shown that both sides compute the same, then both are timed: our whole step, loader, clipping and optimizer included,
+and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches that lie on the device already. `--device cpu
 --tiny` runs all of it at a size where a processor can; its figures say nothing.
 """
 

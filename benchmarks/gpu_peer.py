@@ -5,7 +5,7 @@ of -100 where nothing is predicted. Batches are made beforehand and lie on the d
 """
 
 from collections.abc import Iterator
-from itertools import cycle, islice
+from itertools import cycle, islice, pairwise
 
 import torch
 from torch import Tensor
@@ -68,7 +68,7 @@ def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # ty
     labels = torch.full((number, length), -100)
     flat = torch.full((bounds[-1],), -100)
     flat[torch.from_numpy(batch.prediction_positions)] = torch.from_numpy(batch.labels)
-    for row, (first, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for row, (first, stop) in enumerate(pairwise(bounds)):
         ids[row, : stop - first] = torch.from_numpy(batch.token_ids[first:stop])
         labels[row, : stop - first] = flat[first:stop]
         mask[row, : stop - first] = 1

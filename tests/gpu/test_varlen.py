@@ -43,7 +43,10 @@ def test_training_with_it_follows_training_padded(prepared: Prepared, tmp_path: 
     data = (prepared.examples, prepared.vocab)
     padded = train("bert", *data, tmp_path / "padded", attention="padded", **settings)
     varlen = train("bert", *data, tmp_path / "varlen", attention="varlen", graph=graph, **settings)
-    rows = [[json.loads(line) for line in (done.path / "metrics.jsonl").open()] for done in (padded, varlen)]
+    rows = [
+        [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+        for done in (padded, varlen)
+    ]
     for one, other in zip(*rows, strict=True):
         assert one["batch"] == other["batch"]
         assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.05)

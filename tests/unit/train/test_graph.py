@@ -69,7 +69,10 @@ def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Tr
     phases = [{"length": 32, "batch": 16, "micro_batch": 4, "learning_rate": 1e-2, "steps": 6, "packing": packing}]
     settings = {"phases": phases, "dropout": 0.0, "attention": "padded", "log_every": 1}
     eager, compiled = (train(kind, graph=kind, **settings) for kind in ("eager", "compiled"))
-    rows = [[json.loads(line) for line in (done.path / "metrics.jsonl").open()] for done in (eager, compiled)]
+    rows = [
+        [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+        for done in (eager, compiled)
+    ]
     for one, other in zip(*rows, strict=True):
         assert one["batch"] == other["batch"], "padding counts for nothing"
         for key in ("mlm_loss", "grad_norm"):
