@@ -27,7 +27,9 @@ from bertwright.train.step import Trained
 
 WARM_UP = 2
 """Steps of a start before the first that is profiled: compilers, caches and first touches of memory."""
-STEP, FORWARD, BACKWARD, UPDATE = (f"bertwright: {part}" for part in ("step", "forward", "backward", "update"))
+STEP, FORWARD, BACKWARD, REDUCE, UPDATE = (
+    f"bertwright: {part}" for part in ("step", "forward", "backward", "sum and clip", "update")
+)
 
 _GROUPS = (
     ("loss", ("crossentropy", "log_softmax")),
@@ -108,7 +110,7 @@ class _Engine:
             self.inner.backward(loss)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
-        with record_function(UPDATE):
+        with record_function(REDUCE):
             return self.inner.reduce(loss_scale)
 
     def update(self, learning_rate: float) -> None:
@@ -128,7 +130,7 @@ def table(events: list[Any], steps: int, waited: float, device: str) -> str:
     spans = [event.time_range for event in events if event.name == STEP]
     whole = sum(span.end - span.start for span in spans) / 1e3 + waited * 1e3
     parts = {"waiting for data": waited * 1e3}
-    for name in (FORWARD, BACKWARD, UPDATE):
+    for name in (FORWARD, BACKWARD, REDUCE, UPDATE):
         inside = sum(event.time_range.end - event.time_range.start for event in events if event.name == name)
         parts[name.removeprefix("bertwright: ")] = inside / 1e3
     parts["the rest (losses, reading the batch, sums over ranks)"] = whole - sum(parts.values())
@@ -156,7 +158,7 @@ def _group(event: Any) -> str:
     callers = [event]
     while callers[-1].cpu_parent is not None:
         callers.append(callers[-1].cpu_parent)
-    if any(caller.name == UPDATE for caller in callers):
+    if any(caller.name in (REDUCE, UPDATE) for caller in callers):
         return "clipping and optimizer"
     for caller in callers:
         name = caller.name.lower()
