@@ -111,19 +111,25 @@ def test_a_teacher_takes_room_beside_the_network(load: Load, tmp_path: Path, mon
         objective = f'{{kind="distillation", hidden_weight=0, teacher="{folder}"}}'
         recipe = load(f"train.objective={objective}")
         (beside,) = memory(recipe, ["train"])
-        batch = random_batch([16] * 4, vocab_size=160)
-        kept: list[int] = []
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
-            kept.append(4 * tensor.numel())
-            return tensor
-
         # What one layer would keep bounds what it holds at a time without a backward pass.
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            model.encoder.layers[0](torch.zeros(64, model.config.hidden_size), bind("sequences", batch))  # type: ignore[attr-defined]
+        held = kept_by_a_layer(model, [16] * 4)
         more = beside - plain
         weights, logits = 4 * model.config.parameters, 4 * 2 * 160 * 4 * recipe.train.phases[0].masking.most(16)
-        assert weights + logits < more < weights + logits + 2 * sum(kept)
+        assert weights + logits < more < weights + logits + 2 * held
+
+
+def kept_by_a_layer(model: PreTrainingModel, lengths: list[int]) -> int:
+    """Bytes that a forward pass of the first layer keeps, its weights among them."""
+    kept: list[int] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(4 * tensor.numel())
+        return tensor
+
+    attend = bind("sequences", random_batch(lengths, vocab_size=160))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model.encoder.layers[0](torch.zeros(sum(lengths), model.config.hidden_size), attend)  # type: ignore[attr-defined]
+    return sum(kept)
 
 
 def test_a_run_takes_about_as_much_disk_as_foretold(load: Load, trained: Path) -> None:
