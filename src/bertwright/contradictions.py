@@ -163,8 +163,9 @@ def _wrong_folder(path: Path, *stages: str) -> str:
     """Why `path` is not the finished folder of one of `stages`; "" if it is."""
     if not (path / MANIFEST).exists() and (path / "config.json").is_file():
         wanted = " or ".join(stages)
+        read = "read with train.init_layers alone" if "train" in stages else "not read"
         return (
-            f"{path} is a folder of Hugging Face, whose weights are not read. Give a folder of {wanted} of a run; "
+            f"{path} is a folder of Hugging Face, whose weights are {read}. Give a folder of {wanted} of a run; "
             f"model.config={path / 'config.json'} takes its architecture"
         )
     try:

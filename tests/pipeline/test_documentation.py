@@ -16,6 +16,7 @@ import pytest
 import tomli_w
 from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
+from tests.reference.teachers import SPECIALS, write_stock
 from tests.server import serving
 from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
@@ -28,6 +29,8 @@ from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.formats.format import Format
 from bertwright.formats.names import Target
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import shipped
@@ -122,7 +125,11 @@ def options_of_dask(what: str) -> set[str]:
 def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """The same command on the small sample, without the network: of a run the first stage, of training a check."""
     verb, *rest = arguments
-    if rest and rest[0] == "wiki.toml":
+    if rest and rest[0] == "distil.toml":
+        (recipe,) = (block for _, block in every("toml") if "distillation" in block)
+        Path("distil.toml").write_text(tomli_w.dumps(completed(tomllib.loads(recipe))), encoding="utf-8")
+        yield [verb, *rest[:1], *CHEAP, "--until", "corpus", *rest[1:]]
+    elif rest and rest[0] == "wiki.toml":
         yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
     elif verb == "inspect":
         for before, word in zip(["", *rest], rest, strict=False):
@@ -228,16 +235,24 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
         templates = templates_of("hu", read_table(workplace / "mine.toml"))
         assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
         return
-    vocabulary = Path(piece.get("vocab", {}).get("file", "unused"))
-    vocabulary.parent.mkdir(exist_ok=True)
-    vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
-    whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    whole = completed(piece)
     if "texts" in piece:
         whole = piece  # a recipe without a corpus, as it stands
         for phase in piece["train"]["phases"]:
             Path(phase["data"]).mkdir(parents=True)
     (workplace / "recipe.toml").write_text(tomli_w.dumps(whole), encoding="utf-8")
     Recipe.load(workplace / "recipe.toml")
+
+
+def completed(piece: dict[str, Any]) -> dict[str, Any]:
+    """The recipe `smoke` with the sections of a piece; the vocabulary and the teacher that it names are put there."""
+    vocabulary = Path(piece.get("vocab", {}).get("file", "unused"))
+    vocabulary.parent.mkdir(parents=True, exist_ok=True)
+    vocabulary.write_text("".join(f"{entry}\n" for entry in SPECIALS))
+    if "teacher" in (objective := piece.get("train", {}).get("objective", {})):
+        network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
+        write_stock(Path(objective["teacher"]), network)
+    return {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
 
 
 def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:

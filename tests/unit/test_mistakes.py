@@ -132,7 +132,8 @@ def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [f"train.init_from={tmp_path}"])
     assert str(caught.value) == (
-        f"command line: train.init_from: {tmp_path} is a folder of Hugging Face, whose weights are not read. Give a "
+        f"command line: train.init_from: {tmp_path} is a folder of Hugging Face, whose weights are read with "
+        "train.init_layers alone. Give a "
         f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json takes its architecture"
     )
 

@@ -2,7 +2,8 @@
 
 `normal`: matrices from N(0, initializer_range), biases from 0, layer norms from 1 and 0. BERT has it without
 truncation as in NVIDIA's PyTorch code (Google's truncates at two standard deviations), DistilBERT as in transformers;
-there the row of [PAD] starts from 0, here like all others. The paper's starts from every second layer of its teacher.
+there the row of [PAD] starts from 0, here like all others. The paper's starts from every second layer of its teacher,
+as a network does with `train.init_layers`.
 
 `truncated`: ModernBERT's, as in transformers after Megatron (Shoeybi et al. 2019): the normal distribution is truncated
 at initializer_cutoff_factor standard deviations, and of matrices whose product is added to the residual, and of the

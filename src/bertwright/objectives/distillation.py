@@ -12,6 +12,7 @@ from typing import cast
 import torch
 from torch import nn
 
+from bertwright.core.errors import RecipeError
 from bertwright.model.batch import PackedBatch
 from bertwright.model.layer_states import layer_states
 from bertwright.model.pretraining import PreTrainingModel
@@ -74,10 +75,17 @@ def distillation(config: DistillationConfig, model: PreTrainingModel, pair_task:
     """The objective for training `model` beside the teacher of `config`, which is read here (`check_teacher` is asked
     before).
 
-    `ArtifactError` where its files are damaged, or hold another network than its configuration says.
+    `ArtifactError` where its files are damaged, or hold another network than its configuration says;
+    `RecipeError` where hidden states are to be compared of an encoder that applies one layer again and again.
     """
     teacher, network = read_teacher(config.teacher), model.config
     layers = config.compared(network.num_hidden_layers, teacher.network.num_hidden_layers)
     pretraining = PreTraining(network.next_sentence, pair_task)
     weights = load_teacher(teacher, model)
+    for each in (model, weights) if config.hidden_weight else ():
+        if not hasattr(each.encoder, "layers"):
+            raise RecipeError(
+                f"train.objective.hidden_weight: a {each.config.title} of the family {each.config.family} has no "
+                "layers of their own whose states could be compared; set it to 0."
+            )
     return Distillation(config, pretraining, weights, len(teacher.entries), layers if config.hidden_weight else {})

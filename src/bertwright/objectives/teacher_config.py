@@ -137,7 +137,8 @@ def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
     for number, (theirs, ours) in enumerate(zip_longest(teacher.entries, entries)):
         if theirs != ours:
             sizes = f"{len(teacher.entries):,} entries there, {len(entries):,} here"
-            return f"({sizes}; entry {number:,} is {theirs!r} there and {ours!r} here)"
+            there, here = ("absent" if entry is None else repr(entry) for entry in (theirs, ours))
+            return f"({sizes}; entry {number:,} is {there} there and {here} here)"
     return ""
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.reference.batches import random_batch
+from tests.reference.teachers import write_stock
 from tests.reference.unions import sections_of
 from tests.unit.model.conftest import make_batch
 from torch.nn.functional import cross_entropy
@@ -14,6 +16,8 @@ from bertwright import Recipe, RunFolder
 from bertwright.check import resources
 from bertwright.check.data import sources
 from bertwright.check.resources import disk, memory, run_bytes
+from bertwright.model.attention.kernel import bind
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
@@ -104,6 +108,37 @@ def test_averages_take_room_in_memory_and_in_every_checkpoint(
     # The text has gigabytes, in which a small network's are not seen.
     monkeypatch.setattr(resources, "_memory_verdict", lambda *asked: asked[2])
     assert [*memory(averaged, ["train"])] == [needed + 4 * copies * parameters for needed in memory(plain, ["train"])]
+
+
+def test_a_teacher_takes_room_beside_the_network(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More for one that is larger, by its weights and by what a forward pass of it holds at a time."""
+    monkeypatch.setattr(resources, "_memory_verdict", lambda *asked: asked[2])
+    (plain,) = memory(load(), ["train"])
+    for size in ("tiny", "mini"):
+        model = PreTrainingModel(BertModelConfig(size=size).resolve(160, False))
+        folder = write_stock(tmp_path / size, model)
+        objective = f'{{kind="distillation", hidden_weight=0, teacher="{folder}"}}'
+        recipe = load(f"train.objective={objective}")
+        (beside,) = memory(recipe, ["train"])
+        # What one layer would keep bounds what it holds at a time without a backward pass.
+        held = kept_by_a_layer(model, [16] * 4)
+        more = beside - plain
+        weights, logits = 4 * model.config.parameters, 4 * 2 * 160 * 4 * recipe.train.phases[0].masking.most(16)
+        assert weights + logits < more < weights + logits + 2 * held
+
+
+def kept_by_a_layer(model: PreTrainingModel, lengths: list[int]) -> int:
+    """Bytes that a forward pass of the first layer keeps, its weights among them."""
+    kept: list[int] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(4 * tensor.numel())
+        return tensor
+
+    attend = bind("sequences", random_batch(lengths, vocab_size=160))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model.encoder.layers[0](torch.zeros(sum(lengths), model.config.hidden_size), attend)  # type: ignore[attr-defined]
+    return sum(kept)
 
 
 def test_a_run_takes_about_as_much_disk_as_foretold(load: Load, trained: Path) -> None:

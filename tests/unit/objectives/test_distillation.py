@@ -10,6 +10,7 @@ from tests.reference.batches import random_batch
 from tests.reference.teachers import write_stock
 from transformers import AutoModelForMaskedLM
 
+from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.distilbert.config import DistilBertConfig
@@ -192,6 +193,17 @@ def test_pairs_keep_their_term_by_its_name(tmp_path: Path) -> None:
     assert terms["sop"].share == 0.5 and number(terms["sop"].weight_sum) == 2
     assert config.next_sentence(True) and not config.next_sentence(False)
     assert not DistillationConfig(teacher=tmp_path / "t", pair_weight=0).next_sentence(True)
+
+
+def test_an_encoder_without_layers_of_their_own_has_no_states_to_compare(tmp_path: Path) -> None:
+    student, folder = network(bert(2), 2), write_stock(tmp_path / "teacher", network(bert(4), 1))
+    encoder: Any = student.encoder
+    del encoder.layers
+    with pytest.raises(
+        RecipeError, match=r"hidden_weight: a BERT of the family bert has no layers of their own .* to 0"
+    ):
+        build_objective(DistillationConfig(teacher=folder), student)
+    build_objective(DistillationConfig(teacher=folder, hidden_weight=0), student)
 
 
 def test_rows_that_pad_either_vocabulary_are_no_answers(tmp_path: Path) -> None:

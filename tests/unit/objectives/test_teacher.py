@@ -131,7 +131,7 @@ def test_vocabularies_are_compared_entry_by_entry_whatever_ends_the_lines(tmp_pa
     teacher = read_teacher(write_stock(tmp_path / "t", network(bert(2), 1)))
     assert other_entries(teacher, teacher.entries) == ""
     assert other_entries(teacher, teacher.entries[:-1]) == (
-        "(61 entries there, 60 here; entry 60 is 'word55' there and None here)"
+        "(61 entries there, 60 here; entry 60 is 'word55' there and absent here)"
     )
     (tmp_path / "t" / "vocab.txt").write_bytes("﻿".encode() + "\r\n".join(teacher.entries).encode())
     assert read_teacher(tmp_path / "t").entries == (

@@ -65,6 +65,14 @@ def test_two_micro_batches_are_one(train: Train, teacher: Path, no_dropout: dict
             assert row[name] == pytest.approx(other[name], rel=1e-5)
 
 
+def test_in_bfloat16_both_compute_in_it(train: Train, teacher: Path, no_dropout: dict[str, Any]) -> None:
+    keys = {"objective": objective(teacher), "phases": [PHASES[0]], **no_dropout}
+    wide, low = train("wide", **keys), train("low", precision={"kind": "bf16", "allow_slow": True}, **keys)
+    for row, other in zip(metric_lines(wide.path), metric_lines(low.path), strict=True):
+        for name in ("mlm_loss", "soft_loss", "hidden_loss"):
+            assert row[name] == pytest.approx(other[name], rel=0.02) and row[name] != other[name]
+
+
 def test_the_teachers_weights_stay_and_draw_no_random_numbers(train: Train, teacher: Path) -> None:
     """With every share but that of pre-training near 0, and no term switched off, the steps are those without it."""
     before = (teacher / "model" / "model.safetensors").read_bytes()

@@ -140,7 +140,7 @@ class DistilBertConfig(Section):
 
 
 class DistilBertModelConfig(Section):
-    """A DistilBERT (Sanh et al. 2019): a named size or a configuration file. It learns from text, without a teacher."""
+    """A DistilBERT (Sanh et al. 2019): a named size or a configuration file. `train.objective` says what it learns."""
 
     takes_pairs: ClassVar[bool] = False
     """It has no segment embeddings and no next-sentence head."""
