@@ -91,7 +91,7 @@ def train_step(
             terms = trained.objective.terms(trained.model, batch)
             means = _means({name: terms[name].loss_sum for name in totals}, totals)
         if update.accuracy:  # before the backward pass, which takes the logits' memory
-            sums[1] += _means({name: terms[name].right_sum for name in totals}, totals).detach()
+            sums[1] += _means({name: terms[name].right_sum.double() for name in totals}, totals)
         del terms
         trained.engine.backward(means.sum() * update.loss_scale)
         sums[0] += means.detach()
