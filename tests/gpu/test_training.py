@@ -53,3 +53,14 @@ def test_training_that_goes_on_from_a_checkpoint_ends_the_same(name: str, prepar
     (cut.path / "manifest.json").unlink()
     (cut.path / "model").rename(tmp_path / "its model")
     assert weights(trained(name, prepared, tmp_path / "cut", checkpoint_every=5)) == weights(whole)
+
+
+def test_a_gpu_is_measured_and_profiled_and_trains_the_same(prepared: Prepared, tmp_path: Path) -> None:
+    plain = trained(ONE_PROCESS[0], prepared, tmp_path / "plain")
+    profiled = trained(ONE_PROCESS[0], prepared, tmp_path / "profiled", profile=2)
+    assert weights(profiled) == weights(plain)
+    rows = [json.loads(line) for line in profiled.file("metrics.jsonl").read_text().splitlines()]
+    assert all(row["tflops_per_second"] > 0 and row["floor_ratio"] > 1 for row in rows)
+    assert 0 < rows[-1]["memory_bytes"] <= torch.cuda.max_memory_allocated()
+    table = (profiled.path / "profile" / "table.txt").read_text()
+    assert table.startswith("2 steps, ") and "matrix products" in table

@@ -153,7 +153,16 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             yield ["run", rest[0], *CHEAP, *out, "--until", DATA_STAGES[DATA_STAGES.index(verb) - 1]]
         scheduler = request.getfixturevalue("scheduler") if "--dask" in rest else ""
         yield [verb, *(scheduler if word.startswith("tcp://") else word for word in rest), *CHEAP]
+    elif verb == "report" and rest[0].startswith("runs/"):
+        for word in rest[: rest.index("--out")]:
+            provide(Path(word), request)
+        yield arguments
     elif verb in STAGES:
+        if any("observers=" in word for word in rest):
+            pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: bertwright[tensorboard]")
+        if "--profile" in rest:
+            at = rest.index("--profile")
+            rest[at : at + 2] = [f"train.profile={rest[at + 1]}"]
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
     elif verb == "check" and rest and rest[0] != "--explain":

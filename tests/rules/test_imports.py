@@ -39,6 +39,7 @@ MAY_IMPORT = {
         "examples",
         "formats",
         "train",
+        "report",
         "check",
         "recipe",
         "pipeline",

@@ -49,3 +49,17 @@ def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tu
     """The recipe and its run folder; what training starts from need not be there any more once the run has begun."""
     folder = out or Path("runs") / path.stem
     return Recipe.load(path, overrides or [], given=not RunFolder(folder).begun), folder
+
+
+def run_folders(first: Path, others: list[str]) -> list[Path]:
+    """Run folders to be compared, as they were typed; `RecipeError` where one of them is none."""
+    for word in others:
+        if not Path(word).is_dir():
+            raise RecipeError(
+                f"{first} is a run folder, so run folders are compared, and {word!r} is none. Give folders only."
+            )
+    if not others:
+        raise RecipeError(
+            f"{first} is a run folder, and one alone cannot be compared. Give its recipe, or another run folder."
+        )
+    return [first, *map(Path, others)]

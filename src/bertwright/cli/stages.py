@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.formatting import json_line
-from bertwright.cli.options import DOWNLOADS, Json, MaybeRecipe, Out, Overrides, RecipePath, load_recipe, refuse_useless
+from bertwright.cli.options import (
+    DOWNLOADS,
+    Json,
+    MaybeRecipe,
+    Out,
+    Overrides,
+    RecipePath,
+    load_recipe,
+    refuse_useless,
+    run_folders,
+)
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
@@ -143,6 +153,27 @@ def train_command(
     _run_and_print(recipe, _with_profile(overrides, profile), out, ["train"], as_json)
 
 
+def report_command(
+    recipe: Annotated[
+        Path, typer.Argument(metavar="RECIPE|RUN", help="A recipe as for the other stages, or a run folder.")
+    ],
+    others: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE | RUN]...", help="Overrides, or more run folders.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Only this stage: `report.html` and `summary.json`; or, of several run folders, a page that compares them."""
+    # Not any folder: one may have the name of a recipe that is shipped.
+    if not (recipe / "recipe.toml").is_file():
+        _run_and_print(recipe, others, out, ["report"], as_json)
+        return
+    from bertwright.report.comparison import write_comparison
+
+    path, facts = write_comparison(run_folders(recipe, others or []), out or Path())
+    print(json_line({"path": str(path), **facts}) if as_json else path)
+
+
 def _with_profile(overrides: list[str] | None, steps: int) -> list[str]:
     return [*(overrides or []), *([f"train.profile={steps}"] if steps else [])]
 
@@ -162,7 +193,8 @@ VERBS: dict[str, Callable[..., None]] = {
     "vocab": vocab_command,
     "examples": examples_command,
     "train": train_command,
-    **{name: _stage_command(name) for name in ("evaluate", "export", "report")},
+    **{name: _stage_command(name) for name in ("evaluate", "export")},
+    "report": report_command,
 }
 
 

@@ -25,7 +25,8 @@ class Series:
     name: str
     points: Points
     style: str
-    """Classes of the line: `train`, `heldout` (with dots), `heldout second` or `baseline`."""
+    """Classes of the line: `train`, `heldout` (with dots), `heldout second`, `baseline`, or with `run-0` to `run-7` the
+    colour of one of several runs."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Chart:
     boundaries: Sequence[float] = ()
     """Steps at which a phase begins, drawn as vertical lines."""
     x_label: str = "optimizer step"
+    x_format: Format = "{:,.0f}".format
 
 
 def figure(chart: Chart) -> str:
@@ -118,7 +120,7 @@ def _svg(chart: Chart, shown: Sequence[Series]) -> str:
         return HEIGHT - BOTTOM - (y - y_low) / ((y_high - y_low) or 1) * (HEIGHT - TOP - BOTTOM)
 
     parts = [_axes(chart, x_of, y_of, ticks(x_low, x_high), ticks(y_low, y_high))]
-    parts += [_line(series, x_of, y_of, chart.y_format) for series in shown]
+    parts += [_line(series, x_of, y_of, chart) for series in shown]
     label = f"{chart.title}: {', '.join(series.name for series in shown)}"
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}" '
@@ -140,7 +142,10 @@ def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks:
         at = f"{y_of(y):.1f}"
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at}" y2="{at}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y_of(y) + 4:.1f}" text-anchor="end">{escape(chart.y_format(y))}</text>')
-    parts += [f'<text x="{x_of(x):.1f}" y="{bottom + 17}" text-anchor="middle">{x:,.0f}</text>' for x in x_ticks]
+    parts += [
+        f'<text x="{x_of(x):.1f}" y="{bottom + 17}" text-anchor="middle">{escape(chart.x_format(x))}</text>'
+        for x in x_ticks
+    ]
     boundaries = [f"{x_of(x):.1f}" for x in chart.boundaries]
     parts += [f'<line class="phase" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>' for at in boundaries]
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
@@ -156,15 +161,17 @@ def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks:
     return "".join(parts)
 
 
-def _line(series: Series, x_of: Scale, y_of: Scale, y_format: Format) -> str:
+def _line(series: Series, x_of: Scale, y_of: Scale, chart: Chart) -> str:
     path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in thinned(series.points))
     line = f'<polyline class="line {series.style}" points="{path}"/>'
     # Held-out scores are few: without a dot each, a single one could not be seen.
     if "heldout" not in series.style.split():
         return line
+    # Of "optimizer step" the last word says what it is.
+    unit = chart.x_label.split()[-1]
     dots = (
         f'<circle class="dot {series.style}" cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="3">'
-        f"<title>step {x:,.0f}: {escape(y_format(y))}</title></circle>"
+        f"<title>{escape(unit)} {escape(chart.x_format(x))}: {escape(chart.y_format(y))}</title></circle>"
         for x, y in series.points
     )
     return line + "".join(dots)

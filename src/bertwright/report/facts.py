@@ -124,8 +124,18 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
     return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
 
 
+def read_metrics(path: Path) -> tuple[Mapping[str, Any], ...]:
+    """The rows of a metrics.jsonl that may be written to just now, whose last line may be half there."""
+    data = read_bytes(path)
+    return tuple(_rows_of(path, data[: data.rfind(b"\n") + 1]))
+
+
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+    return _rows_of(path, read_bytes(path))
+
+
+def _rows_of(path: Path, data: bytes) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(data.splitlines(), 1):
         try:
             row = ROW.validate_python(parse_json(line))
             # Both must be there: a row without them belongs nowhere in the curves.

@@ -34,6 +34,13 @@ def large(value: float) -> str:
     return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
 
 
+def operations(tera: float) -> str:
+    """So many times 10^12 operations in the unit that makes the number small: 45,600 as 45.6 PFLOP."""
+    units = ((1e9, "ZFLOP"), (1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
+    size, unit = next(((size, unit) for size, unit in units if tera >= size), (1e-6, "MFLOP"))
+    return f"{tera / size:,.3g} {unit}"
+
+
 def duration(seconds: float) -> str:
     """Seconds as 8.2 s, 3 min 20 s, or 5 h 12 min."""
     # Rounded first, else 59.97 s would be 60.0 s, and 119.7 s 1 min 60 s.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -30,17 +30,22 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("machine", "Machine", machine(facts)),
         ("recipe", "Recipe", f"<p>Every setting of this run, defaults included.</p>{_scrolling(facts.recipe)}"),
     ]
+    introduction = f"A BERT trained by bertwright on {_texts(facts)}. Written {time_of(written)}."
+    return document(facts.title, introduction, sections, warnings(facts))
+
+
+def document(title: str, introduction: str, sections: Sequence[tuple[str, str, str]], warned: str = "") -> str:
+    """A whole page: its title (text), what it is of (HTML), sections by id, title and content (HTML), and before them
+    what must be known first (HTML)."""
     links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
     body = "".join(f'<section id="{name}"><h2>{title}</h2>{content}</section>' for name, title, content in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(facts.title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(facts.title)}</h1>"
-        f"<p>A BERT trained by bertwright on {_texts(facts)}. Written "
-        f'<time datetime="{escape(written)}">{_time(written)}</time>.</p><nav>{links}</nav></header>\n'
-        f"<main>{warnings(facts)}{body}</main>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
+        f"<header><h1>{escape(title)}</h1><p>{introduction}</p><nav>{links}</nav></header>\n"
+        f"<main>{warned}{body}</main>\n</body>\n</html>\n"
     )
 
 
@@ -58,8 +63,10 @@ def _scrolling(text: str) -> str:
     return f'<pre tabindex="0" role="region" aria-label="recipe">{escape(text)}</pre>'
 
 
-def _time(written: str) -> str:
-    return escape(written).replace("T", "\u00a0").replace("Z", "\u00a0UTC")
+def time_of(written: str) -> str:
+    """A time (ISO, UTC) as HTML."""
+    shown = escape(written).replace("T", "\u00a0").replace("Z", "\u00a0UTC")
+    return f'<time datetime="{escape(written)}">{shown}</time>'
 
 
 def _style() -> str:

@@ -7,10 +7,7 @@ from html import escape
 from typing import Any
 
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import bar, definitions, duration, number, table
-
-_OPERATIONS = ((1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
-"""Units of operations, in 10^12, the largest first."""
+from bertwright.report.formatting import bar, definitions, duration, number, operations, table
 
 
 def model(facts: Facts) -> str:
@@ -122,13 +119,7 @@ def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if (hours := train.get("hours")) is not None:
         yield "with scoring and saving, all starts", duration(hours * 3600)
     if (done := train.get("tflops_done")) is not None:
-        # In words of 10^18 and 10^15: a training takes some, and its step a small part of one.
-        yield (
-            "operations of the model",
-            next(
-                f"{done / size:,.3g} {unit}" for size, unit in _OPERATIONS if done >= size or size == _OPERATIONS[-1][0]
-            ),
-        )
+        yield "operations of the model", operations(done)
 
 
 def _starts(sessions: Sequence[Mapping[str, Any]]) -> str:

@@ -109,7 +109,7 @@ def train_step(
             loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
         measured = [mean.detach() for mean in means.values()]
         if update.accuracy:  # before the backward pass, which takes the logits' memory
-            measured += [_right(terms[name]) / max(total, 1) for name, total in totals.items()]
+            measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
         del terms
         trained.engine.backward(loss * update.loss_scale)
         sums += torch.stack(measured)

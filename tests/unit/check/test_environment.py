@@ -120,3 +120,20 @@ def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
     missing = list(packages(load(f"corpus.source={path}"), ["corpus"]))
     assert [verdict.text.split(" needs ")[1].split(",")[0] for verdict in missing] == ([package] if package else [])
     assert not list(packages(load(f"corpus.source={path}"), ["train"])), "nobody reads it"
+
+
+@pytest.mark.parametrize(
+    ("observer", "package", "extra"),
+    [("tensorboard", "tensorboardX", "tensorboard"), ("mlflow", "mlflow", "mlflow"), ("wandb", "wandb", "wandb")],
+)
+def test_the_package_of_an_observer_is_asked_for_before_work_starts(
+    observer: str, package: str, extra: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    recipe = load(f'train.observers=["{observer}"]')
+    (missing,) = packages(recipe, ["train"])
+    assert missing.kind is MissingExtraError and missing.about == "train.observers"
+    assert missing.text == (
+        f"train.observers = {observer} needs {package}, which is not installed: pip install 'bertwright[{extra}]'."
+    )
+    assert not list(packages(recipe, ["evaluate"])), "nobody watches it"

@@ -1,6 +1,7 @@
 """What the verbs of the stages ask the pipeline for, and what they print of what it made."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -140,3 +141,29 @@ def test_check_says_what_a_recipe_amounts_to_and_explains_keys(
     assert not (tmp_path / "run").exists(), "a check makes nothing"
     app.app(["check", "--explain", "train_batch_size", "--json"], standalone_mode=False)
     assert "train.phases.0.batch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["run", "train"])
+def test_profile_is_short_for_a_key(call: Call, small_recipe: Path, tmp_path: Path, verb: str) -> None:
+    asked = call(verb, small_recipe, "train.seed=7", "--profile", 5, "--out", tmp_path)
+    assert (asked.recipe.train.profile, asked.recipe.train.seed) == (5, 7)
+    assert call(verb, small_recipe, "--out", tmp_path).recipe.train.profile == 0
+
+
+def test_run_folders_are_compared_and_nothing_else_with_them(
+    call: Call, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "másik"
+    shutil.copytree(trained, other)
+    call("report", trained, other, "--out", tmp_path / "ki")
+    assert capsys.readouterr().out == f"{tmp_path / 'ki' / 'comparison.html'}\n"
+    monkeypatch.chdir(tmp_path)
+    call("report", trained, other, "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == "comparison.html" and [run["name"] for run in told["runs"]][1] == "másik"
+    with pytest.raises(
+        RecipeError, match=r"so run folders are compared, and 'train.seed=7' is none. Give folders only"
+    ):
+        call("report", trained, "train.seed=7")
+    with pytest.raises(RecipeError, match="one alone cannot be compared. Give its recipe, or another run folder"):
+        call("report", trained)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.report.formatting import bar, definitions, duration, large, number, percent, table
+from bertwright.report.formatting import bar, definitions, duration, large, number, operations, percent, table
 
 EVIL = "<script>\"'&"
 
@@ -78,3 +78,11 @@ def test_names_values_and_heads_are_text_and_cells_are_markup() -> None:
 def test_a_row_of_another_length_is_a_fault_of_ours() -> None:
     with pytest.raises(ValueError, match="zip"):
         table(("a", "b"), [("only one",)])
+
+
+@pytest.mark.parametrize(
+    ("tera", "shown"),
+    [(45_600.0, "45.6 PFLOP"), (1.0, "1 TFLOP"), (0.25, "250 GFLOP"), (2.5e-5, "25 MFLOP"), (3e11, "300 ZFLOP")],
+)
+def test_operations_have_the_unit_that_makes_them_small(tera: float, shown: str) -> None:
+    assert operations(tera) == shown

@@ -188,6 +188,20 @@ def test_a_run_of_trackio_has_every_row_once(train: Train, monkeypatch: pytest.M
     assert [(each["step"], each["mlm_loss"]) for each in logged] == [(r["total_steps"], r["mlm_loss"]) for r in rows]
 
 
+def test_a_run_of_weights_and_biases_stays_in_files_and_goes_on_after_its_last_row(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb", reason="Weights & Biases is not installed: pip install 'bertwright[wandb]'")
+    monkeypatch.setenv("WANDB_MODE", "online")  # no recipe says so
+    with pytest.raises(KeyError):
+        train(observers=["wandb"], log=Notes(kill_at_row=3, error=KeyError))
+    folder = train(observers=["wandb"]).path / "observers" / "wandb"
+    first, second = sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))
+    # A row and the summary after it name a value each: three rows before the crash, and the other six after it.
+    assert [path.read_bytes().count(b"data_wait_share") for path in (first, second)] == [2 * 3, 2 * 6]
+    assert (folder / "last-step").read_text() == "18"
+
+
 def test_only_numbers_are_drawn() -> None:
     row = {"total_steps": 3, "mlm_loss": None, "saved": True, "batch": "98", "rate": 0.5}
     assert numbers_of(row) == {"total_steps": 3.0, "rate": 0.5}

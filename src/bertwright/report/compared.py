@@ -1,0 +1,124 @@
+"""Several runs to be compared, read from their folders: rows of metrics, sealed settings, scores and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.report.facts import METRICS, SCORES, TAKEN, read_metrics
+
+STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+MOST = 8
+"""Most runs on a page: as many colours can be told apart."""
+NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
+"""What training counts, in the order of the table."""
+MACHINE = ("device", "ranks", "threads", "torch")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of them, finished or under way."""
+
+    name: str
+    rows: Sequence[Mapping[str, Any]]
+    """Of metrics.jsonl, in order."""
+    settings: Mapping[str, str]
+    """Every sealed setting by its dotted key, and the fingerprint of what each stage was made of."""
+    scores: Mapping[str, Any]
+    """Held-out scores: of the stage `evaluate`, or else the last ones that training took."""
+    numbers: Mapping[str, Any]
+    """The ledger of training, by the names of `NUMBERS`, as far as it is known."""
+    finished: bool
+    """Whether its training has ended."""
+    vocabulary: str
+    """Hash of the vocabulary, "" where it is not known: losses of different ones cannot be compared."""
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """The runs in these folders; `RecipeError` where there are too few or too many, `ArtifactError` where one of them
+    has not begun to train."""
+    if len({folder.resolve() for folder in folders}) != len(folders):
+        raise RecipeError("report: the same run folder is named twice. Name each run once.")
+    if not 2 <= len(folders) <= MOST:
+        raise RecipeError(f"report: {len(folders)} run folders cannot be compared. Name 2 to {MOST} of them.")
+    return [_read(folder, name) for folder, name in zip(folders, _names(folders), strict=True)]
+
+
+def _names(folders: Sequence[Path]) -> Iterator[str]:
+    """The names of the folders, with as many of the folders above them as make each another one."""
+    parts = [folder.resolve().parts for folder in folders]
+    for own in parts:
+        yield next(
+            "/".join(own[-many:])
+            for many in range(1, len(own) + 1)
+            if sum(p[-many:] == own[-many:] for p in parts) == 1
+        )
+
+
+def _read(folder: Path, name: str) -> Run:
+    stages = {stage: open_artifact(folder / stage, stage) for stage in STAGES if (folder / stage / MANIFEST).is_file()}
+    rows = read_metrics(folder / "train" / METRICS) if (folder / "train" / METRICS).is_file() else ()
+    if not rows:
+        raise ArtifactError(
+            f"{folder} has no rows of training ({folder / 'train' / METRICS}). Give folders of runs that have begun to "
+            "train."
+        )
+    train = stages.get("train") or _checkpoint(folder)
+    # By name, the last one that was written: a row knows less than a manifest, but it is there while training runs.
+    numbers = {key: rows[-1].get(key) for key in NUMBERS} | {"steps": rows[-1].get("total_steps")}
+    if "train" in stages:
+        numbers |= {key: stages["train"].counts.get(key) for key in NUMBERS}
+    elif (seconds := rows[-1].get("seconds")) is not None:
+        numbers["hours"] = seconds / 3600
+    made = {**stages, **({"train": train} if train else {})}
+    vocabulary = stages["vocab"].counts.get("vocabulary") if "vocab" in stages else None
+    return Run(name, rows, _settings(made), _scores(stages, rows), numbers, "train" in stages, str(vocabulary or ""))
+
+
+def _checkpoint(folder: Path) -> Artifact | None:
+    """The newest checkpoint that can be read: it is sealed with the settings of a training that has not ended."""
+    for path in sorted((folder / "train" / "checkpoints").glob("step-*"), reverse=True):
+        with suppress(ArtifactError):
+            return open_artifact(path, "checkpoint")
+    return None
+
+
+def _settings(made: Mapping[str, Artifact]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for stage, artifact in made.items():
+        found |= dict(_flat(artifact.manifest["config"]))
+        found |= {f"{stage} made of: {name}": print_[:12] for name, print_ in artifact.manifest["inputs"].items()}
+        if stage == "train":
+            found |= {f"trained on: {key}": str(artifact.counts[key]) for key in MACHINE if key in artifact.counts}
+    return found
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Each setting by its dotted key, as text."""
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _flat(member, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list) and any(isinstance(member, Mapping) for member in value):
+        for number, member in enumerate(value):
+            yield from _flat(member, f"{key}.{number}")
+    else:
+        yield key, "" if value is None else str(value)
+
+
+def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    if "evaluate" in stages:
+        return {name: stages["evaluate"].counts.get(name) for name in SCORES}
+    last: Mapping[str, Any] = next((row for row in reversed(rows) if "heldout_mlm_loss" in row), {})
+    return dict.fromkeys(SCORES) | {name: last.get(f"heldout_{name}") for name in TAKEN if name in SCORES}
+
+
+def differing(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """The settings that are not the same in all runs, by key: the value of each run, "–" where it has none."""
+    keys = dict.fromkeys(key for run in runs for key in run.settings)
+    values = {key: [run.settings.get(key, "–") for run in runs] for key in keys}
+    return {key: of_runs for key, of_runs in values.items() if len(set(of_runs)) > 1}

@@ -1,0 +1,159 @@
+"""The page that compares runs: scores beside each other, curves over steps, tokens and hours, settings that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertwright.core.files import make_folder, write_atomic
+from bertwright.report.chart import Chart, Format, Series, figure
+from bertwright.report.compared import NUMBERS, Run, differing, read_runs
+from bertwright.report.facts import SCORES
+from bertwright.report.formatting import duration, large, number, operations, percent, table
+from bertwright.report.page import document, time_of
+
+PAGE = "comparison.html"
+
+
+class _Axis(NamedTuple):
+    key: str
+    """Of a row."""
+    name: str
+    title: str
+    label: str
+    scale: float
+    """What a value of the row is divided by."""
+    format: Format
+
+
+_AXES = (
+    _Axis("total_steps", "steps", "Over optimizer steps", "optimizer step", 1.0, "{:,.0f}".format),
+    _Axis("tokens_seen", "tokens", "Over tokens", "millions of tokens", 1e6, "{:,.4g}".format),
+    _Axis("seconds", "hours", "Over hours of training", "hours", 3600.0, "{:,.3g}".format),
+)
+_CURVES = (
+    ("heldout_mlm_loss", "Held-out loss", "loss (nats)", "heldout", "{:.3g}".format),
+    ("mlm_loss", "Training loss", "loss (nats)", "train", "{:.3g}".format),
+    ("heldout_mlm_accuracy", "Held-out accuracy", "accuracy", "heldout", percent),
+)
+_BETTER: Mapping[str, Any] = {"mlm_loss": min, "mlm_accuracy": max, "perplexity": min, "nsp_accuracy": max}
+"""Which of several scores is the best; of baselines none is."""
+
+
+def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str, Any]]:
+    """Write the page of the runs in these folders into `out`; returns its path and what it says in numbers.
+
+    Reads and writes nothing else; runs may be under way. Raises as `read_runs`.
+    """
+    runs = read_runs(folders)
+    written = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    path = make_folder(out) / PAGE
+    write_atomic(path, comparison(runs, written).encode())
+    facts = [{"name": run.name, "finished": run.finished, **run.scores, **run.numbers} for run in runs]
+    return path, {"runs": facts, "settings": differing(runs)}
+
+
+def comparison(runs: Sequence[Run], written: str) -> str:
+    """The whole page; `written` is the time of now (ISO, UTC)."""
+    sections = [
+        ("scores", "Scores", _scores(runs)),
+        *((axis.name, axis.title, _charts(runs, axis)) for axis in _AXES),
+        ("settings", "Settings that differ", _settings(runs)),
+    ]
+    names = ", ".join(f"<b>{escape(run.name)}</b>" for run in runs)
+    introduction = f"{len(runs)} runs of bertwright: {names}. Written {time_of(written)}."
+    return document("Runs compared", introduction, sections, _warnings(runs))
+
+
+def _warnings(runs: Sequence[Run]) -> str:
+    """What must be known before any number is compared."""
+    warned = []
+    if len({run.vocabulary for run in runs}) > 1:
+        warned.append(
+            "<b>The vocabularies differ.</b> A loss and an accuracy are of tokens, and those of different vocabularies "
+            "are other pieces of text: these numbers cannot be compared."
+        )
+    elif len({run.settings.get("train made of: examples", "") for run in runs}) > 1:
+        warned.append(
+            "<b>The examples differ.</b> What was held out may be other text, so scores can be compared only as far as "
+            "the texts can."
+        )
+    if under_way := [run.name for run in runs if not run.finished]:
+        warned.append(
+            f"<b>Not finished:</b> {escape(', '.join(under_way))}. Numbers are those of the last row, settings those "
+            "of the newest checkpoint, which does not say how long phases are."
+        )
+    return "".join(f'<p class="warning" role="note">{text}</p>' for text in warned)
+
+
+def _scores(runs: Sequence[Run]) -> str:
+    """A row for each score and each number of the ledger, a column for each run; the best score is set in bold."""
+    rows = []
+    for name in (*SCORES, *NUMBERS):
+        values = [(run.scores if name in SCORES else run.numbers).get(name) for run in runs]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        best = _BETTER[name](known) if name in _BETTER and len(set(known)) > 1 else None
+        cells = (_cell(name, value) for value in values)
+        shown = [f"<b>{c}</b>" if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]
+        rows.append((escape(_TITLES.get(name, name.replace("_", " "))), *shown))
+    return table(("", *(run.name for run in runs)), rows, "compared")
+
+
+_TITLES = {
+    "mlm_loss": "masked-token loss (nats)",
+    "mlm_accuracy": "masked-token accuracy",
+    "unigram_loss": "loss of word frequencies alone (nats)",
+    "most_common_token_accuracy": "accuracy of the commonest token",
+    "nsp_accuracy": "sentence-pair accuracy",
+    "nsp_majority": "accuracy of the commoner label",
+    "tflops_done": "operations of the model",
+    "hours": "time over all starts",
+}
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if name.endswith(("accuracy", "majority")):
+        return escape(percent(value))
+    if name == "hours":
+        return escape(duration(value * 3600))
+    if name == "tflops_done":
+        return escape(operations(value))
+    if name in ("tokens_seen", "sequences_seen", "parameters", "tokens_per_second"):
+        return escape(large(value))
+    return escape(f"{value:.3f}" if name in SCORES else number(value))
+
+
+def _charts(runs: Sequence[Run], axis: _Axis) -> str:
+    charts = []
+    for key, title, label, style, shown in _CURVES:
+        series = [
+            Series(run.name, _points(run.rows, axis, key), f"{style} run-{index}") for index, run in enumerate(runs)
+        ]
+        if any(each.points for each in series):
+            charts.append(Chart(title, label, "", series, shown, x_label=axis.label, x_format=axis.format))
+    return f'<div class="charts">{"".join(map(figure, charts))}</div>'
+
+
+def _points(rows: Sequence[Mapping[str, Any]], axis: _Axis, key: str) -> list[tuple[float, float]]:
+    known = (row for row in rows if row.get(key) is not None and row.get(axis.key) is not None)
+    return [(row[axis.key] / axis.scale, float(row[key])) for row in known]
+
+
+def _settings(runs: Sequence[Run]) -> str:
+    rows = [
+        (f"<code>{escape(key)}</code>", *(f"<code>{escape(value) or '–'}</code>" for value in values))
+        for key, values in differing(runs).items()
+    ]
+    if not rows:
+        return "<p>None: the runs have the same settings, inputs and machine.</p>"
+    return (
+        "<p>As they were sealed with what the stages made, defaults included; <i>made of</i> are fingerprints.</p>"
+        + table(("setting", *(run.name for run in runs)), rows, "compared")
+    )
