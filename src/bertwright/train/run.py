@@ -13,7 +13,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
@@ -24,8 +23,6 @@ from bertwright.core.signals import stop_on_signals
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
 from bertwright.model.device import torch_settings
-from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
 from bertwright.model.saved import save_model
 from bertwright.objectives.objective import build_objective
 from bertwright.optim.build import build_optimizer, moment_names
@@ -47,9 +44,10 @@ from bertwright.train.identity import (
 from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics
+from bertwright.train.micro_batch import cut_phases
+from bertwright.train.network import build_network
 from bertwright.train.phases import resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
-from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.session import Session, score_average
@@ -121,13 +119,7 @@ def run(
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     device = training_device(job.config.device, ranks)
     precision, kernel = build_precision(job.config.precision, device), training_kernel(job, device)
-    # Every rank draws the same initial weights from the seed, so none has to send them.
-    torch.manual_seed(job.config.seed)
-    model = PreTrainingModel(job.network, kernel)
-    model.to(device).train()
-    low = LowCopy(model, precision.weights) if precision.weights else None
-    if job.config.checkpoint_activations:
-        recompute_layers(low.network.encoder if low else model.encoder)
+    model, low = build_network(job, precision, kernel)
     optimizer = build_optimizer(job.optim, model)
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
@@ -140,7 +132,8 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     objective = build_objective(job.config.objective, job.network.next_sentence)
     trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low)
     state = check_phase_lengths(state, job.phases)
-    facts = session_facts(state, device, kernel, ranks, job.config)
+    phases = cut_phases(job, state, device, ranks, log)
+    facts = session_facts(state, device, kernel, ranks, job.config, phases)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
@@ -158,7 +151,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             saved=job.saved,
             averaging=averaging,
         )
-        state = train(session, job.phases, state)
+        state = train(session, phases, state)
         average, scored = score_average(session, job.phases[-1], state)
     # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = engine.gather()

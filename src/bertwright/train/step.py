@@ -62,6 +62,8 @@ class StepSettings:
     """The loss is multiplied by it on the way back, and gradients are divided by it."""
     norm_limit: float = math.inf
     """Above this gradient norm the update is dropped."""
+    may_run_out: bool = False
+    """Whether running out of memory is told to all ranks, because the step will be trained again in smaller parts."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,38 @@ def train_step(
     global N of each term."""
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
+    losses = _agreed_losses(trained, batches, totals, update)
+    norm = trained.engine.reduce(update.loss_scale)
+    trained.ranks.all_reduce([losses])
+    # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
+    *means_read, grad_norm = torch.cat([losses, norm[None]]).tolist()
+    applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
+    if applied:
+        trained.engine.update(update.learning_rate)
+    return StepResult(dict(zip(totals, means_read, strict=True)), grad_norm, applied)
+
+
+def _agreed_losses(
+    trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
+) -> Tensor:
+    """As `_losses`; where memory may run out, torch's `OutOfMemoryError` on all ranks as soon as it does on one."""
+    if not update.may_run_out:
+        return _losses(trained, batches, totals, update)
+    losses, full = None, ""
+    try:
+        losses = _losses(trained, batches, totals, update)
+    except torch.OutOfMemoryError as error:
+        full = str(error)
+    # Before the first sum of gradients, which the rank that has none would leave the others waiting in.
+    if trained.ranks.any(losses is None) or losses is None:
+        raise torch.OutOfMemoryError(full or "another rank is out of memory")
+    return losses
+
+
+def _losses(
+    trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
+) -> Tensor:
+    """The rank's part of each term's mean, [terms] float64 on the device, with the gradients of their sum."""
     network = trained.network()
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
     losses = torch.zeros(len(totals), dtype=torch.float64, device=trained.precision.device)
@@ -96,14 +130,7 @@ def train_step(
             means = _means(trained.objective, network, batch, totals)
         trained.engine.backward(means.sum() * update.loss_scale)
         losses += means.detach()
-    norm = trained.engine.reduce(update.loss_scale)
-    trained.ranks.all_reduce([losses])
-    # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
-    *means_read, grad_norm = torch.cat([losses, norm[None]]).tolist()
-    applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
-    if applied:
-        trained.engine.update(update.learning_rate)
-    return StepResult(dict(zip(totals, means_read, strict=True)), grad_norm, applied)
+    return losses
 
 
 def _means(objective: Objective, network: nn.Module, batch: PackedBatch, totals: Mapping[str, int]) -> Tensor:
