@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -69,8 +69,9 @@ class TrainConfig(Section):
     checkpoint_activations: bool = runtime_only(False)
     """Whether each layer keeps its input alone and is computed again on the way back: much less memory, a third more
     time, the same numbers to the bit."""
-    threads: int = runtime_only(0, ge=0)
-    """Processor threads of torch; 0 leaves torch's own choice."""
+    threads: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
+    """Processor threads of torch; 0 leaves torch's own choice, `auto` takes as many as cores are free at the first
+    start. How they wait is measured in any case, unless the environment says it (OMP_WAIT_POLICY)."""
 
     @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import resource
@@ -20,6 +21,7 @@ from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.shapes import NETWORK
 from bertwright.train.state import State
+from bertwright.train.waiting import POLICY
 
 
 def session_facts(
@@ -31,6 +33,7 @@ def session_facts(
         "ranks": ranks.world,
         # Threads, micro-batches, kernel, device and torch change the order of summation, so they bound bit-identity.
         "threads": torch.get_num_threads(),
+        "waiting": os.environ.get(POLICY, "default").lower(),
         "micro_batches": [cut_of(phase) for phase in phases],
         "attention": kernel,
         "engine": config.engine.kind,

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
@@ -60,6 +61,7 @@ from bertwright.train.start import (
 )
 from bertwright.train.state import State
 from bertwright.train.step import Trained
+from bertwright.train.waiting import threads_for
 
 
 def run(
@@ -99,7 +101,7 @@ def run(
     )
     # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
     torch_is_set = torch_settings(
-        config.threads,
+        0 if config.threads == "auto" else config.threads,
         keep_kernels=config.precision.kind not in ("fp32", "tf32"),
         deterministic=is_deterministic(config),
     )
@@ -132,6 +134,8 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     objective = build_objective(job.config.objective, job.network.next_sentence)
     trained = Trained(model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low)
     state = check_phase_lengths(state, job.phases)
+    if threads := threads_for(job.config, state.sessions):
+        torch.set_num_threads(threads)
     phases = cut_phases(job, state, device, ranks, log)
     facts = session_facts(state, device, kernel, ranks, job.config, phases)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
