@@ -88,9 +88,10 @@ def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
         if phase.batch_warmup and phase.batch_warmup[0][1] < ranks:
             text = f"starts with {phase.batch_warmup[0][1]}, fewer than {ranks} ranks; raise it or use fewer ranks"
             yield f"train.phases.{i}.batch_warmup", text
-        share = max(phase.micro_batch, 1) * ranks
+        micro_batch = 0 if phase.micro_batch == "auto" else phase.micro_batch
+        share = max(micro_batch, 1) * ranks
         if phase.batch < share:
-            what = f"micro_batch {phase.micro_batch} x {ranks} ranks" if phase.micro_batch else f"{ranks} ranks"
+            what = f"micro_batch {micro_batch} x {ranks} ranks" if micro_batch else f"{ranks} ranks"
             text = f"{phase.batch} is smaller than {what} = {share}; raise it or use fewer ranks"
             yield f"train.phases.{i}.batch", text
 
@@ -146,6 +147,10 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
     """A teacher that is none, or that does not go with the network, its data, or the given vocabulary."""
     if not isinstance(config := train.objective, DistillationConfig):
         return
+    for i, phase in enumerate(train.phases):
+        if phase.micro_batch == "auto":
+            text = "auto reckons with the network alone, and train.objective has a teacher beside it"
+            yield f"train.phases.{i}.micro_batch", f"{text}; give a number of sequences"
     try:
         teacher = read_teacher(config.teacher)
         difference = other_entries(teacher, entries_of(vocab.file)) if vocab.file else ""

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -120,12 +120,21 @@ def _facts(model: type[BaseModel], dotted: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"key": dotted, "meaning": " ".join((field.description or "").split())}
     if models:
         return {**facts, "keys": _keys_by_kind(models)}
-    types = dict.fromkeys(str(field.annotation) for field in fields)
+    types = dict.fromkeys(_type(field.annotation) for field in fields)
     facts["type"] = " | ".join(types).replace("typing.", "").replace("<class '", "").replace("'>", "")
     defaults = dict.fromkeys("required" if field.is_required() else str(field.default) for field in fields)
     facts["default"] = " | ".join(defaults) if len(defaults) > 1 or field.is_required() else field.default
     facts["role"] = role(field)
     return facts
+
+
+def _type(annotation: Any) -> str:
+    """A type in words; of members of a union that have rules, such as at least 0, the types alone."""
+    alternatives = get_args(annotation)
+    if not any(get_origin(one) is Annotated for one in alternatives):
+        return str(annotation)
+    plain = (get_args(one)[0] if get_origin(one) is Annotated else one for one in alternatives)
+    return " | ".join(str(one) for one in plain)
 
 
 def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[type[BaseModel]]]:

@@ -8,10 +8,11 @@ import pytest
 import torch
 from tests.conftest import Prepared
 from tests.golden.test_training import EXACT, RECORDED, steps
-from tests.golden.training.settings import SETTINGS, train
+from tests.golden.training.settings import LONG, SETTINGS, SHORT, train
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import sha256
+from bertwright.objectives.pretraining import PreTraining
 
 pytestmark = [
     pytest.mark.gpu,
@@ -22,6 +23,7 @@ WITHOUT_CHANCE = [name for name in ONE_PROCESS if not SETTINGS[name].get("attent
 
 
 def trained(name: str, prepared: Prepared, out: Path, **training: Any) -> Artifact:
+    training = {"deterministic": True, **training}
     return train(name, prepared.examples, prepared.vocab, out, device="cuda", **training)
 
 
@@ -64,3 +66,45 @@ def test_a_gpu_is_measured_and_profiled_and_trains_the_same(prepared: Prepared, 
     assert 0 < rows[-1]["memory_bytes"] <= torch.cuda.max_memory_allocated()
     table = (profiled.path / "profile" / "table.txt").read_text()
     assert table.startswith("2 steps, ") and "matrix products" in table
+
+
+@pytest.mark.parametrize("name", WITHOUT_CHANCE[:1])
+def test_checkpointed_activations_give_the_same_bits(name: str, prepared: Prepared, tmp_path: Path) -> None:
+    one, other = (
+        trained(name, prepared, tmp_path / str(again), checkpoint_activations=again) for again in (False, True)
+    )
+    assert weights(one) == weights(other)
+
+
+@pytest.mark.parametrize("name", ONE_PROCESS[:1])
+@pytest.mark.parametrize(
+    "precision", ["bf16", {"kind": "bf16", "weights": "bf16"}, "fp8"], ids=["bf16", "pure bf16", "fp8"]
+)
+def test_low_precision_learns_as_float32_does(name: str, precision: Any, prepared: Prepared, tmp_path: Path) -> None:
+    if precision == "fp8":
+        pytest.importorskip("torchao")
+        if torch.cuda.get_device_capability() < (8, 9):
+            pytest.skip("this GPU has no float8")
+    full, low = (
+        trained(name, prepared, tmp_path / folder, precision=each)
+        for folder, each in (("full", "fp32"), ("low", precision))
+    )
+    for one, other in zip(steps(full), steps(low), strict=True):
+        assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.03)
+
+
+def test_out_of_memory_halves_the_micro_batch(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PreTraining.terms
+
+    def terms(objective: PreTraining, model: torch.nn.Module, batch: Any) -> Any:
+        if model.training and len(batch.sequence_weights) > 5:
+            torch.empty(1 << 50, device="cuda")  # more than any GPU has: the allocator's own error
+        return real(objective, model, batch)
+
+    monkeypatch.setattr(PreTraining, "terms", terms)
+    (name,) = WITHOUT_CHANCE[:1]
+    phases = [{**phase, "micro_batch": "auto"} for phase in (SHORT, LONG)]
+    done = trained(name, prepared, tmp_path / "full", phases=phases)
+    assert [cut["micro_batch"] for cut in done.counts["sessions"][-1]["micro_batches"]] == [3, 3]

@@ -88,6 +88,8 @@ def test_a_section_that_every_kind_holds_is_no_choice() -> None:
 def test_a_key_has_type_default_and_role() -> None:
     facts = explain(Recipe, "train.keep_checkpoints")
     assert (facts["type"], facts["default"], facts["role"]) == ("int", 3, "runtime_only")
+    either = explain(Recipe, "train.phases.micro_batch")["type"]
+    assert either == "int | Literal['auto']", "what is asked of the number is not said in words of a library"
     assert explain(Recipe, "train.phases.0.length")["default"] == "required"
     assert explain(Recipe, "train.phases.0.steps")["role"] == "extendable"
 

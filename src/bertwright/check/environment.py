@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from bertwright.check.machine import disk_free, memory_size, torch_build
+from bertwright.check.machine import disk_free, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
+from bertwright.core.memory import memory_size
 from bertwright.core.redact import is_url
 from bertwright.core.tasks import default_workers
 from bertwright.recipe import Recipe
+from bertwright.train.precision.config import Fp8Config
 
 # The oldest torch that is supported.
 _TORCH = (2, 11)
@@ -27,6 +29,7 @@ _EXTRAS = {
     "mlflow": ("mlflow", "train.observers = mlflow"),
     "trackio": ("trackio", "train.observers = trackio"),
     "wandb": ("wandb", "train.observers = wandb"),
+    "torchao": ("fp8", "train.precision = fp8"),
     "s3fs": ("s3", "sources at s3://"),
     "adlfs": ("azure", "sources at az://"),
 }
@@ -147,6 +150,8 @@ def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":
         what = "vocab.trainer.kind = sentencepiece trains with sentencepiece"
         yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
+    if "train" in stages and isinstance(recipe.train.precision, Fp8Config):
+        yield from _needed("train.precision", "train.precision = fp8 computes with torchao", "torchao", "fp8")
     if "corpus" in stages and recipe.corpus is not None:
         for source in recipe.corpus.source:
             scheme = source.path.partition("://")[0].lower() if is_url(source.path) else ""

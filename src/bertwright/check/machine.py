@@ -5,15 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import resource
 import shutil
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where a container says how much memory it may use."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +67,6 @@ def bf16_units() -> tuple[str, ...]:
     except OSError:
         return ()
     return tuple(unit for unit in ("amx_bf16", "avx512_bf16", "bf16", "svebf16") if unit in flags)
-
-
-def memory_size() -> int:
-    """Bytes of memory that this process may use: the machine's, or less where a container or a limit says so."""
-    # In a container the machine's memory is not what the process may use: beyond its limit it is killed.
-    limits = [path.read_text().strip() for path in map(Path, _LIMITS) if path.is_file()]
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *(int(n) for n in limits if n.isdigit())]
-    if (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
-        sizes.append(limit)
-    return min(sizes)
 
 
 def disk_free(folder: Path) -> int:

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertwright.check.machine import bf16_units, disk_free, gpu_memory, memory_size, torch_build
+from bertwright.check.machine import bf16_units, disk_free, gpu_memory, torch_build
 from bertwright.check.teacher import teacher_bytes
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
+from bertwright.core.memory import memory_size
 from bertwright.core.tasks import default_workers
 from bertwright.recipe import Recipe
-from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
-from bertwright.train.precision.config import Bf16Config, Fp16Config, Tf32Config
-from bertwright.train.sizes import computing_of, training_bytes
+from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp16Config, Tf32Config
+from bertwright.train.sizes import averaged_copies, computing_of, training_bytes
 
 DOUBT = 2
 """By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
@@ -57,6 +57,10 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         yield error(
             key, f"{key} = fp16, but a processor is slow with it.", f"Set {key}=fp32, or {key}.allow_slow=true."
         )
+    elif isinstance(wanted, Fp8Config) and not wanted.allow_slow:
+        yield error(
+            key, f"{key} = fp8, but a processor can only imitate it.", f"Set {key}=fp32, or {key}.allow_slow=true."
+        )
     elif isinstance(wanted, Bf16Config) and not wanted.allow_slow and not bf16_units():
         missing = "this processor has no unit for it (AMX or AVX512-BF16): a step would take ten times as long"
         yield error(key, f"{key} = bf16, but {missing}.", f"Set {key}=fp32, or {key}.allow_slow=true.")
@@ -84,21 +88,12 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     needs = [training_bytes(bert, p, computing) + teacher_bytes(recipe, bert, p, ranks) for p in phases]
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))
-    averaging = recipe.train.averaging
-    # `last` keeps its copies in the processor's memory.
-    copies = 0 if gpus and isinstance(averaging, LastConfig) else _averaged_copies(averaging)
-    largest = needs[number] + 4 * bert.parameters * copies
     what = f"training {bert.parameters:,} parameters, in phase {number},"
     ways = [f"Lower train.phases.{number}.micro_batch", "choose a smaller model.size"]
     if not recipe.train.checkpoint_activations:
         ways.insert(1, "set train.checkpoint_activations=true")
     remedy = f"{', '.join(ways[:-1])}, or {ways[-1]}."
-    yield _memory_verdict("train memory", what, largest, place, remedy)
-
-
-def _averaged_copies(averaging: AveragingConfig) -> int:
-    """Copies of the weights that an average keeps."""
-    return averaging.count if isinstance(averaging, LastConfig) else int(isinstance(averaging, EmaConfig))
+    yield _memory_verdict("train memory", what, needs[number], place, remedy)
 
 
 def _memory_verdict(about: str, what: str, needed: float, available: int | None, remedy: str) -> Verdict:
@@ -141,7 +136,7 @@ def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
         sizes = {"corpus": 1.15 * text, "examples": 2 * (2.1 * tokens + 16 * plans)}
     # The best one and the one that is being written stand beside those that are kept.
     checkpoints = train.keep_checkpoints + 2 + len(train.phases)
-    each = 12.0 + 4 * _averaged_copies(train.averaging)
+    each = 12.0 + 4 * averaged_copies(train.averaging)
     return {**sizes, "train": (each * checkpoints + 4) * parameters, "export": 4.0 * parameters}
 
 

@@ -13,6 +13,7 @@ from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import check_vocabulary, read_teacher
 from bertwright.recipe import Recipe
 from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.sizes import share_of
 
 _KEY = "train.objective.teacher"
 
@@ -54,8 +55,10 @@ def teacher_bytes(recipe: Recipe, network: NetworkConfig, phase: PhaseConfig, ra
         theirs = read_teacher(objective.teacher).network
     except BertwrightError:
         return 0.0  # there is a verdict on it, and nothing to add
-    share = max(1, phase.batch // ranks)
-    tokens = phase.micro_tokens or min(phase.micro_batch or share, share) * phase.length
+    share = share_of(phase, ranks)
+    # `auto` is refused beside a teacher.
+    sequences = share if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
+    tokens = phase.micro_tokens or sequences * phase.length
     predictions = phase.masking.most(phase.length) * tokens / phase.length
     layer = tokens * (2 * theirs.intermediate_size + 8 * theirs.hidden_size)
     return 4.0 * (theirs.parameters + layer + predictions * (theirs.vocab_size + network.vocab_size))

@@ -24,3 +24,9 @@ def rank_and_world() -> tuple[int, int]:
         f"RANK={rank} and WORLD_SIZE={world} in the environment name no rank of a training: RANK goes from 0 to one "
         "less than WORLD_SIZE. Start the ranks with torchrun, or unset both."
     )
+
+
+def ranks_here() -> int:
+    """How many of the processes share this machine: as the launcher says, else all of them."""
+    here = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return int(here) if here.isdecimal() and int(here) > 0 else rank_and_world()[1]

@@ -133,6 +133,10 @@ class ImportedLoader:
         labels = np.take(self._imported.arrays["next_sentence_labels"], own_rows)
         return StepCounts(predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum()))
 
+    def cut(self, micro_batch: int) -> ImportedLoader:
+        """As `Loader.cut`."""
+        return ImportedLoader(self._imported, self._vocabulary, self.settings.cut(micro_batch), self._pairs)
+
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""
         settings = self.settings

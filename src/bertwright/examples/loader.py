@@ -7,7 +7,7 @@ same for any number of ranks and any micro-batch size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -54,6 +54,10 @@ class LoaderSettings:
         """The examples of each step over all ranks."""
         return BatchSizes(self.global_batch, self.batch_warmup)
 
+    def cut(self, micro_batch: int) -> LoaderSettings:
+        """The same with micro-batches of at most so many examples (or rows)."""
+        return replace(self, micro_batching=replace(self.micro_batching, micro_batch=micro_batch))
+
 
 class StepCounts(NamedTuple):
     """What a step predicts and reads."""
@@ -86,6 +90,9 @@ class Loader(Protocol):
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
         """What `rank` predicts and reads in `step`."""
+
+    def cut(self, micro_batch: int) -> Loader:
+        """The same steps in micro-batches of at most so many examples (or rows); counts of ranks stay as they are."""
 
 
 class PlanLoader:
@@ -140,6 +147,10 @@ class PlanLoader:
             predictions = sum(batch.counts.predictions for batch in self._collated(rows, assigned, masking))
         pairs = (own_rows.b_count > 0) & (own_rows.label != UNLABELLED)
         return StepCounts(predictions, int(pairs.sum()), int(lengths.sum()))
+
+    def cut(self, micro_batch: int) -> PlanLoader:
+        """As `Loader.cut`."""
+        return PlanLoader(self._store, self._plans, self.settings.cut(micro_batch))
 
     def _masking(self, step: int) -> Masking:
         config = self.settings.masking

@@ -19,6 +19,7 @@ from bertwright.pipeline.arguments import Work
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
 from bertwright.train import config as train
+from bertwright.train.waiting import settle
 from bertwright.vocab import config as vocab
 
 
@@ -41,6 +42,8 @@ class Stage:
     """The function that makes it, as "module:function"."""
     arguments: Callable[[Work], dict[str, Any]]
     """What that function is called with."""
+    before: Callable[[Work], None] = lambda _: None
+    """Called before that function's module is imported."""
     runs_without_corpus: str = ""
     """The function that makes it where the recipe has no corpus, if that is another one."""
     parallel: bool = False
@@ -58,6 +61,7 @@ class Stage:
         """Import the stage and run it; returns what it made. Raises what the stage raises."""
         runs = self.runs if work.recipe.corpus else self.runs_without_corpus or self.runs
         module, _, function = runs.partition(":")
+        self.before(work)
         # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
         return cast(Artifact | Path, run(**self.arguments(work)))
@@ -121,6 +125,7 @@ _ROWS = (
         sections=lambda recipe, _: arguments_of.train_settings(recipe).sections(recipe.next_sentence),
         runs="bertwright.train.run:run",
         arguments=arguments_of.train,
+        before=lambda work: settle(work.recipe.train, work.log),
     ),
     Stage(
         name="evaluate",

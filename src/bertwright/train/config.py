@@ -68,8 +68,9 @@ class TrainConfig(Section):
     guard: GuardConfig = GuardConfig()
     """What is done about gradients that are not finite, or far longer than those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
-    """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16) or
-    `fp16` (GPU). A name, or a section of its own where the precision has keys. Weights and moments are float32."""
+    """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16),
+    `fp16` (GPU) or `fp8` (GPU of Ada, Hopper or later). A name, or a section of its own where the precision has keys.
+    What the optimizer moves and checkpoints hold is float32."""
     averaging: AveragingConfig = NoAveragingConfig()
     """Which average of the weights is scored and exported at the end: `none`, `ema` or `last`. A name, or a section of
     its own where the average has keys. Training goes on from the weights themselves."""
@@ -82,11 +83,14 @@ class TrainConfig(Section):
     """How attention is computed: `sequences` (one call per distinct length; CPU), `padded` (a rectangle), `varlen`
     (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: the first on a CPU, the second on a GPU and where
     the network is compiled. Changes the speed, the order of summation, and which weights dropout drops."""
+    memory_limit_gb: float = runtime_only(0.0, ge=0)
+    """Memory (GB) of a rank, where `micro_batch` is auto; 0: that of its GPU, or its part of the machine's."""
     checkpoint_activations: bool = runtime_only(False)
     """Whether each layer keeps its input alone and is computed again on the way back: much less memory, a third more
     time, the same numbers to the bit."""
-    threads: int = runtime_only(0, ge=0)
-    """Processor threads of torch; 0 leaves torch's own choice."""
+    threads: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
+    """Processor threads of torch; 0 leaves torch's own choice, `auto` takes as many as cores are free at the first
+    start. How they wait is measured in any case, unless the environment says it (OMP_WAIT_POLICY)."""
 
     @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:

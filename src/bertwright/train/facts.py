@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ import torch
 from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.shapes import NETWORK
 from bertwright.train.state import State
+from bertwright.train.waiting import POLICY
 
 
 def session_facts(
-    state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig
+    state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig, phases: Sequence[Phase]
 ) -> dict[str, Any]:
     """This start of the program: from which step, and all that bit-identity depends on besides the settings."""
     return {
@@ -30,7 +33,8 @@ def session_facts(
         "ranks": ranks.world,
         # Threads, micro-batches, kernel, device and torch change the order of summation, so they bound bit-identity.
         "threads": torch.get_num_threads(),
-        "micro_batches": [asdict(phase.micro_batching) for phase in config.phases],
+        "waiting": os.environ.get(POLICY, "default").lower(),
+        "micro_batches": [cut_of(phase) for phase in phases],
         "attention": kernel,
         "engine": config.engine.kind,
         "graph": config.graph.kind,
@@ -43,6 +47,11 @@ def session_facts(
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),
     }
+
+
+def cut_of(phase: Phase) -> dict[str, Any]:
+    """How a phase's steps are cut into micro-batches; `found` says that the recipe left the size open."""
+    return {**asdict(phase.loader.settings.micro_batching), **({"found": True} if phase.finds_micro_batch else {})}
 
 
 def counts(

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bertwright.core import rng
 from bertwright.core.errors import Interrupted
@@ -13,6 +14,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import StepCounts
 from bertwright.optim.state import reset_steps
 from bertwright.train.guard import go_back, norm_limit, noted
+from bertwright.train.micro_batch import Cutting
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.prefetch import prefetch
@@ -40,24 +42,22 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     trained, loader = session.trained, phase.loader
-    ranks = trained.ranks
-    rank, world = ranks.rank, ranks.world
+    ranks, cutting = trained.ranks, Cutting(phase, trained.ranks, session.log)
     # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
-    ahead = prefetch(
-        lambda k: (loader.step(k, rank, world), loader.counts(k + 1, rank, world)), state.data_step, phase.steps
-    )
+    ahead = prefetch(cutting.fetch, state.data_step, phase.steps)
     # No step before the first one brings its counts.
-    pending = ranks.all_reduce_async(loader.counts(state.data_step, rank, world))
+    pending = ranks.all_reduce_async(loader.counts(state.data_step, ranks.rank, ranks.world))
     window, name = Window(began=time.perf_counter()), f"phase {phase.index}"
     session.progress(name, state.data_step, phase.steps, "steps")
-    for (micro_batches, next_counts), waited in ahead:
+    for (drawn, next_counts), waited in ahead:
         counts = StepCounts(*pending.result())
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        with session.profiler.step(session.trained, waited) as taken:
-            result = _step(replace(session, trained=taken), phase, state, micro_batches, counts, rate)
-        window.rate, window.flops = rate, window.flops + session.meter.flops(micro_batches)
+        with session.profiler.step(trained, waited) as taken:
+            train_on = partial(_step, replace(session, trained=taken), cutting, state, counts, rate)
+            result = cutting.trained(state.data_step, drawn, train_on)
+        window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
@@ -66,11 +66,11 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         )
         if session.averaging:
             session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
-        state = noted(session.guard, state, result.grad_norm, result.applied)
+        state = noted(session.guard, cutting.noted(state), result.grad_norm, result.applied)
         if state.skipped_in_a_row >= session.guard.patience:
             state = go_back(session, phase, state)
         session.progress(name, state.data_step, phase.steps, "steps")
-        state, window = _observe(session, phase, state, window, micro_batches)
+        state, window = _observe(session, phase, state, window, drawn.micro_batches)
         if state.phase_end:  # before its last step, where its time is spent
             break
     ahead.close()
@@ -79,14 +79,15 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
 
 
 def _step(
-    session: Session, phase: Phase, state: State, micro_batches: list[MicroBatch], counts: StepCounts, rate: float
+    session: Session, cutting: Cutting, state: State, counts: StepCounts, rate: float, batches: Sequence[MicroBatch]
 ) -> StepResult:
-    trained = session.trained
+    trained, phase = session.trained, cutting.phase
+    room = phase.shape(trained.ranks.world)
     return train_step(
         trained,
         # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum. Each
         # goes to the device when its turn comes, so that memory does not grow with accumulation.
-        (trained.read(batch, phase.shape(trained.ranks.world)) for batch in micro_batches if batch.counts.sequences),
+        (trained.read(batch, room) for batch in batches if batch.counts.sequences),
         {term: getattr(counts, what) for term, what in trained.objective.counted.items()},
         StepSettings(
             rate,
@@ -95,6 +96,7 @@ def _step(
             state.scale.factor if state.scale else 1.0,
             norm_limit(session.guard, state),
             accuracy=_row_is_due(phase, state.data_step + 1),
+            may_run_out=phase.finds_micro_batch,
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
@@ -36,9 +36,10 @@ class PhaseConfig(Section):
     batch_warmup: tuple[tuple[int, int], ...] = ()
     """How the global batch grows to `batch`: pairs [step, sequences], from that step of the phase on, the first of step
     0. Empty: it does not."""
-    micro_batch: int = runtime_only(0, ge=0)
-    """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share. Changes the order of
-    summation, and which elements dropout drops, as the two keys below do."""
+    micro_batch: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
+    """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share, `auto` what fits in memory
+    (`train.memory_limit_gb`), half of it where a GPU says it does not. Changes the order of summation, and which
+    elements dropout drops, as the two keys below do; a run that goes on keeps the size that `auto` found."""
     micro_tokens: int = runtime_only(0, ge=0)
     """Tokens per forward pass on a rank, in place of `micro_batch`: as many sequences as fit; 0: that counts."""
     packing: bool = runtime_only(False)
@@ -92,7 +93,7 @@ class PhaseConfig(Section):
             raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
         if self.batch_warmup and (wrong := self._wrong_growth()):
             raise ValueError(f"batch_warmup {[list(pair) for pair in self.batch_warmup]} {wrong}")
-        if self.micro_batch > self.batch:
+        if self.micro_batch != "auto" and self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
         # Each alone says how large a forward pass is: two of them could contradict each other.
         if self.micro_tokens and (self.micro_batch or self.packing):
@@ -135,4 +136,6 @@ class PhaseConfig(Section):
     @property
     def micro_batching(self) -> MicroBatching:
         """How a rank's sequences become forward passes."""
-        return MicroBatching(self.micro_batch or self.batch, self.length if self.packing else 0, self.micro_tokens)
+        # What `auto` is follows from the machine: until training starts it stands for the whole batch.
+        size = self.batch if self.micro_batch in (0, "auto") else int(self.micro_batch)
+        return MicroBatching(size, self.length if self.packing else 0, self.micro_tokens)

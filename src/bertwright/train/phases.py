@@ -53,6 +53,8 @@ class Phase:
     """Whether the optimizer counts its updates anew at the hand-over to this phase."""
     budget: float = 0.0
     """Seconds of training after which the phase ends, and which its rate follows in place of updates; 0: none."""
+    finds_micro_batch: bool = False
+    """Whether the size of its micro-batches is found when training starts, and halved where memory runs out."""
 
     def rate(self, optimizer_step: int, seconds: float) -> float:
         """The learning rate of the next update, after so many applied ones and seconds of this phase.
@@ -74,6 +76,10 @@ class Phase:
     def part(self, seconds: float) -> int:
         """The part of the budget that is under way after so many seconds: each end of one is scored and saved."""
         return int(seconds / self.budget * PARTS_OF_A_PHASE) if self.budget else 0
+
+    def cut(self, micro_batch: int) -> Phase:
+        """The same phase in micro-batches of at most so many sequences (or rows)."""
+        return replace(self, loader=self.loader.cut(micro_batch))
 
     @property
     def room(self) -> int:
@@ -137,6 +143,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         checkpoint_every=config.checkpoint_every or part,
         restart_bias_correction=phase.restart_bias_correction,
         budget=3600 * phase.hours if phase.hours else 0.0,
+        finds_micro_batch=phase.micro_batch == "auto",
     )
 
 

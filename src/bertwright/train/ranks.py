@@ -69,6 +69,11 @@ class Ranks:
         """Whether the flag is up on any rank, so that all stop at the same step."""
         return bool(self.all_reduce_async([flag]).result()[0])
 
+    def least(self, value: int) -> int:
+        """The smallest of the numbers that the ranks pass, none below 0."""
+        own = [value if rank == self.rank else 0 for rank in range(self.world)]
+        return min(self.all_reduce_async(own).result())
+
     def assert_equal(self, value: str, what: str) -> None:
         """Raise `ArtifactError` on every rank unless all ranks pass the same value."""
         if self.world == 1:

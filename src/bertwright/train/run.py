@@ -24,8 +24,6 @@ from bertwright.core.signals import stop_on_signals
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
 from bertwright.model.device import torch_settings
-from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
 from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.objective import build_objective
@@ -36,7 +34,6 @@ from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import counts, session_facts
 from bertwright.train.forecast import Forecast
-from bertwright.train.graph.graph import wrap_graph
 from bertwright.train.identity import (
     CHECKPOINTS,
     Inputs,
@@ -51,11 +48,12 @@ from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.meter import build_meter
 from bertwright.train.metrics import Metrics, read_rows
+from bertwright.train.micro_batch import cut_phases
+from bertwright.train.network import build_network
 from bertwright.train.observers.observer import Observed
 from bertwright.train.observers.watch import Watch, watched
 from bertwright.train.phases import resolve_phases
 from bertwright.train.precision.loss_scale import scale_from
-from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks, process_group
@@ -69,6 +67,7 @@ from bertwright.train.start import (
 )
 from bertwright.train.state import State
 from bertwright.train.step import Trained
+from bertwright.train.waiting import threads_for
 
 OBSERVERS = "observers"
 PROFILE = "profile"
@@ -115,7 +114,7 @@ def run(
         check_teacher(config.objective, job.network, [phase.length for phase in config.phases], inputs.vocab)
     # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
     torch_is_set = torch_settings(
-        config.threads,
+        0 if config.threads == "auto" else config.threads,
         keep_kernels=config.precision.kind not in ("fp32", "tf32"),
         deterministic=is_deterministic(config),
     )
@@ -136,14 +135,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     device = training_device(job.config.device, ranks)
     precision = build_precision(job.config.precision, device)
     kernel = training_kernel(job, precision)
-    # Every rank draws the same initial weights from the seed, so none has to send them.
-    torch.manual_seed(job.config.seed)
-    model = PreTrainingModel(job.network, kernel)
-    model.to(device).train()
-    low = LowCopy(model, precision.weights) if precision.weights else None
-    if job.config.checkpoint_activations:
-        recompute_layers(low.network.encoder if low else model.encoder)
-    wrap_graph(low.network if low else model, job.config.graph, device)
+    model, low = build_network(job, precision, kernel)
     optimizer = build_optimizer(job.optim, model)
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
@@ -158,7 +150,10 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
         model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low, job.config.graph
     )
     state = check_phase_lengths(state, job.phases)
-    facts = session_facts(state, device, kernel, ranks, job.config)
+    if threads := threads_for(job.config, state.sessions):
+        torch.set_num_threads(threads)
+    phases = cut_phases(job, state, device, ranks, log)
+    facts = session_facts(state, device, kernel, ranks, job.config, phases)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
@@ -184,7 +179,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             averaging=averaging,
             compare_every=job.config.compare_ranks_every,
         )
-        state = train(session, job.phases, state)
+        state = train(session, phases, state)
         average, scored = score_average(session, job.phases[-1], state)
     # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = engine.gather()

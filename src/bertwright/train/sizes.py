@@ -19,11 +19,14 @@ from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.distilbert.config import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
+from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
 _TORCH_BYTES = 0.4e9
+FILLED = 0.8
+"""Share of a limit that is filled where a micro-batch is made to fit: the rules may be wrong by a little."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +40,38 @@ class Computing:
     """Whether activations are checkpointed."""
     low_weights: bool = False
     """Whether a copy of the weights in bfloat16 computes."""
+    averages: int = 0
+    """Copies of the weights that an average keeps where the network is."""
 
 
 def computing_of(config: TrainConfig, ranks: int, gpu: bool) -> Computing:
     """How each of so many ranks computes, on a GPU or a CPU."""
-    padded = config.attention == "padded" or (config.attention == "auto" and gpu)
+    padded = config.attention == "padded" or (config.attention == "auto" and (gpu or config.graph.kind == "compiled"))
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
-    return Computing(ranks, padded, config.checkpoint_activations, low)
+    # `last` keeps its copies in the processor's memory.
+    averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
+    return Computing(ranks, padded, config.checkpoint_activations, low, averages)
+
+
+def averaged_copies(averaging: AveragingConfig) -> int:
+    """Copies of the weights that an average keeps."""
+    return averaging.count if isinstance(averaging, LastConfig) else int(isinstance(averaging, EmaConfig))
 
 
 def training_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing) -> float:
-    """Bytes that training a phase takes on each rank, about."""
+    """Bytes that training a phase takes on each rank, about; with `micro_batch` auto those of the smallest."""
     # Without a micro-batch a rank takes its whole part of the batch at once.
     share = share_of(phase, computing.ranks)
-    sequences = min(phase.micro_batch or share, share)
+    sequences = 1 if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
     return fixed_bytes(network, computing) + sequences_bytes(network, phase, computing, sequences)
+
+
+def fitting_sequences(network: NetworkConfig, phase: PhaseConfig, computing: Computing, limit: float) -> int:
+    """The largest micro-batch, in sequences (with packing, rows), whose training fills `FILLED` of `limit` bytes; at
+    least 1, and at most a rank's share of the batch."""
+    room = FILLED * limit - fixed_bytes(network, computing)
+    sequences = int(room // sequences_bytes(network, phase, computing, 1))
+    return max(1, min(sequences, share_of(phase, computing.ranks)))
 
 
 def share_of(phase: PhaseConfig, ranks: int) -> int:
@@ -61,7 +81,8 @@ def share_of(phase: PhaseConfig, ranks: int) -> int:
 
 def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
     """Bytes that training takes on a rank whatever it reads, about."""
-    return _TORCH_BYTES + (22 if computing.low_weights else 20) * network.parameters
+    each = 20 + 2 * computing.low_weights + 4 * computing.averages
+    return _TORCH_BYTES + each * network.parameters
 
 
 def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:

@@ -70,6 +70,8 @@ class StepSettings:
     """Above this gradient norm the update is dropped."""
     accuracy: bool = False
     """Whether to count what was guessed right, too: it costs a pass over the logits."""
+    may_run_out: bool = False
+    """Whether running out of memory is told to all ranks, because the step will be trained again in smaller parts."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,40 @@ def train_step(
     global N of each term."""
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
+    sums = _agreed_sums(trained, batches, totals, update)
+    norm = trained.engine.reduce(update.loss_scale)
+    trained.ranks.all_reduce([sums])
+    # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
+    *read, grad_norm = torch.cat([sums, norm[None]]).tolist()
+    applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
+    if applied:
+        trained.engine.update(update.learning_rate)
+    # As many, and where they were asked for what was guessed right behind them.
+    losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
+    guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
+    return StepResult(losses, grad_norm, applied, guessed)
+
+
+def _agreed_sums(
+    trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
+) -> Tensor:
+    """As `_sums`; where memory may run out, torch's `OutOfMemoryError` on all ranks as soon as it does on one."""
+    if not update.may_run_out:
+        return _sums(trained, batches, totals, update)
+    sums, full = None, ""
+    try:
+        sums = _sums(trained, batches, totals, update)
+    except torch.OutOfMemoryError as error:
+        full = str(error)
+    # Before the first sum of gradients, which the rank that has none would leave the others waiting in.
+    if trained.ranks.any(sums is None) or sums is None:
+        raise torch.OutOfMemoryError(full or "another rank is out of memory")
+    return sums
+
+
+def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
+    """The rank's part of each term's mean and, where it is asked for, of what was guessed right: [terms] or [2 terms]
+    float64 on the device, with the gradients of the loss."""
     network = trained.network()
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
     sums = torch.zeros(len(totals) * (1 + update.accuracy), dtype=torch.float64, device=trained.precision.device)
@@ -113,17 +149,7 @@ def train_step(
         del terms
         trained.engine.backward(loss * update.loss_scale)
         sums += torch.stack(measured)
-    norm = trained.engine.reduce(update.loss_scale)
-    trained.ranks.all_reduce([sums])
-    # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
-    *read, grad_norm = torch.cat([sums, norm[None]]).tolist()
-    applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
-    if applied:
-        trained.engine.update(update.learning_rate)
-    # As many, and where they were asked for what was guessed right behind them.
-    losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
-    guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
-    return StepResult(losses, grad_norm, applied, guessed)
+    return sums
 
 
 def _right(term: Summed) -> Tensor:

@@ -52,7 +52,7 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     phases = [phase | settings.get("phase", {}) for phase in (SHORT, LONG)]
     return run(
         TrainSettings(
-            TrainConfig.model_validate({**TRAINING, **attention, **training, "phases": phases}),
+            TrainConfig.model_validate({**TRAINING, **attention, "phases": phases, **training}),
             BertModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
             TypeAdapter(OptimConfig).validate_python(settings["optim"]),
         ),

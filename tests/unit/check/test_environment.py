@@ -7,9 +7,10 @@ import pytest
 from bertwright import Recipe
 from bertwright.check import environment
 from bertwright.check.environment import check_machine, packages
-from bertwright.check.machine import TorchBuild, gpu_memory, memory_size
+from bertwright.check.machine import TorchBuild, gpu_memory
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import MissingExtraError
+from bertwright.core.memory import memory_size
 
 
 def verdict(about: str) -> Verdict:

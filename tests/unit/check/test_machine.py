@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from bertwright.check import machine
-from bertwright.check.machine import TorchBuild, disk_free, gpu_memory, memory_size, torch_build
+from bertwright.check.machine import TorchBuild, disk_free, gpu_memory, torch_build
+from bertwright.core import memory
+from bertwright.core.memory import memory_size
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
     def say(*texts: str, address_space: int = resource.RLIM_INFINITY) -> None:
         for number, text in enumerate(texts):
             (tmp_path / str(number)).write_text(text)
-        monkeypatch.setattr(machine, "_LIMITS", tuple(str(tmp_path / str(number)) for number in range(3)))
+        monkeypatch.setattr(memory, "_LIMITS", tuple(str(tmp_path / str(number)) for number in range(3)))
         monkeypatch.setattr(resource, "getrlimit", lambda which: (address_space, address_space))
 
     return say

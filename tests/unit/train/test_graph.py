@@ -18,6 +18,7 @@ from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import packed
 from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.recompute import recompute_layers
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.train.graph import graph
 from bertwright.train.graph.config import CompiledConfig
@@ -43,13 +44,16 @@ def loss_and_gradients(model: PreTrainingModel, batch: MicroBatch) -> list[torch
     return [loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["kept", "computed again"])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda section: section.model_fields["kind"].default)
-def test_one_graph_of_the_whole_network_serves_every_batch(family: Any) -> None:
+def test_one_graph_of_the_whole_network_serves_every_batch(family: Any, again: bool) -> None:
     """Traced whole, which fails at anything that would wait for the host; the operations are those written down."""
     torch.manual_seed(0)
     section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=32, initializer_range=0.1)
     plain = PreTrainingModel(section.resolve(61, family.takes_pairs), "padded")
     traced = copy.deepcopy(plain)
+    if again:
+        recompute_layers(traced.encoder)
     torch._dynamo.reset()
     counters.clear()
     traced.compile(fullgraph=True, dynamic=False, backend="aot_eager")

@@ -18,7 +18,7 @@ def test_sums_of_one_rank_are_its_own() -> None:
     Ranks().all_reduce([tensor])
     assert tensor.tolist() == [0.0, 1.0, 2.0]
     assert Ranks().all_reduce_async([3, 2**40]).result() == [3, 2**40]
-    assert Ranks().any(True) and not Ranks().any(False)
+    assert Ranks().any(True) and not Ranks().any(False) and Ranks().least(7) == 7
     Ranks().assert_equal("recipe", "the recipe")
     Ranks().barrier()
 

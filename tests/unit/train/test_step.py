@@ -1,8 +1,9 @@
 """One optimizer step: what dropout, the sum over micro-batches and a gradient that is not finite do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
@@ -38,10 +39,11 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         learning_rate: float = 1e-2,
         max_grad_norm: float = 1.0,
         accuracy: bool = False,
+        totals: dict[str, int] | None = None,
     ) -> tuple[StepResult, PreTrainingModel]:
         torch.manual_seed(0)
         model = PreTrainingModel(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
-        totals = {
+        totals = totals or {
             "mlm": sum(len(b.labels) for b in batches),
             "nsp": sum(len(b.next_sentence_labels) for b in batches),
         }
@@ -126,6 +128,23 @@ def test_a_rank_without_sequences_takes_part_in_the_sum(step: Any, tiny: BertCon
     result, model = step([], max_grad_norm=0.0)
     assert result == StepResult({"mlm": 0.0, "nsp": 0.0}, 0.0, True)
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
+
+
+def test_a_micro_batch_is_brought_when_its_turn_comes(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
+    """Of accumulated ones as much memory is taken as of two."""
+    alive: list[int] = []
+    brought: list[Any] = []
+
+    def one_by_one() -> Iterator[PackedBatch]:
+        for seed in range(5):
+            batch = make_batch(tiny, [9, 12], seed)
+            brought.append(ref(batch))
+            alive.append(sum(each() is not None for each in brought))
+            yield batch
+            del batch
+
+    step(one_by_one(), totals={"mlm": 4, "nsp": 4})
+    assert len(alive) == 5 and max(alive) <= 2
 
 
 def test_the_learning_rate_is_the_one_of_this_step(step: Any, tiny: BertConfig, make_batch: MakeBatch) -> None:

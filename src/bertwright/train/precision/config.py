@@ -52,7 +52,17 @@ class Fp16Config(Section):
     """Whether to train also on a processor, whose float16 products take many times as long."""
 
 
+class Fp8Config(Section):
+    """As bfloat16 under autocast, with the linear maps of the layers in float8 (a GPU of Ada or Hopper, or later, and
+    the package torchao)."""
+
+    kind: Literal["fp8"] = "fp8"
+    """Names this precision."""
+    allow_slow: bool = False
+    """Whether to train also on a processor, where float8 is only imitated: to look at what it does to a loss."""
+
+
 PrecisionConfig = Annotated[
-    Fp32Config | Tf32Config | Bf16Config | Fp16Config, Field(discriminator="kind"), BeforeValidator(by_kind)
+    Fp32Config | Tf32Config | Bf16Config | Fp16Config | Fp8Config, Field(discriminator="kind"), BeforeValidator(by_kind)
 ]
 """What a network computes in."""

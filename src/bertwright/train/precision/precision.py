@@ -11,7 +11,7 @@ import torch
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import with_room
-from bertwright.train.precision.config import Bf16Config, Fp16Config, PrecisionConfig, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp16Config, PrecisionConfig, Tf32Config
 
 TOKENS, PREDICTIONS = 256, 64
 """Sizes to whose next multiples batches are rounded up where kernels are made for one shape each."""
@@ -59,6 +59,8 @@ class Precision:
                 return torch.bfloat16
             case Fp16Config():
                 return torch.float16
+            case Fp8Config() if self.device.type == "cuda":
+                return torch.bfloat16
             case _:
                 return None
 
@@ -84,7 +86,22 @@ def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
                 "float32. Set train.precision=bf16 where it has units for that, train.precision=fp32, or "
                 "train.precision.allow_slow=true to train so all the same."
             )
+        case Fp8Config(allow_slow=False) if not gpu:
+            raise RecipeError(
+                "train.precision = fp8, but this is a processor, which can only imitate float8. Set "
+                "train.precision=fp32, or train.precision.allow_slow=true to train so all the same."
+            )
+        case Fp8Config() if gpu and torch.cuda.get_device_capability(device) < (8, 9):
+            major, minor = torch.cuda.get_device_capability(device)
+            raise RecipeError(
+                f"train.precision = fp8, but this GPU has compute capability {major}.{minor}, and float8 products "
+                "begin at 8.9 (NVIDIA Ada, Hopper). Set train.precision=bf16."
+            )
         case _:
+            if isinstance(config, Fp8Config):
+                from bertwright.train.precision.fp8 import refuse_without_torchao
+
+                refuse_without_torchao()
             return Precision(config, device)
 
 

@@ -1,0 +1,121 @@
+"""How large a forward pass is where the recipe leaves it open (`micro_batch = "auto"`).
+
+At the start it is the largest that fits by the rules of `train.sizes`, the smallest of all ranks. Running out of memory
+kills a process on a CPU, so there the rules alone decide; a GPU says so, and the step is trained again from its
+beginning in micro-batches of half the size, as are all after it. The global batch, its masks and its counts stay the
+same: another cut changes the order of summation, and which elements dropout drops, as it is drawn for each micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from bertwright.core.distributed import ranks_here
+from bertwright.core.log import Log
+from bertwright.core.memory import memory_size
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.loader import Loader, StepCounts
+from bertwright.train.facts import cut_of
+from bertwright.train.job import Job
+from bertwright.train.phases import Phase
+from bertwright.train.ranks import Ranks
+from bertwright.train.sizes import computing_of, fitting_sequences
+from bertwright.train.state import State
+from bertwright.train.step import StepResult
+
+
+class Drawn(NamedTuple):
+    """A rank's part of a step, and the loader that cut it."""
+
+    loader: Loader
+    micro_batches: list[MicroBatch]
+
+
+def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
+    """The phases with the sizes of their micro-batches found, the same on all ranks.
+
+    A run that goes on takes the sizes it had, so that it ends with the bits of one that was not stopped, or smaller
+    ones where memory is less.
+    """
+    before = state.sessions[-1]["micro_batches"] if state.sessions else []
+    limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
+    computing = computing_of(job.config, ranks.world, device.type == "cuda")
+    phases = []
+    for phase, config in zip(job.phases, job.config.phases, strict=True):
+        if phase.finds_micro_batch:
+            size = ranks.least(fitting_sequences(job.network, config, computing, limit))
+            size = min(size, _found(before, phase.index) or size)
+            log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({limit / 1e9:.1f} GB for each rank)")
+            phase = phase.cut(size)
+        phases.append(phase)
+    return phases
+
+
+def _found(before: Sequence[Mapping[str, Any]], index: int) -> int:
+    """The size that an earlier start found for a phase; 0 where none did."""
+    recorded = before[index] if index < len(before) else {}
+    return int(recorded["micro_batch"]) if recorded.get("found") else 0
+
+
+def _device_memory(device: torch.device) -> float:
+    """Bytes that a rank may use where the recipe does not say."""
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    return memory_size() / ranks_here()
+
+
+class Cutting:
+    """The steps of a phase on one rank, cut smaller once memory has run out."""
+
+    def __init__(self, phase: Phase, ranks: Ranks, log: Log) -> None:
+        self.phase, self.ranks, self.log = phase, ranks, log
+
+    def fetch(self, step: int) -> tuple[Drawn, StepCounts]:
+        """The rank's part of `step`, and its counts of the step after it; called on another thread."""
+        loader = self.phase.loader
+        part = self.ranks.rank, self.ranks.world
+        return Drawn(loader, loader.step(step, *part)), loader.counts(step + 1, *part)
+
+    def trained(self, step: int, drawn: Drawn, train: Callable[[Sequence[MicroBatch]], StepResult]) -> StepResult:
+        """What `train` gives for the rank's part of `step`, in smaller micro-batches where memory runs out.
+
+        `train` raises torch's `OutOfMemoryError` on all ranks or on none.
+        """
+        while True:
+            if drawn.loader is not self.phase.loader:  # drawn ahead, or trained in vain, before it was cut smaller
+                drawn = Drawn(self.phase.loader, self.phase.loader.step(step, self.ranks.rank, self.ranks.world))
+            try:
+                return train(drawn.micro_batches)
+            except torch.OutOfMemoryError:
+                # Not cut here: until this block is left, its error holds what fills the memory.
+                if not self.phase.finds_micro_batch or self._size(step) == 1:
+                    raise
+            self._halve(step)
+
+    def noted(self, state: State) -> State:
+        """The state that records the cut, for the run to go on with it."""
+        *earlier, last = state.sessions
+        cuts, index = list(last["micro_batches"]), self.phase.index
+        if cuts[index] == cut_of(self.phase):
+            return state
+        cuts[index] = cut_of(self.phase)
+        return replace(state, sessions=(*earlier, {**last, "micro_batches": cuts}))
+
+    def _size(self, step: int) -> int:
+        """Sequences (or rows) of the largest micro-batch of a step, at most."""
+        settings = self.phase.loader.settings
+        share = -(-settings.batches.at(step) // self.ranks.world)
+        return min(settings.micro_batching.micro_batch, share)
+
+    def _halve(self, step: int) -> None:
+        before = self._size(step)
+        self.phase = self.phase.cut(before // 2)
+        torch.cuda.empty_cache()  # blocks of the sizes of before would be kept beside those of the new ones
+        self.log.say(
+            f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is trained again: "
+            f"micro-batches of {before:,} become {before // 2:,}, here and in all steps to come"
+        )

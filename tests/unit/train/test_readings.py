@@ -1,0 +1,146 @@
+"""In a step the host reads from the device once, at its end: losses and gradient norm together.
+
+Counted on a CPU: what torch is asked that a GPU could not answer without being waited for.
+"""
+
+import sys
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from tests.reference.batches import random_batch
+from tests.reference.unions import sections_of
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from bertwright.model.config import Kernel, ModelConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.recompute import recompute_layers
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.optim.build import build_optimizer
+from bertwright.optim.config import AdamWConfig, OptimConfig
+from bertwright.train.engine.single import Single
+from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
+from bertwright.train.precision.low_copy import LowCopy
+from bertwright.train.precision.precision import Precision
+from bertwright.train.ranks import Ranks
+from bertwright.train.step import StepSettings, Trained, train_step
+
+WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "unique", "repeat_interleave"}
+"""What aten can only answer by numbers that lie on the device."""
+INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
+"""What asks for `nonzero` where an index is of booleans."""
+HANDED_OUT = {Tensor.tolist, Tensor.numpy, Tensor.cpu}
+"""What brings numbers to the host beside aten."""
+FOR_CPUS = {("sequences.py", "__init__"), ("padded.py", "__init__")}
+"""A kernel that is for CPUs reads the lengths, and another looks at them where that does not wait."""
+SOURCE = Path(sys.modules["bertwright"].__file__ or "").parent
+
+Place = tuple[str, str]
+
+
+def place() -> Place:
+    """File and function of the package that asked, or of torch where none did."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if Path(frame.f_code.co_filename).is_relative_to(SOURCE):
+            return Path(frame.f_code.co_filename).name, frame.f_code.co_name
+        frame = frame.f_back
+    return "torch", ""
+
+
+class Aten(TorchDispatchMode):
+    """Notes operations that wait."""
+
+    def __init__(self, places: Counter[Place]) -> None:
+        super().__init__()
+        self.places = places
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        if name in INDEXING:
+            indices = [index for index in args[1] if index is not None]
+            if any(index.dtype in (torch.bool, torch.uint8) for index in indices):
+                self.places[place()] += 1
+        elif name in WAITING:
+            self.places[place()] += 1
+        return func(*args, **(kwargs or {}))
+
+
+class Methods(TorchFunctionMode):
+    """Notes methods of tensors that hand out numbers."""
+
+    def __init__(self, places: Counter[Place]) -> None:
+        super().__init__()
+        self.places = places
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in HANDED_OUT:
+            self.places[place()] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def readings(trained: Trained, totals: dict[str, int], scale: float = 1.0) -> Counter[Place]:
+    """Who read, and how often, in a step of two micro-batches that is not the first one."""
+    batches = [random_batch([9, 5, 20], seed) for seed in (1, 2)]
+    train_step(trained, batches, totals, StepSettings(1e-3, 1, scale))
+    places: Counter[Place] = Counter()
+    with ExitStack() as both:
+        for mode in (Aten, Methods):
+            both.enter_context(mode(places))
+        result = train_step(trained, iter(batches), totals, StepSettings(1e-3, 2, scale))
+    assert result.applied
+    return Counter({where: count for where, count in places.items() if where not in FOR_CPUS})
+
+
+def trained_as(family: Any, kernel: Kernel, optim: Any, precision: Any = None, recompute: bool = False) -> Trained:
+    torch.manual_seed(0)
+    section = family(size="tiny", dropout=0.1, attention_dropout=0.1, max_positions=160)
+    model = PreTrainingModel(section.resolve(61, family.takes_pairs), kernel).train()
+    if recompute:
+        recompute_layers(model.encoder)
+    optimizer, numbers = build_optimizer(optim, model), Precision(precision or Fp32Config(), torch.device("cpu"))
+    low = LowCopy(model, numbers.weights) if numbers.weights else None
+    objective = PreTraining(model.config.next_sentence)
+    return Trained(model, objective, optimizer, Single(model, optimizer, 1.0), Ranks(), numbers, low=low)
+
+
+def totals_of(trained: Trained) -> dict[str, int]:
+    return dict.fromkeys(trained.objective.counted, 12)
+
+
+ONCE = {("step.py", "train_step"): 1}
+
+
+@pytest.mark.parametrize("optim", sections_of(OptimConfig), ids=lambda section: section.model_fields["kind"].default)
+@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+def test_a_step_reads_once(family: Any, kernel: Kernel, optim: Any) -> None:
+    trained = trained_as(family, kernel, optim())
+    assert readings(trained, totals_of(trained)) == ONCE
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize(
+    "precision", [Bf16Config(), Bf16Config(weights="bf16"), Fp16Config()], ids=["bf16", "pure", "fp16"]
+)
+@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+def test_so_does_one_in_low_precision_or_with_activations_checkpointed(
+    family: Any, precision: Any, recompute: bool
+) -> None:
+    trained = trained_as(family, "padded", AdamWConfig(), precision, recompute)
+    assert readings(trained, totals_of(trained), scale=8.0) == ONCE
+
+
+def test_what_waits_is_counted() -> None:
+    places: Counter[Place] = Counter()
+    with Aten(places), Methods(places):
+        x = torch.arange(4.0)
+        asked: list[Any] = [lambda: float(x[0]), lambda: bool(x[1]), x.tolist, x.numpy, x.nonzero, lambda: x[x > 1]]
+        for number, ask in enumerate(asked, 1):
+            ask()
+            assert places.total() == number
