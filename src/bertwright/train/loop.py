@@ -19,9 +19,11 @@ from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.session import Session, Window, digits_of, score_heldout, time_left, whole_sum
+from bertwright.train.scoring import score_heldout
+from bertwright.train.session import Session
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, StepSettings, train_step
+from bertwright.train.window import Window, digits_of, time_left, whole_sum
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
@@ -60,15 +62,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
-        scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
-        state = state.advanced(
-            result.applied, loader.settings.batches.at(state.data_step), counts.tokens, seconds, scale
-        )
-        if session.averaging:
-            session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
-        state = noted(session.guard, cutting.noted(state), result.grad_norm, result.applied)
-        if state.skipped_in_a_row >= session.guard.patience:
-            state = go_back(session, phase, state)
+        state = _advanced(session, cutting, state, result, counts, seconds)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = _observe(session, phase, state, window, drawn.micro_batches)
         if state.phase_end:  # before its last step, where its time is spent
@@ -99,6 +93,20 @@ def _step(
             may_run_out=phase.finds_micro_batch,
         ),
     )
+
+
+def _advanced(
+    session: Session, cutting: Cutting, state: State, result: StepResult, counts: StepCounts, seconds: float
+) -> State:
+    """The state after a step that took so long; the average, the loss scale and the guard know of it."""
+    trained, phase = session.trained, cutting.phase
+    scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
+    sequences = phase.loader.settings.batches.at(state.data_step)
+    state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale)
+    if session.averaging:
+        session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
+    state = noted(session.guard, cutting.noted(state), result.grad_norm, result.applied)
+    return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 
 
 def _observe(

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
@@ -26,13 +25,10 @@ from bertwright.examples.config import PAIRS
 from bertwright.model.device import torch_settings
 from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.objective import build_objective
 from bertwright.objectives.teacher_config import check_teacher
-from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.averaging.averaging import build_averaging
-from bertwright.train.engine.engine import build_engine
-from bertwright.train.facts import counts, session_facts
+from bertwright.train.build import build
+from bertwright.train.facts import counts
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import (
     CHECKPOINTS,
@@ -46,28 +42,18 @@ from bertwright.train.identity import (
 )
 from bertwright.train.job import Job
 from bertwright.train.loop import train
-from bertwright.train.meter import build_meter
 from bertwright.train.metrics import Metrics, read_rows
-from bertwright.train.micro_batch import cut_phases
-from bertwright.train.network import build_network
 from bertwright.train.observers.observer import Observed
 from bertwright.train.observers.watch import Watch, watched
 from bertwright.train.phases import resolve_phases
-from bertwright.train.precision.loss_scale import scale_from
-from bertwright.train.precision.precision import build_precision
 from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks, process_group
-from bertwright.train.session import Session, score_average
+from bertwright.train.scoring import score_average
+from bertwright.train.session import Session
 from bertwright.train.start import (
-    check_phase_lengths,
     is_deterministic,
-    restore_or_initialize,
-    training_device,
-    training_kernel,
 )
 from bertwright.train.state import State
-from bertwright.train.step import Trained
-from bertwright.train.waiting import threads_for
 
 OBSERVERS = "observers"
 PROFILE = "profile"
@@ -112,6 +98,13 @@ def run(
     )
     if isinstance(config.objective, DistillationConfig):
         check_teacher(config.objective, job.network, [phase.length for phase in config.phases], inputs.vocab)
+    _start(job, context.log)
+    return open_artifact(out, "train")
+
+
+def _start(job: Job, log: Log) -> None:
+    """Train with torch set for it, among the ranks there are, watching for signals."""
+    config, out = job.config, job.out
     # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
     torch_is_set = torch_settings(
         0 if config.threads == "auto" else config.threads,
@@ -119,48 +112,27 @@ def run(
         deterministic=is_deterministic(config),
     )
     with torch_is_set, process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
-        refuse_other_settings(out, checkpoint)
+        refuse_other_settings(out, job.checkpoint)
         if ranks.first:
             # Only the first rank writes checkpoints, so it alone clears up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
-        ranks.assert_equal(run_identity.fingerprint, "the settings and data of this run")
-        _train(job, ranks, stop_requested, context.log if ranks.first else SILENT)
+        ranks.assert_equal(job.identity.fingerprint, "the settings and data of this run")
+        _train(job, ranks, stop_requested, log if ranks.first else SILENT)
         if ranks.any(stop_requested()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
-    return open_artifact(out, "train")
 
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
-    device = training_device(job.config.device, ranks)
-    precision = build_precision(job.config.precision, device)
-    kernel = training_kernel(job, precision)
-    model, low = build_network(job, precision, kernel)
-    optimizer = build_optimizer(job.optim, model)
-    numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
-    log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
-    if not is_deterministic(job.config):
-        log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
-    # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
-    averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
-    state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
-    engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
-    objective = build_objective(job.config.objective, low.network if low else model, job.pair_task)
-    trained = Trained(
-        model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low, job.config.graph
-    )
-    state = check_phase_lengths(state, job.phases)
-    if threads := threads_for(job.config, state.sessions):
-        torch.set_num_threads(threads)
-    phases = cut_phases(job, state, device, ranks, log)
-    facts = session_facts(state, device, kernel, ranks, job.config, phases)
-    state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
+    built = build(job, ranks, log)
+    trained, state = built.trained, built.state
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
+    device, profiled = trained.precision.device, job.config.profile * ranks.first
     with (
         Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics,
         _watched(job, log) if ranks.first else nullcontext() as watch,
-        closing(StepProfiler(job.config.profile * ranks.first, job.out / PROFILE, device, log)) as profiler,
+        closing(StepProfiler(profiled, job.out / PROFILE, device, log)) as profiler,
     ):
         session = Session(
             trained=trained,
@@ -173,16 +145,16 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,
-            meter=build_meter(model, precision, job.phases[state.phase].loader.settings, ranks),
+            meter=built.meter,
             profiler=profiler,
             watch=watch,
-            averaging=averaging,
+            averaging=built.averaging,
             compare_every=job.config.compare_ranks_every,
         )
-        state = train(session, phases, state)
+        state = train(session, built.phases, state)
         average, scored = score_average(session, job.phases[-1], state)
     # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
-    weights, _ = engine.gather()
+    weights, _ = trained.engine.gather()
     if ranks.first:
         _finish(job, average or weights, scored, state)
     # A rank that leaves early would have the first one ended while it still writes.

@@ -1,0 +1,64 @@
+"""Held-out scores while training, all ranks together, and those of the average of the weights at its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import torch
+
+from bertwright.model.batch import PackedBatch
+from bertwright.objectives.objective import judged_by
+from bertwright.objectives.scores import score_sums, scores_of
+from bertwright.train.phases import Phase
+from bertwright.train.session import Session
+from bertwright.train.state import State
+
+
+def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, Mapping[str, float | None]]:
+    """The state with the held-out scores that are numbers, and all of them; all ranks together.
+
+    Each rank scores its share of the batches. Their sums are added in the order of the batches, so the scores are the
+    same to the last bit for any number of ranks.
+    """
+    began, trained = time.perf_counter(), session.trained
+    rank, world = trained.ranks.rank, trained.ranks.world
+    batches = phase.heldout()
+    # A slot for each batch, not a total for each rank: floating-point sums depend on the order of addition.
+    sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
+    with trained.precision.forward():
+        own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, rank, world))
+    if own_sums:
+        sums[rank::world] = torch.stack(own_sums)
+    trained.ranks.all_reduce([sums])
+    scores = scores_of(trained.objective, sums)
+    session.forecast.scored(phase, time.perf_counter() - began)
+    # JSON has no NaN, and a checkpoint must not be the best one because its score is not a number.
+    finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
+    return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
+
+
+def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping[str, torch.Tensor], State]:
+    """The averaged weights, of the network's shapes, which it has from then on, and the state with their scores; none,
+    and `state`, where no average is kept, or an end was moved to before it begins."""
+    average = session.averaging.average() if session.averaging else {}
+    if not average:
+        return average, state
+    # Copied into the network: training is over, and its own weights are in the last checkpoint.
+    session.trained.model.load_state_dict(average)
+    averaged, scores = score_heldout(session, phase, state)
+    judged = judged_by(session.trained.objective)
+    session.log.say(f"train: held out, the average of the weights scores {judged} {scores[judged]}")
+    return average, averaged
+
+
+def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
+    """The rank's held-out batches, telling how far scoring is."""
+    batches = phase.heldout()
+    for number, batch in enumerate(batches):
+        session.progress("scoring", number, len(batches), "batches")
+        if number % world == rank:
+            yield session.trained.read(batch, phase.heldout_shape)
+    session.progress("scoring", len(batches), len(batches), "batches")
