@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
-from bertwright.train.graph.graph import wrap_graph
 from bertwright.train.job import Job
 from bertwright.train.precision.config import Fp8Config
-from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import Precision
+
+if TYPE_CHECKING:
+    from bertwright.train.precision.low_copy import LowCopy
 
 
 def build_network(job: Job, precision: Precision, kernel: Kernel) -> tuple[PreTrainingModel, LowCopy | None]:
@@ -20,14 +22,23 @@ def build_network(job: Job, precision: Precision, kernel: Kernel) -> tuple[PreTr
     torch.manual_seed(job.config.seed)
     model = PreTrainingModel(job.network, kernel)
     model.to(precision.device).train()
+    # Each is loaded only where it is chosen.
     if isinstance(precision.config, Fp8Config):
-        # Only where it is chosen: torchao takes seconds to load.
         from bertwright.train.precision.fp8 import to_float8
 
         to_float8(model, emulate=precision.device.type == "cpu")
-    low = LowCopy(model, precision.weights) if precision.weights else None
+    low = None
+    if precision.weights is not None:
+        from bertwright.train.precision.low_copy import LowCopy
+
+        low = LowCopy(model, precision.weights)
     computing = low.network if low else model
     if job.config.checkpoint_activations:
+        from bertwright.model.recompute import recompute_layers
+
         recompute_layers(computing.encoder)
-    wrap_graph(computing, job.config.graph, precision.device)
+    if job.config.graph.kind != "eager":
+        from bertwright.train.graph.graph import wrap_graph
+
+        wrap_graph(computing, job.config.graph, precision.device)
     return model, low

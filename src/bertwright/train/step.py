@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +25,11 @@ from bertwright.objectives.objective import Objective
 from bertwright.objectives.term import Summed
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import EagerConfig, GraphConfig
-from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
+
+if TYPE_CHECKING:
+    from bertwright.train.precision.low_copy import LowCopy
 
 
 @dataclass(frozen=True)
