@@ -55,7 +55,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        with session.profiler.step(session.trained, waited) as taken:
+        with session.profiled(waited) as taken:
             result = _step(replace(session, trained=taken), phase, state, micro_batches, counts, rate)
         window.rate, window.flops = rate, window.flops + session.meter.flops(micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -24,12 +25,14 @@ from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
-from bertwright.train.observers.watch import Watch
 from bertwright.train.phases import Phase
-from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, Trained
+
+if TYPE_CHECKING:  # loaded where they are asked for
+    from bertwright.train.observers.watch import Watch
+    from bertwright.train.profiler import StepProfiler
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,16 @@ class Session:
     """Takes the path of each new checkpoint, on the first rank."""
     meter: Meter
     """What is said of computing and memory."""
-    profiler: StepProfiler
+    profiler: StepProfiler | None = None
     """Of some steps of this start, where that is asked for."""
     watch: Watch | None = None
     """Who is shown the rows, on the first rank."""
     averaging: Averaging | None = None
     """The average of the weights, where one is kept."""
+
+    def profiled(self, waited: float) -> AbstractContextManager[Trained]:
+        """What to take a step with, under the profiler where there is one; `waited` are the seconds for its batch."""
+        return self.profiler.step(self.trained, waited) if self.profiler else nullcontext(self.trained)
 
     def progress(self, what: str, done: float, total: float, unit: str) -> None:
         """Tell how much of how much is done."""
