@@ -56,7 +56,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         pending = ranks.all_reduce_async(next_counts)
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        with session.profiler.step(trained, waited) as taken:
+        with session.profiled(waited) as taken:
             train_on = partial(_step, replace(session, trained=taken), cutting, state, counts, rate)
             result = cutting.trained(state.data_step, drawn, train_on)
         window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
@@ -43,10 +45,7 @@ from bertwright.train.identity import (
 from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics, read_rows
-from bertwright.train.observers.observer import Observed
-from bertwright.train.observers.watch import Watch, watched
 from bertwright.train.phases import resolve_phases
-from bertwright.train.profiler import StepProfiler
 from bertwright.train.ranks import Ranks, process_group
 from bertwright.train.scoring import score_average
 from bertwright.train.session import Session
@@ -54,6 +53,10 @@ from bertwright.train.start import (
     is_deterministic,
 )
 from bertwright.train.state import State
+
+if TYPE_CHECKING:  # loaded where they are asked for
+    from bertwright.train.observers.watch import Watch
+    from bertwright.train.profiler import StepProfiler
 
 OBSERVERS = "observers"
 PROFILE = "profile"
@@ -128,11 +131,11 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     trained, state = built.trained, built.state
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
-    device, profiled = trained.precision.device, job.config.profile * ranks.first
+    device, profile = trained.precision.device, ranks.first and job.config.profile
     with (
         Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics,
-        _watched(job, log) if ranks.first else nullcontext() as watch,
-        closing(StepProfiler(profiled, job.out / PROFILE, device, log)) as profiler,
+        _watched(job, log) if ranks.first and job.config.observers else nullcontext() as watch,
+        _profiler(job, device, log) if profile else nullcontext() as profiler,
     ):
         session = Session(
             trained=trained,
@@ -161,13 +164,22 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     ranks.barrier()
 
 
-def _watched(job: Job, log: Log) -> AbstractContextManager[Watch | None]:
+def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
+    """The profiler of some steps of this start, which writes what it has at the end of the block."""
+    from bertwright.train.profiler import StepProfiler
+
+    return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
+
+
+def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
     """The observers of this start, which are first given the rows that stand in metrics.jsonl."""
+    from bertwright.train.observers.observer import Observed
+    from bertwright.train.observers.watch import watched
+
     # Of the folder too: the same recipe may be trained in two of them. Moved, it is another training to an observer.
     key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
     observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
-    rows = read_rows(job.out / "metrics.jsonl") if job.config.observers else []
-    return watched(job.config.observers, observed, rows, log)
+    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log)
 
 
 def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertwright.core.config import Identity
 from bertwright.core.log import Log
@@ -17,11 +18,13 @@ from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
-from bertwright.train.observers.watch import Watch
-from bertwright.train.profiler import StepProfiler
 from bertwright.train.same_weights import check_same_weights
 from bertwright.train.state import State
 from bertwright.train.step import Trained
+
+if TYPE_CHECKING:  # loaded where they are asked for
+    from bertwright.train.observers.watch import Watch
+    from bertwright.train.profiler import StepProfiler
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Session:
     """Takes the path of each new checkpoint, on the first rank."""
     meter: Meter
     """What is said of computing and memory."""
-    profiler: StepProfiler
+    profiler: StepProfiler | None = None
     """Of some steps of this start, where that is asked for."""
     watch: Watch | None = None
     """Who is shown the rows, on the first rank."""
@@ -56,6 +59,10 @@ class Session:
     """The average of the weights, where one is kept."""
     compare_every: int = 0
     """Steps after which the weights of the ranks are compared, as before each checkpoint; 0: never."""
+
+    def profiled(self, waited: float) -> AbstractContextManager[Trained]:
+        """What to take a step with, under the profiler where there is one; `waited` are the seconds for its batch."""
+        return self.profiler.step(self.trained, waited) if self.profiler else nullcontext(self.trained)
 
     def progress(self, what: str, done: float, total: float, unit: str) -> None:
         """Tell how much of how much is done."""

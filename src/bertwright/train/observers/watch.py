@@ -56,16 +56,11 @@ class Watch:
 
 
 @contextmanager
-def watched(
-    configs: Sequence[ObserverConfig], observed: Observed, rows: Sequence[Row], log: Log
-) -> Iterator[Watch | None]:
-    """The observers of a recipe for the length of the block, given `rows` of earlier starts first; None without any.
+def watched(configs: Sequence[ObserverConfig], observed: Observed, rows: Sequence[Row], log: Log) -> Iterator[Watch]:
+    """The observers of a recipe for the length of the block, given `rows` of earlier starts first.
 
     One that cannot begin is an error: before any work, when it can be mended.
     """
-    if not configs:
-        yield None
-        return
     watch = Watch([(config.kind, _begun(config, observed)) for config in configs], log)
     for row in rows:
         watch.record(row)
