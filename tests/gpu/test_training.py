@@ -78,7 +78,9 @@ def test_checkpointed_activations_give_the_same_bits(name: str, prepared: Prepar
 
 @pytest.mark.parametrize("name", ONE_PROCESS[:1])
 @pytest.mark.parametrize(
-    "precision", ["bf16", {"kind": "bf16", "weights": "bf16"}, "fp8"], ids=["bf16", "pure bf16", "fp8"]
+    "precision",
+    ["tf32", "bf16", {"kind": "bf16", "weights": "bf16"}, "fp8"],
+    ids=["tf32", "bf16", "pure bf16", "fp8"],
 )
 def test_low_precision_learns_as_float32_does(name: str, precision: Any, prepared: Prepared, tmp_path: Path) -> None:
     if precision == "fp8":
@@ -89,6 +91,7 @@ def test_low_precision_learns_as_float32_does(name: str, precision: Any, prepare
         trained(name, prepared, tmp_path / folder, precision=each)
         for folder, each in (("full", "fp32"), ("low", precision))
     )
+    assert steps(full)[0]["mlm_loss"] != steps(low)[0]["mlm_loss"], "it computes in other numbers"
     for one, other in zip(steps(full), steps(low), strict=True):
         assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.03)
 

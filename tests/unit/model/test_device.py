@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.device import resolve_device
+from bertwright.model.device import resolve_device, torch_settings
 
 
 @pytest.mark.parametrize(("seen", "wanted", "device"), [
@@ -19,3 +19,18 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RecipeError, match=r"device = cuda, but torch sees no GPU here\. Install"):
         resolve_device("cuda")
+
+
+@pytest.mark.parametrize("before", ["highest", "high"])
+def test_products_are_rounded_to_tf32_where_that_is_asked_for_alone(before: str) -> None:
+    """A notebook may have asked torch for it: a training in float32 is in float32 all the same."""
+    untouched = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(before)
+    try:
+        with torch_settings(1, tf32=True):
+            assert torch.get_float32_matmul_precision() == "high"
+        with torch_settings(1):
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == before
+    finally:
+        torch.set_float32_matmul_precision(untouched)
