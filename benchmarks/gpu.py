@@ -9,11 +9,12 @@ and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches that l
 """
 
 import argparse
+import gc
 import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ def loader(case: Case) -> PlanLoader:
     return loader_of(case.workload, case.rows, max(200_000, 2 * case.batch * case.length), case.packing)
 
 
-def our_steps(case: Case, device: torch.device, compiled: bool) -> Iterator[tuple[int, int, float]]:
+def our_steps(case: Case, device: torch.device, compiled: bool) -> Generator[tuple[int, int, float]]:
     """Sequences, real tokens and operations of step after step, for ever."""
     torch.manual_seed(1)
     network = BertModelConfig(size=case.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(VOCABULARY.size, False)
@@ -131,7 +132,7 @@ def our_steps(case: Case, device: torch.device, compiled: bool) -> Iterator[tupl
 
 
 def measured(
-    case: Case, side: str, steps: Iterator[tuple[int, int, float]], device: torch.device, peak: float, number: int
+    case: Case, side: str, steps: Generator[tuple[int, int, float]], device: torch.device, peak: float, number: int
 ) -> Measured:
     """Medians over `number` steps, after two that compile and warm up."""
     gpu = device.type == "cuda"
@@ -206,15 +207,24 @@ def main(arguments: list[str]) -> None:
             for side, steps in _sides(case, device, gpu):
                 rows.append(_tried(case, side, steps, device, peak, given.steps))
                 print(table(rows[-1:]).splitlines()[-1], flush=True)
-                if gpu:
-                    torch.cuda.empty_cache()
+                if given.json:  # after each, so that none is lost
+                    found: dict[str, Any] = {"torch": torch.__version__, "products": peak}
+                    given.json.write_text(json.dumps(found | {"rows": [asdict(row) for row in rows]}, indent=1))
+                steps.close()
+                del steps
+                _cleared(gpu)
     print(f"\n{table(rows)}")
-    if given.json:
-        found: dict[str, Any] = {"torch": torch.__version__, "products": peak, "rows": [asdict(row) for row in rows]}
-        given.json.write_text(json.dumps(found, indent=1))
 
 
-def _sides(case: Case, device: torch.device, gpu: bool) -> Iterator[tuple[str, Iterator[tuple[int, int, float]]]]:
+def _cleared(gpu: bool) -> None:
+    """Leave nothing of a side to the next: neither networks, nor compiled code, nor recorded graphs."""
+    gc.collect()
+    if gpu:
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
+
+
+def _sides(case: Case, device: torch.device, gpu: bool) -> Iterator[tuple[str, Generator[tuple[int, int, float]]]]:
     yield "bertwright", our_steps(case, device, compiled=gpu)
     if gpu:
         yield "bertwright, eager", our_steps(replace(case, kernel="padded"), device, compiled=False)
@@ -222,12 +232,12 @@ def _sides(case: Case, device: torch.device, gpu: bool) -> Iterator[tuple[str, I
 
 
 def _tried(
-    case: Case, side: str, steps: Iterator[tuple[int, int, float]], device: torch.device, peak: float, number: int
+    case: Case, side: str, steps: Generator[tuple[int, int, float]], device: torch.device, peak: float, number: int
 ) -> Measured:
     """What was measured; a side that fails has no figures, and the others are measured all the same."""
     try:
         return measured(case, side, steps, device, peak, number)
-    except (RuntimeError, AssertionError) as error:
+    except Exception as error:  # of compilers too, which have trees of their own
         print(f"{case.name}, {side}: {str(error).splitlines()[0]}", flush=True)
         return Measured(case.name, side, *[float("nan")] * 5)
 

@@ -4,7 +4,7 @@ SDPA attention, torch.compile, bfloat16 autocast, fused AdamW, clipping; sequenc
 of -100 where nothing is predicted. Batches are made beforehand and lie on the device: no loader slows it down.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import cycle, islice, pairwise
 
 import torch
@@ -79,12 +79,14 @@ def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # ty
 
 def peer_steps(
     workload: Workload, rows: int, loader: PlanLoader, device: torch.device, compiled: bool
-) -> Iterator[tuple[int, int, float]]:
+) -> Generator[tuple[int, int, float]]:
     """Sequences, real tokens and operations of step after step, for ever."""
     torch.manual_seed(1)
-    network = BertModelConfig(size=workload.size, dropout=0.1).resolve(VOCABULARY.size, False)
-    model = stock(workload.size, 0.1).to(device).train()
-    run = torch.compile(model) if compiled else model
+    network = BertModelConfig(size=workload.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(
+        VOCABULARY.size, False
+    )
+    model = stock(workload.size, 0.1, network.vocab_size).to(device).train()
+    run = torch.compile(model, dynamic=False) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     held = []
     for start in range(0, HELD * rows, rows):

@@ -65,6 +65,9 @@ def uncompiled(train: TrainConfig) -> Iterator[Mistake]:
         text = "compares hidden states between layers, which are not to be had of a network in one piece"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
     for i, phase in enumerate(train.phases):
+        if phase.packing and phase.micro_batch in (0, "auto"):
+            text = "counts sequences where it is left open, and train.graph=compiled fills as many rows"
+            yield f"train.phases.{i}.micro_batch", f"{text}; give the rows of a forward pass, or set packing=false"
         if phase.micro_tokens:
             text = f"{phase.micro_tokens:,} gives every batch another shape, and train.graph=compiled is for fixed ones"
             yield f"train.phases.{i}.micro_tokens", f"{text}; give micro_batch and packing, or set train.graph=eager"

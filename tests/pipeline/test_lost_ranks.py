@@ -84,15 +84,15 @@ def test_a_killed_or_stopped_rank_is_named(
 
 def slow_scoring() -> None:
     """Make the scoring in training last longer than the time-out."""
-    from bertwright.train import session
+    from bertwright.train import scoring
 
-    score = session.score_sums
+    score = scoring.score_sums
 
     def slow(*arguments: object) -> object:
         time.sleep(5)
         return score(*arguments)  # type: ignore[arg-type]
 
-    session.score_sums = slow  # type: ignore[assignment]
+    scoring.score_sums = slow  # type: ignore[assignment]
 
 
 def test_a_scoring_longer_than_the_time_out_disturbs_nobody(

@@ -41,11 +41,14 @@ def visible_gpus() -> list[str]:
 
 
 @contextmanager
-def torch_settings(threads: int, keep_kernels: bool = False, deterministic: bool = True) -> Iterator[None]:
+def torch_settings(
+    threads: int, keep_kernels: bool = False, deterministic: bool = True, tf32: bool = False
+) -> Iterator[None]:
     """Deterministic algorithms and so many processor threads (0: torch's own choice), for the length of the block.
 
     `keep_kernels` says whether shapes repeat, so that what oneDNN compiles for one is worth keeping. Without
-    `deterministic` torch may take kernels that add in any order, and no two runs have the same bits.
+    `deterministic` torch may take kernels that add in any order, and no two runs have the same bits. With `tf32` a GPU
+    may round the factors of float32 products to 10 bits after the point; without it none may, whoever asked before.
     """
     # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
     # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
@@ -60,6 +63,8 @@ def torch_settings(threads: int, keep_kernels: bool = False, deterministic: bool
     torch.use_deterministic_algorithms(deterministic)
     # Else torch fills each of some 200 fresh tensors a step with NaN before a kernel writes them: 3 to 11 % of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.set_num_threads(threads or before[1])
     try:
         yield
@@ -67,6 +72,7 @@ def torch_settings(threads: int, keep_kernels: bool = False, deterministic: bool
         # The process may be a notebook of the user's, with settings of its own.
         torch.use_deterministic_algorithms(before[0])
         torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
+        torch.set_float32_matmul_precision(precision)
         torch.set_num_threads(before[1])
 
 

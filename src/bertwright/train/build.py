@@ -68,7 +68,8 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     )
     state = check_phase_lengths(state, job.phases)
     if threads := threads_for(job.config, state.sessions):
-        torch.set_num_threads(threads)
+        # Each rank measures what is free; what the run goes on with is one number for all.
+        torch.set_num_threads(ranks.least(threads))
     phases = cut_phases(job, state, device, ranks, log)
     facts = session_facts(state, device, kernel, ranks, job.config, phases)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))

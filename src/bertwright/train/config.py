@@ -93,6 +93,15 @@ class TrainConfig(Section):
     start. How they wait is measured in any case, unless the environment says it (OMP_WAIT_POLICY)."""
 
     @model_validator(mode="after")
+    def _a_limit_that_bounds(self) -> TrainConfig:
+        if self.memory_limit_gb and not any(phase.micro_batch == "auto" for phase in self.phases):
+            raise ValueError(
+                f"memory_limit_gb {self.memory_limit_gb:g} bounds the micro-batches of phases whose micro_batch is "
+                "auto, and none is; set phases.0.micro_batch=auto, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:
         if self.init_layers and self.init_from is None:
             raise ValueError(f"init_layers {list(self.init_layers)} are layers of a network: give it as init_from")

@@ -84,7 +84,7 @@ def _speed(model: PreTrainingModel, precision: Precision, tokens: int, settings:
     with precision.forward():
         # What products are computed in; weights stay float32 and would be converted each time.
         one = torch.ones(1, 1, device=device)
-        dtype = one.mm(one).dtype
+        dtype = precision.weights or one.mm(one).dtype
     seconds = {shape: _seconds(shape, dtype, device) for shape in set(_products(model, rows, predictions))}
     shapes = list(_products(model, rows, predictions))
     return sum(2.0 * STEP * math.prod(shape) for shape in shapes) / max(sum(seconds[s] for s in shapes), 1e-9)

@@ -25,7 +25,7 @@ from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.sizes import computing_of, fitting_sequences
 from bertwright.train.state import State
-from bertwright.train.step import StepResult
+from bertwright.train.step import MicroBatchTooLargeError, StepResult
 
 
 class Drawn(NamedTuple):
@@ -83,14 +83,15 @@ class Cutting:
     def trained(self, step: int, drawn: Drawn, train: Callable[[Sequence[MicroBatch]], StepResult]) -> StepResult:
         """What `train` gives for the rank's part of `step`, in smaller micro-batches where memory runs out.
 
-        `train` raises torch's `OutOfMemoryError` on all ranks or on none.
+        `train` raises `MicroBatchTooLargeError` on all ranks or on none. Memory that runs out in an update cannot be
+        helped by smaller ones.
         """
         while True:
             if drawn.loader is not self.phase.loader:  # drawn ahead, or trained in vain, before it was cut smaller
                 drawn = Drawn(self.phase.loader, self.phase.loader.step(step, self.ranks.rank, self.ranks.world))
             try:
                 return train(drawn.micro_batches)
-            except torch.OutOfMemoryError:
+            except MicroBatchTooLargeError:
                 # Not cut here: until this block is left, its error holds what fills the memory.
                 if not self.phase.finds_micro_batch or self._size(step) == 1:
                     raise

@@ -113,6 +113,7 @@ def _start(job: Job, log: Log) -> None:
         0 if config.threads == "auto" else config.threads,
         keep_kernels=config.precision.kind not in ("fp32", "tf32"),
         deterministic=is_deterministic(config),
+        tf32=config.precision.kind == "tf32",
     )
     with torch_is_set, process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, job.checkpoint)

@@ -60,6 +60,10 @@ class Trained:
         return packed(shaped, self.precision.device)
 
 
+class MicroBatchTooLargeError(torch.OutOfMemoryError):
+    """Memory ran out in forward and backward passes: before any weight was moved, so the step can be trained again."""
+
+
 @dataclass(frozen=True)
 class StepSettings:
     """What differs from step to step."""
@@ -101,6 +105,11 @@ def train_step(
     global N of each term."""
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
     trained.optimizer.zero_grad(set_to_none=True)
+    if trained.graph.kind == "compiled" and trained.precision.device.type == "cuda":
+        # Except beside recorded graphs: what one gives is overwritten by its next replay, so it is added to memory of
+        # our own and never kept.
+        for parameter in trained.model.parameters():
+            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
     sums = _agreed_sums(trained, batches, totals, update)
     norm = trained.engine.reduce(update.loss_scale)
     trained.ranks.all_reduce([sums])
@@ -118,7 +127,7 @@ def train_step(
 def _agreed_sums(
     trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
 ) -> Tensor:
-    """As `_sums`; where memory may run out, torch's `OutOfMemoryError` on all ranks as soon as it does on one."""
+    """As `_sums`; where memory may run out, `MicroBatchTooLargeError` on all ranks as soon as it does on one."""
     if not update.may_run_out:
         return _sums(trained, batches, totals, update)
     sums, full = None, ""
@@ -128,7 +137,7 @@ def _agreed_sums(
         full = str(error)
     # Before the first sum of gradients, which the rank that has none would leave the others waiting in.
     if trained.ranks.any(sums is None) or sums is None:
-        raise torch.OutOfMemoryError(full or "another rank is out of memory")
+        raise MicroBatchTooLargeError(full or "another rank is out of memory")
     return sums
 
 

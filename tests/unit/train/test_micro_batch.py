@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from tests.conftest import Prepared
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
@@ -202,6 +203,7 @@ def terms(objective, model, batch):
 
 PreTraining.terms = terms
 limit = float(limit) if os.environ["RANK"] == "1" else 100
+limit *= '"auto"' in phases  # else there is nothing that it bounds
 train = TrainConfig.model_validate({"phases": json.loads(phases), "heldout_sequences": 32, "log_every": 1,
     "memory_limit_gb": limit})
 run(Settings(train, BertModelConfig(config=Path(network)), AdamWConfig()),
@@ -248,3 +250,10 @@ def test_two_ranks_take_the_smaller_and_halve_together(prepared: Prepared, tmp_p
     halves = two_ranks(prepared, tmp_path, [{**phases[0], "micro_batch": 4}])
     assert halved["rows"][:2] == whole["rows"][:2] and halved["rows"][2]["batch"] == halves["rows"][2]["batch"]
     assert halved["rows"][2] != whole["rows"][2], "from the third step on it is cut otherwise"
+
+
+def test_a_limit_that_bounds_nothing_is_refused() -> None:
+    with pytest.raises(
+        ValidationError, match=r"memory_limit_gb 8 bounds .* set phases\.0\.micro_batch=auto, or leave it"
+    ):
+        TrainConfig.model_validate({"phases": [{**AUTO[0], "micro_batch": 2}], "memory_limit_gb": 8})

@@ -7,11 +7,12 @@ import sys
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 from tests.reference.batches import random_batch
+from tests.reference.kernels import KERNELS
 from tests.reference.unions import sections_of
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -117,7 +118,7 @@ ONCE = {("step.py", "train_step"): 1}
 
 
 @pytest.mark.parametrize("optim", sections_of(OptimConfig), ids=lambda section: section.model_fields["kind"].default)
-@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
 def test_a_step_reads_once(family: Any, kernel: Kernel, optim: Any) -> None:
     trained = trained_as(family, kernel, optim())

@@ -13,6 +13,9 @@ from torch import nn
 from bertwright.core.errors import RecipeError
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
 
+_SHAPES = 128
+"""Most shapes that a training may come to have."""
+
 
 def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> None:
     """Have the forward passes of `model`, and so the backward ones, run as `config` says, from the next one on.
@@ -25,6 +28,8 @@ def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> N
         case CompiledConfig():
             if missing := _missing_compiler(device):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
+            # Each phase, halved micro-batches and scoring have shapes of their own; torch gives up at eight.
+            torch._dynamo.config.recompile_limit = _SHAPES
             graphs = config.cuda_graphs and device.type == "cuda"
             # Whole, or the parts between would wait for the host; of fixed shape, so that a graph can be replayed.
             model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
