@@ -102,3 +102,26 @@ def test_a_missing_package_is_named_with_what_installs_it(config: Any, tmp_path:
         MissingExtraError, match=rf"needs {config.package}, .*pip install 'bertwright\[{config.extra}\]"
     ):
         begun(config, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "variable"), [("mlflow", "MLFLOW_DISABLE_TELEMETRY"), ("wandb", "WANDB_ERROR_REPORTING")]
+)
+def test_reports_to_the_makers_are_off_before_a_package_is_imported(kind: str, variable: str, tmp_path: Path) -> None:
+    (tmp_path / kind).mkdir()
+    # Stands in for the package, and has nothing in it, so that building ends at its import.
+    (tmp_path / kind / "__init__.py").write_text(
+        f"import os\nprint({variable!r}, os.environ.get({variable!r}))\nraise KeyError('stub')\n"
+    )
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from pathlib import Path\n"
+        "from tests.contract.test_observers import OBSERVERS, begun\n"
+        f"(config,) = [each for each in OBSERVERS if each.package == {kind!r}]\n"
+        "begun(config, Path(sys.path[0]) / 'observers')\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != variable}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert "KeyError: 'stub'" in done.stderr
+    assert done.stdout.split() == [variable, "true" if kind == "mlflow" else "false"]

@@ -89,10 +89,13 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"
-    ways = [f"Lower train.phases.{number}.micro_batch", "choose a smaller model.size"]
+    ways = ["choose a smaller model.size"]
     if not recipe.train.checkpoint_activations:
-        ways.insert(1, "set train.checkpoint_activations=true")
-    remedy = f"{', '.join(ways[:-1])}, or {ways[-1]}."
+        ways.insert(0, "set train.checkpoint_activations=true")
+    if phases[number].micro_batch != "auto":  # which is lowered by itself
+        ways.insert(0, f"lower train.phases.{number}.micro_batch")
+    remedy = ", or ".join(filter(None, (", ".join(ways[:-1]), ways[-1])))
+    remedy = f"{remedy[0].upper()}{remedy[1:]}."
     yield _memory_verdict("train memory", what, needs[number], place, remedy)
 
 

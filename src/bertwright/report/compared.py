@@ -10,13 +10,17 @@ from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.report.facts import METRICS, SCORES, TAKEN, read_metrics
+from bertwright.core.files import read_bytes
+from bertwright.core.json_values import parse_json
+from bertwright.report.facts import METRICS, SCORES, SENTENCE_ORDER, TAKEN, read_metrics
 
 STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 MOST = 8
 """Most runs on a page: as many colours can be told apart."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
 """What training counts, in the order of the table."""
+SCORED = (*SCORES, *SENTENCE_ORDER)
+"""The scores that are compared, in the order of the table."""
 MACHINE = ("device", "ranks", "threads", "torch")
 
 
@@ -73,11 +77,27 @@ def _read(folder: Path, name: str) -> Run:
     numbers = {key: rows[-1].get(key) for key in NUMBERS} | {"steps": rows[-1].get("total_steps")}
     if "train" in stages:
         numbers |= {key: stages["train"].counts.get(key) for key in NUMBERS}
-    elif (seconds := rows[-1].get("seconds")) is not None:
-        numbers["hours"] = seconds / 3600
+    elif train is not None:
+        numbers["hours"] = _hours(train)
     made = {**stages, **({"train": train} if train else {})}
-    vocabulary = stages["vocab"].counts.get("vocabulary") if "vocab" in stages else None
-    return Run(name, rows, _settings(made), _scores(stages, rows), numbers, "train" in stages, str(vocabulary or ""))
+    return Run(name, rows, _settings(made), _scores(stages, rows), numbers, "train" in stages, _vocabulary(made))
+
+
+def _vocabulary(made: Mapping[str, Artifact]) -> str:
+    """Its hash; the folder `vocab` may be gone, or never have been there, and then training knows it."""
+    known = [made[stage].counts.get("vocabulary") for stage in ("vocab", "train") if stage in made]
+    if "train" in made:
+        known.append(made["train"].manifest["inputs"].get("vocabulary"))  # of a checkpoint
+    return next((str(each) for each in known if each), "")
+
+
+def _hours(checkpoint: Artifact) -> float | None:
+    """All time up to the checkpoint, with scoring and saving, as a finished training has it."""
+    try:
+        state = parse_json(read_bytes(checkpoint.file("state.json")))
+        return float(state["seconds"] + state["other_seconds"]) / 3600
+    except (ArtifactError, ValueError, KeyError, TypeError):
+        return None  # of another version, or removed just now for a newer one
 
 
 def _checkpoint(folder: Path) -> Artifact | None:
@@ -112,9 +132,9 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if "evaluate" in stages:
-        return {name: stages["evaluate"].counts.get(name) for name in SCORES}
+        return {name: stages["evaluate"].counts.get(name) for name in SCORED}
     last: Mapping[str, Any] = next((row for row in reversed(rows) if "heldout_mlm_loss" in row), {})
-    return dict.fromkeys(SCORES) | {name: last.get(f"heldout_{name}") for name in TAKEN if name in SCORES}
+    return dict.fromkeys(SCORED) | {name: last.get(f"heldout_{name}") for name in TAKEN if name in SCORED}
 
 
 def differing(runs: Sequence[Run]) -> dict[str, list[str]]:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.report.chart import Chart, Format, Series, figure
-from bertwright.report.compared import NUMBERS, Run, differing, read_runs
-from bertwright.report.facts import SCORES
+from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
 from bertwright.report.formatting import duration, large, number, operations, percent, table
 from bertwright.report.page import document, time_of
 
@@ -39,7 +38,13 @@ _CURVES = (
     ("mlm_loss", "Training loss", "loss (nats)", "train", "{:.3g}".format),
     ("heldout_mlm_accuracy", "Held-out accuracy", "accuracy", "heldout", percent),
 )
-_BETTER: Mapping[str, Any] = {"mlm_loss": min, "mlm_accuracy": max, "perplexity": min, "nsp_accuracy": max}
+_BETTER: Mapping[str, Any] = {
+    "mlm_loss": min,
+    "mlm_accuracy": max,
+    "perplexity": min,
+    "nsp_accuracy": max,
+    "sop_accuracy": max,
+}
 """Which of several scores is the best; of baselines none is."""
 
 
@@ -71,7 +76,7 @@ def comparison(runs: Sequence[Run], written: str) -> str:
 def _warnings(runs: Sequence[Run]) -> str:
     """What must be known before any number is compared."""
     warned = []
-    if len({run.vocabulary for run in runs}) > 1:
+    if not _same_words(runs):
         warned.append(
             "<b>The vocabularies differ.</b> A loss and an accuracy are of tokens, and those of different vocabularies "
             "are other pieces of text: these numbers cannot be compared."
@@ -89,15 +94,21 @@ def _warnings(runs: Sequence[Run]) -> str:
     return "".join(f'<p class="warning" role="note">{text}</p>' for text in warned)
 
 
+def _same_words(runs: Sequence[Run]) -> bool:
+    return len({run.vocabulary for run in runs}) == 1
+
+
 def _scores(runs: Sequence[Run]) -> str:
-    """A row for each score and each number of the ledger, a column for each run; the best score is set in bold."""
+    """A row for each score and each number of the ledger, a column for each run; the best score is set in bold, where
+    scores can be compared."""
     rows = []
-    for name in (*SCORES, *NUMBERS):
-        values = [(run.scores if name in SCORES else run.numbers).get(name) for run in runs]
+    for name in (*SCORED, *NUMBERS):
+        values = [(run.scores if name in SCORED else run.numbers).get(name) for run in runs]
         known = [value for value in values if value is not None]
         if not known:
             continue
-        best = _BETTER[name](known) if name in _BETTER and len(set(known)) > 1 else None
+        better = name in _BETTER and len(set(known)) > 1 and _same_words(runs)
+        best = _BETTER[name](known) if better else None
         cells = (_cell(name, value) for value in values)
         shown = [f"<b>{c}</b>" if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]
         rows.append((escape(_TITLES.get(name, name.replace("_", " "))), *shown))
@@ -111,6 +122,8 @@ _TITLES = {
     "most_common_token_accuracy": "accuracy of the commonest token",
     "nsp_accuracy": "sentence-pair accuracy",
     "nsp_majority": "accuracy of the commoner label",
+    "sop_accuracy": "sentence-order accuracy",
+    "sop_majority": "accuracy of the commoner order",
     "tflops_done": "operations of the model",
     "hours": "time over all starts",
 }
@@ -127,7 +140,7 @@ def _cell(name: str, value: Any) -> str:
         return escape(operations(value))
     if name in ("tokens_seen", "sequences_seen", "parameters", "tokens_per_second"):
         return escape(large(value))
-    return escape(f"{value:.3f}" if name in SCORES else number(value))
+    return escape(f"{value:.3f}" if name in SCORED else number(value))
 
 
 def _charts(runs: Sequence[Run], axis: _Axis) -> str:

@@ -117,6 +117,16 @@ class TrainConfig(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _observers_once(self) -> TrainConfig:
+        for observer in self.observers:
+            alike = [each for each in self.observers if each.kind == observer.kind]
+            # Each run of MLflow has a client of its own; the others would write into the same files or the same run.
+            if len(alike) > 1 and (observer.kind != "mlflow" or alike.count(observer) > 1):
+                several = ", or give each another tracking_uri or experiment" if observer.kind == "mlflow" else ""
+                raise ValueError(f"observers name {observer.kind} {len(alike)} times: name it once{several}")
+        return self
+
     def imported_data(self) -> tuple[ImportedData, ...]:
         """The phases whose data is no artifact of ours, but files in a format of the field."""
         return tuple(

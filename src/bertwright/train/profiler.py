@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from bertwright.core.errors import BertwrightError
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.model.batch import PackedBatch
@@ -72,11 +73,23 @@ class StepProfiler:
             self.close()
 
     def close(self) -> None:
-        """Write what was profiled, if that has not been done."""
-        if self._profile is None:
-            return
+        """Write what was profiled, if that has not been done; where nothing was, or it cannot be written, say so."""
         finished, self._profile, self._left = self._profile, None, 0
-        finished.__exit__(None, None, None)
+        try:
+            if finished is not None:
+                finished.__exit__(None, None, None)
+            if finished is not None and self._done:
+                self._write(finished)
+        # A trace is for looking at: a full disk, or a library of the GPU, must not cost the training for it.
+        except (OSError, RuntimeError, BertwrightError) as error:
+            self._log.say(f"warning: the profile is not written ({type(error).__name__}: {error}). Training goes on.")
+        if not self._done:
+            self._log.say(
+                f"warning: no step was profiled: this start took fewer than {WARM_UP + 1}, and the first {WARM_UP} are "
+                "to warm up."
+            )
+
+    def _write(self, finished: Any) -> None:
         trace = make_folder(self._folder) / "trace.json"
         finished.export_chrome_trace(str(trace))
         text = table(list(finished.events()), self._done, self._waited, self._device.type)

@@ -82,6 +82,8 @@ def run(
     pairs = config.objective.next_sentence(plan in PAIRS)
     run_identity = identity(settings, pairs, inputs.fingerprints, out)
     if done := finished(out, run_identity):
+        if config.observers or config.profile:
+            context.log.say("train: finished already, so no observer is given rows, and no step is profiled.")
         return done
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}

@@ -89,6 +89,12 @@ def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
         (verdict,) = memory(recipe, ["train"])
         assert verdict.level == level and f"about {needed / 1e9:.1f} GB" in verdict.text
         assert not verdict.remedy or verdict.remedy.startswith("Lower train.phases.0.micro_batch")
+    monkeypatch.setattr(resources, "memory_size", lambda: 1000)
+    own = "train.phases.0.micro_batch=auto"
+    (verdict,) = memory(load(own), ["train"])
+    assert verdict.remedy == "Set train.checkpoint_activations=true, or choose a smaller model.size."
+    (verdict,) = memory(load(own, "train.checkpoint_activations=true"), ["train"])
+    assert verdict.remedy == "Choose a smaller model.size."
     written = sum(run_bytes(recipe, 1e6).values())
     for free, level in ((2 * written, "ok"), (0.7 * written, "warning"), (0.3 * written, "error")):
         monkeypatch.setattr(resources, "disk_free", lambda out, free=free: int(free))

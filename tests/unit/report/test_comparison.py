@@ -14,6 +14,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.report.compared import Run, differing, read_runs
 from bertwright.report.comparison import comparison, write_comparison
+from bertwright.report.formatting import percent
 
 Make = Callable[..., Path]
 SCORES = {"mlm_loss": 2.5, "mlm_accuracy": 0.4, "perplexity": 12.2, "unigram_loss": 5.9}
@@ -96,7 +97,10 @@ def test_settings_that_differ_are_listed_once_with_every_run() -> None:
 
 
 def test_losses_of_other_vocabularies_are_not_compared_in_silence() -> None:
-    assert "The vocabularies differ" in comparison([run(), run(vocabulary="xyz")], "")
+    worse = {**SCORES, "mlm_loss": 3.5}
+    assert "<b>2.500</b>" in comparison([run(), run(scores=worse)], "")
+    html = comparison([run(), run(scores=worse, vocabulary="xyz")], "")
+    assert "The vocabularies differ" in html and "<b>2.500</b>" not in html, "none is the best"
     others = [run(settings={"train made of: examples": digits}) for digits in ("1", "2")]
     assert "The examples differ" in comparison(others, "")
     assert 'class="warning"' not in comparison([run(), run()], "")
@@ -108,15 +112,23 @@ def test_a_run_under_way_is_known_by_its_rows_and_its_checkpoint(two: list[Path]
     train: Artifact = open_artifact(under_way / "train")
     checkpoint = under_way / "train" / "checkpoints" / "step-000000900"
     checkpoint.mkdir(parents=True)
-    (checkpoint / "state.json").write_text("{}")
-    settings = {"train": {"seed": 8}}
-    seal(checkpoint, Identity("checkpoint", 1, settings, dict(train.manifest["inputs"])), {"total_steps": 900}, 0.0)
+    (checkpoint / "state.json").write_text('{"seconds": 3600.0, "other_seconds": 1800.0}')
+    settings, words = {"train": {"seed": 8}}, {"vocabulary": "abc"}
+    seal(
+        checkpoint,
+        Identity("checkpoint", 1, settings, {**train.manifest["inputs"], **words}),
+        {"total_steps": 900},
+        0.0,
+    )
     (under_way / "train" / "manifest.json").unlink()
     shutil.rmtree(under_way / "evaluate")
+    shutil.rmtree(under_way / "vocab")
     with (under_way / "train" / "metrics.jsonl").open("a") as file:
         file.write('{"phase": 1, "step": 301, "tot')  # the row that is being written
     first, second = read_runs([whole, under_way])
     assert (first.finished, second.finished) == (True, False)
+    assert second.numbers["hours"] == 1.5, "with scoring and saving, as of a finished one"
+    assert second.vocabulary == "abc", "of the checkpoint, where no folder of the vocabulary is there"
     assert second.settings["train.seed"] == "8" and second.numbers["steps"] == 900
     assert second.scores["mlm_loss"] == pytest.approx(2.3 + 5.8 * 2.718281828 ** (-900 / 200), rel=1e-6)
 
@@ -136,3 +148,11 @@ def test_what_cannot_be_compared_is_refused(two: list[Path], tmp_path: Path) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(ArtifactError, match="empty has no rows of training .* runs that have begun to train"):
         read_runs([two[0], tmp_path / "empty"])
+
+
+def test_scores_of_sentence_order_are_compared() -> None:
+    orders = [{"sop_accuracy": 0.8125, "sop_majority": 0.5}, {"sop_accuracy": 0.6875, "sop_majority": 0.5}]
+    html = comparison([run(scores=scores) for scores in orders], "")
+    assert "sentence-order accuracy" in html and "accuracy of the commoner order" in html
+    better, other = percent(0.8125), percent(0.6875)
+    assert f"<b>{better}</b>" in html and f"<b>{other}</b>" not in html and other in html

@@ -12,9 +12,10 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.train.config import TrainConfig
 from bertwright.train.observers import watch
 from bertwright.train.observers.build import build_observer
-from bertwright.train.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig
+from bertwright.train.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig, WandbConfig
 from bertwright.train.observers.observer import Observed, Row, numbers_of
 from bertwright.train.observers.settings import flat
 
@@ -118,7 +119,7 @@ def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
     taking(monkeypatch, observer)
     watched, plain = train("watched", observers=["tensorboard"], log=said), train("plain")
     assert same(weights(watched), weights(plain)) and metric_lines(watched.path) == metric_lines(plain.path)
-    assert observer.steps == [2, 4] and not observer.closed
+    assert observer.steps == [2, 4] and observer.closed == [False], "it lets go of what it holds"
     (first, last) = (line for line in said.lines if "observer" in line)
     assert first == (
         "warning: the observer tensorboard failed at step 6 (OSError: [Errno 28] No space left on device). Training "
@@ -221,3 +222,46 @@ def test_an_address_with_a_password_is_refused() -> None:
     ):
         MlflowConfig(tracking_uri="https://me:secret@example.org/mlflow")
     assert MlflowConfig(tracking_uri="https://example.org/mlflow").tracking_uri and ObserverConfig
+
+
+def test_an_address_of_a_server_with_a_secret_is_refused() -> None:
+    with pytest.raises(
+        RecipeError, match=r"server has a name or a password in front of its @: take it out, and log in with `wandb"
+    ):
+        WandbConfig(server="https://key@wandb.example.org")
+    says = r"has a password or a token in its query: take it out, and "
+    for name in ("password", "token"):
+        with pytest.raises(RecipeError, match=f"server {says}log in with `wandb login`, or set WANDB_API_KEY"):
+            WandbConfig(server=f"https://wandb.example.org/?{name}=secret")
+        with pytest.raises(RecipeError, match=f"tracking_uri {says}set MLFLOW_TRACKING_USERNAME"):
+            MlflowConfig(tracking_uri=f"https://example.org/mlflow?a=b&{name}=secret")
+    assert WandbConfig(server="https://wandb.example.org").server
+
+
+def test_the_same_observer_twice_is_refused() -> None:
+    phases = ({"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 5},)
+
+    def config(*observers: Any) -> TrainConfig:
+        settings: dict[str, Any] = {"phases": phases, "observers": observers}
+        return TrainConfig(**settings)
+
+    with pytest.raises(RecipeError, match="observers name tensorboard 2 times: name it once$"):
+        config("tensorboard", {"kind": "tensorboard", "folder": "/elsewhere"})
+    says = "observers name mlflow 2 times: name it once, or give each another tracking_uri or experiment"
+    with pytest.raises(RecipeError, match=says):
+        config("mlflow", "mlflow")
+    assert len(config("mlflow", {"kind": "mlflow", "experiment": "other"}, "tensorboard").observers) == 3
+
+
+def test_one_that_has_begun_is_closed_where_the_next_cannot(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Listed(fails_at=-1)
+
+    def built(config: Any, observed: Any) -> Any:
+        if config.kind == "mlflow":
+            raise ValueError("no such server")
+        return first
+
+    monkeypatch.setattr(watch, "build_observer", built)
+    with pytest.raises(RecipeError, match="mlflow cannot begin"):
+        train(observers=["tensorboard", "mlflow"])
+    assert first.closed == [False] and not first.steps

@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
-from bertwright.train.profiler import BACKWARD, FORWARD, STEP, UPDATE, table
+from bertwright.train.profiler import BACKWARD, FORWARD, STEP, UPDATE, StepProfiler, table
 
 Train = Callable[..., Artifact]
 
@@ -35,6 +39,57 @@ def test_a_trace_and_a_table_are_written_and_the_training_is_the_same(train: Tra
 def test_a_training_that_ends_before_them_writes_what_there_was(train: Train) -> None:
     done = train(profile=1000, phases=[{"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 5}])
     assert (done.path / "profile" / "table.txt").read_text().startswith("3 steps, ")
+
+
+def test_a_start_that_is_too_short_says_that_nothing_was_profiled(train: Train) -> None:
+    said = Notes()
+    done = train(profile=3, phases=[{"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 2}], log=said)
+    assert not (done.path / "profile").exists()
+    says = "warning: no step was profiled: this start took fewer than 3, and the first 2 are to warm up."
+    assert says in said.lines
+
+
+def test_a_first_profiled_step_that_fails_says_why(tmp_path: Path) -> None:
+    said = Notes()
+    with pytest.raises(MemoryError, match="the true error"), closing(profiler(tmp_path, said)) as begun:
+        for number in range(3):
+            with begun.step(TRAINED, waited=0.0):
+                if number == 2:
+                    raise MemoryError("the true error")
+    assert len(said.lines) == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_trace_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
+    said = Notes()
+    (tmp_path / "profile").write_text("a file, where a folder is to be")
+    with closing(profiler(tmp_path, said)) as begun:
+        for _ in range(3):
+            with begun.step(TRAINED, waited=0.0):
+                pass
+    (line,) = said.lines
+    assert line.startswith("warning: the profile is not written (") and line.endswith(" Training goes on.")
+
+
+def test_a_training_that_is_finished_says_that_nothing_is_shown_or_profiled(train: Train) -> None:
+    said = Notes()
+    first, second = train(), train(profile=3, log=said)
+    assert first.fingerprint == second.fingerprint
+    assert said.lines == ["train: finished already, so no observer is given rows, and no step is profiled."]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a step is taken with, as far as a profiler is concerned."""
+
+    objective: Any = None
+    engine: Any = None
+
+
+TRAINED: Any = Parts()
+
+
+def profiler(folder: Path, log: Any) -> StepProfiler:
+    return StepProfiler(1, folder / "profile", torch.device("cpu"), log)
 
 
 def event(name: str, start: float, end: float, own: float, parent: Any = None) -> Any:

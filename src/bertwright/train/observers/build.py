@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib.util import find_spec
 from typing import assert_never
 
 from bertwright.core.errors import MissingExtraError
@@ -18,13 +18,12 @@ from bertwright.train.observers.observer import Observed, Observer
 
 def build_observer(config: ObserverConfig, observed: Observed) -> Observer:
     """The observer of `config`; `MissingExtraError` where its package is not installed, and whatever that raises."""
-    try:
-        import_module(config.package)
-    except ImportError as error:
+    # Looked for and not imported: what keeps a package from reporting to its makers is set by the observer's own file.
+    if find_spec(config.package) is None:
         raise MissingExtraError(
             f"train.observers = {config.kind} needs {config.package}, which is not installed: "
             f"pip install 'bertwright[{config.extra}]'."
-        ) from error
+        )
     # Each is imported where it is chosen, as none of their packages belongs to the base.
     match config:
         case TensorBoardConfig():

@@ -6,12 +6,23 @@ makers that it is used.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, UserPath, by_kind
 from bertwright.core.redact import has_credentials
+
+_SECRET = re.compile(r"[?&](?:password|token)=", re.IGNORECASE)
+
+
+def _refuse_secrets(key: str, address: str | None, instead: str) -> None:
+    # It would be written to the recipe of the run folder, which people share.
+    if address is not None and has_credentials(address):
+        raise ValueError(f"{key} has a name or a password in front of its @: take it out, and {instead}")
+    if address is not None and _SECRET.search(address):
+        raise ValueError(f"{key} has a password or a token in its query: take it out, and {instead}")
 
 
 class TensorBoardConfig(Section):
@@ -46,12 +57,10 @@ class MlflowConfig(Section):
 
     @model_validator(mode="after")
     def _no_password(self) -> Self:
-        # It would be written to the recipe of the run folder, which people share.
-        if self.tracking_uri is not None and has_credentials(self.tracking_uri):
-            raise ValueError(
-                "tracking_uri has a name or a password in front of its @: take it out, and set "
-                "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD in the environment"
-            )
+        instead = (
+            "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, in the environment"
+        )
+        _refuse_secrets("tracking_uri", self.tracking_uri, instead)
         return self
 
 
@@ -87,6 +96,11 @@ class WandbConfig(Section):
     server: str | None = None
     """Address of the server that rows are sent to, such as https://api.wandb.ai (log in first: `wandb login`); unset:
     they stay in `observers/wandb` of the run's `train`, until `wandb sync` sends them."""
+
+    @model_validator(mode="after")
+    def _no_password(self) -> Self:
+        _refuse_secrets("server", self.server, "log in with `wandb login`, or set WANDB_API_KEY in the environment")
+        return self
 
 
 ObserverConfig = Annotated[

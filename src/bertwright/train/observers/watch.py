@@ -1,14 +1,14 @@
 """The observers of one start: given each row once, and none of them can end a training.
 
 A training of a week does not end because a disk is full of event files or a server is gone. An observer that fails is
-named at once, with what it said, and again at the end; it is given no more rows in this start. metrics.jsonl has them
-all, and the next start gives an observer those that it lacks.
+named at once, with what it said, and again at the end; it is closed, and given no more rows in this start.
+metrics.jsonl has them all, and the next start gives an observer those that it lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.log import Log
@@ -43,6 +43,7 @@ class Watch:
                     f"({type(error).__name__}: {error}). Training goes on without it. metrics.jsonl has every row, and "
                     "the next start gives it those that it lacks."
                 )
+                _give_up(observer)
 
     def close(self, finished: bool) -> None:
         """Close all of them, and say again which ones failed."""
@@ -61,15 +62,26 @@ def watched(configs: Sequence[ObserverConfig], observed: Observed, rows: Sequenc
 
     One that cannot begin is an error: before any work, when it can be mended.
     """
-    watch = Watch([(config.kind, _begun(config, observed)) for config in configs], log)
-    for row in rows:
-        watch.record(row)
-    finished = False
+    observers: list[tuple[str, Observer]] = []
+    with ExitStack() as begun:
+        for config in configs:
+            observers.append((config.kind, _begun(config, observed)))
+            begun.callback(_give_up, observers[-1][1])
+        begun.pop_all()  # all of them could begin
+    watch, finished = Watch(observers, log), False
     try:
+        for row in rows:
+            watch.record(row)
         yield watch
         finished = True
     finally:
         watch.close(finished)
+
+
+def _give_up(observer: Observer) -> None:
+    """Let go of what it holds, whatever it says to that."""
+    with suppress(Exception):
+        observer.close(False)
 
 
 def _begun(config: ObserverConfig, observed: Observed) -> Observer:
