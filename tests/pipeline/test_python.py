@@ -66,11 +66,9 @@ def test_a_section_alone_says_its_own_name() -> None:
 def test_a_run_hands_back_metrics_scores_and_summary(finished: Path) -> None:
     folder = RunFolder(finished)
     assert [row["total_steps"] for row in folder.metrics] == list(range(1, 19))
-    hints = get_type_hints(MetricsRow, include_extras=True)
-    always = {name for name, hint in hints.items() if get_origin(hint) is not NotRequired}
-    assert always <= folder.metrics[-1].keys()
-    assert get_type_hints(Scores).keys() <= folder.scores.keys()
-    assert get_type_hints(Summary).keys() <= folder.summary.keys()
+    for shape, given in ((MetricsRow, folder.metrics[-1]), (Scores, folder.scores), (Summary, folder.summary)):
+        hints = get_type_hints(shape, include_extras=True)
+        assert {name for name, hint in hints.items() if get_origin(hint) is not NotRequired} <= given.keys()
     assert folder.summary["mlm_loss"] == folder.scores["mlm_loss"]
 
 
