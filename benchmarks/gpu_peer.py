@@ -13,7 +13,8 @@ from torch import Tensor
 from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
 from bertwright.examples.loader import PlanLoader
 from bertwright.model.batch import packed
-from bertwright.model.bert.config import SIZES, BertModelConfig
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
@@ -24,29 +25,19 @@ HELD = 4
 """Batches that are trained on again and again."""
 
 
-def stock(size: str, dropout: float, rows: int = VOCABULARY.size) -> torch.nn.Module:
-    """transformers' network of a named size, without attention dropout."""
+def stock(network: NetworkConfig) -> torch.nn.Module:
+    """transformers' network of the same numbers as `network`."""
     from transformers import BertConfig, BertForMaskedLM
 
-    hidden, layers, heads, inner = SIZES[size]  # type: ignore[index]
-    config = BertConfig(
-        vocab_size=rows,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=inner,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=0.0,
-    )
-    network: torch.nn.Module = BertForMaskedLM(config)
-    return network
+    theirs: torch.nn.Module = BertForMaskedLM(BertConfig(**peer_of(network).config))
+    return theirs
 
 
 def same_network(device: torch.device) -> str:
     """That both networks have the same loss on the same batch with the same weights, in float32; raises otherwise."""
     torch.manual_seed(1)
     ours = PreTrainingModel(BertModelConfig(size="mini", dropout=0.0).resolve(VOCABULARY.size, False), "padded")
-    theirs = stock("mini", 0.0)
+    theirs = stock(ours.config)
     theirs.load_state_dict(peer_of(ours.config).names.to_theirs(ours.state_dict()), strict=False)
     ours, theirs = ours.to(device).eval(), theirs.to(device).eval()
     workload = Workload("same", "mini", 128, 16, "doc-sentences", (1, 6))
@@ -85,7 +76,7 @@ def peer_steps(
     network = BertModelConfig(size=workload.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(
         VOCABULARY.size, False
     )
-    model = stock(workload.size, 0.1, network.vocab_size).to(device).train()
+    model = stock(network).to(device).train()
     run = torch.compile(model, dynamic=False) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     held = []

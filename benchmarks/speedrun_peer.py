@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 from transformers import (
-    BertConfig,
     BertForMaskedLM,
     BertTokenizer,
     DataCollatorForLanguageModeling,
@@ -25,7 +24,7 @@ from transformers import (
 
 from bertwright.core.artifact import open_artifact
 from bertwright.examples.store import Store
-from bertwright.model.bert.config import SIZES, BertModelConfig
+from bertwright.model.bert.config import BertConfig, BertModelConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import model_from
 from speedrun_score import LENGTH, score_model
@@ -102,9 +101,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         return control
 
     def _scored(self, step: int, model: Any) -> dict[str, float]:
-        network = BertModelConfig(size="mini", max_positions=LENGTH).resolve(
-            len(model.bert.embeddings.word_embeddings.weight), False
-        )
+        network = network_of(len(model.bert.embeddings.word_embeddings.weight))
         tensors = {name: value.detach().clone() for name, value in model.state_dict().items()}
         model_ours = model_from(network, peer_of(network).names.to_ours(tensors))
         row = {
@@ -117,17 +114,15 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         return row
 
 
+def network_of(entries: int) -> BertConfig:
+    """The network that is trained, with BertConfig's dropout of attention weights, as its users have it."""
+    section = BertModelConfig(size="mini", max_positions=LENGTH, attention_dropout=0.1)
+    return section.resolve(entries, next_sentence=False)
+
+
 def _trainer(blocks: Any, collator: Any, out: Path, steps: int, rate: float, clock: _Clock) -> Trainer:
     torch.manual_seed(1)
-    hidden, layers, heads, inner = SIZES["mini"]
-    config = BertConfig(
-        vocab_size=len(collator.tokenizer),
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=inner,
-        max_position_embeddings=LENGTH,
-    )
+    network = network_of(len(collator.tokenizer))
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=BATCH,
@@ -140,4 +135,5 @@ def _trainer(blocks: Any, collator: Any, out: Path, steps: int, rate: float, clo
         report_to=[],
         disable_tqdm=True,
     )
-    return Trainer(BertForMaskedLM(config), arguments, collator, blocks, callbacks=[clock])
+    model = BertForMaskedLM(BertForMaskedLM.config_class(**peer_of(network).config))
+    return Trainer(model, arguments, collator, blocks, callbacks=[clock])

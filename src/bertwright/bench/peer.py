@@ -28,7 +28,8 @@ from transformers import (
 )
 
 from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
-from bertwright.model.bert.config import SIZES
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.interop.peer import peer_of
 
 BLOCK = 10_000
 """Steps that one call of `train` is asked for; it is left before."""
@@ -97,16 +98,8 @@ def trainer(
 
 
 def _model(workload: Workload, dropout: float) -> Any:
-    hidden, layers, heads, inner = SIZES[workload.size]
-    config = BertConfig(
-        vocab_size=VOCABULARY.size,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=inner,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=0.0,
-    )
+    section = BertModelConfig(size=workload.size, dropout=dropout)
+    config = BertConfig(**peer_of(section.resolve(VOCABULARY.size, workload.pairs)).config)
     return BertForPreTraining(config) if workload.pairs else BertForMaskedLM(config)
 
 
