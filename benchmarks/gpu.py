@@ -31,7 +31,6 @@ from bertwright.model.device import torch_settings
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import LambConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
@@ -116,10 +115,8 @@ def our_steps(case: Case, device: torch.device, compiled: bool) -> Generator[tup
     model = PreTrainingModel(network, case.kernel).to(device).train()
     graph = CompiledConfig() if compiled else EagerConfig()
     wrap_graph(model, graph, device)
-    optimizer = build_optimizer(LambConfig(), model)
     precision = build_precision(Bf16Config() if device.type == "cuda" else Fp32Config(), device)
-    engine = Single(model, optimizer, max_grad_norm=1.0)
-    trained = Trained(model, PreTraining(False), optimizer, engine, Ranks(), precision, graph=graph)
+    trained = Trained(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
     drawn = loader(case)
     settings: LoaderSettings = drawn.settings
     room = Room(case.rows, case.length, settings.masking.most(case.length))

@@ -50,13 +50,16 @@ def test_five_steps_are_three_saved_loaded_and_two(config: Any) -> None:
     train(model, optimizer, range(5))
     halfway, its_optimizer = build(config)
     train(halfway, its_optimizer, range(3))
-    file = save({**named_state(its_optimizer, halfway)})
+    file = save({**named_state(its_optimizer, dict(halfway.named_parameters()))})
     resumed, new_optimizer = build(config)
     resumed.load_state_dict(halfway.state_dict())
-    load_named_state(new_optimizer, resumed, load(file), moment_names(config, model))
+    load_named_state(new_optimizer, dict(resumed.named_parameters()), load(file), moment_names(config, model))
     train(resumed, new_optimizer, range(3, 5))
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
-    expected, got = named_state(optimizer, model), named_state(new_optimizer, resumed)
+    expected, got = (
+        named_state(optimizer, dict(model.named_parameters())),
+        named_state(new_optimizer, dict(resumed.named_parameters())),
+    )
     assert expected.keys() == got.keys()
     assert all(torch.equal(expected[name], got[name]) for name in expected)
 
@@ -64,9 +67,9 @@ def test_five_steps_are_three_saved_loaded_and_two(config: Any) -> None:
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.kind)
 def test_names_and_counter(config: Any) -> None:
     model, optimizer = build(config)
-    assert list(named_state(optimizer, model)) == ["step"]
+    assert list(named_state(optimizer, dict(model.named_parameters()))) == ["step"]
     train(model, optimizer, range(2))
-    state = named_state(optimizer, model)
+    state = named_state(optimizer, dict(model.named_parameters()))
     moments = {f"{moment}.{name}" for name, kept in moment_names(config, model).items() for moment in kept}
     assert state.keys() == {"step", *moments}
     assert int(state["step"]) == 2 and state["step"].dtype == torch.int64
@@ -76,14 +79,14 @@ def test_names_and_counter(config: Any) -> None:
 def test_hand_over_keeps_moments_and_resets_the_counter(config: Any) -> None:
     model, optimizer = build(config)
     train(model, optimizer, range(3))
-    before = {name: tensor.clone() for name, tensor in named_state(optimizer, model).items()}
+    before = {name: tensor.clone() for name, tensor in named_state(optimizer, dict(model.named_parameters())).items()}
     reset_steps(optimizer)
-    after = named_state(optimizer, model)
+    after = named_state(optimizer, dict(model.named_parameters()))
     assert int(after["step"]) == 0
     assert all(torch.equal(after[name], before[name]) for name in before if name != "step")
     fresh_model, fresh = build(config)
     fresh_model.load_state_dict(model.state_dict())
-    load_named_state(fresh, fresh_model, after, moment_names(config, model))
+    load_named_state(fresh, dict(fresh_model.named_parameters()), after, moment_names(config, model))
     for pair in ((model, optimizer), (fresh_model, fresh)):
         train(*pair, range(3, 4))
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh_model.parameters(), strict=True))
@@ -91,24 +94,31 @@ def test_hand_over_keeps_moments_and_resets_the_counter(config: Any) -> None:
 
 def test_state_before_the_first_step_loads_as_a_fresh_start() -> None:
     model, optimizer = build(LambConfig())
-    nothing = named_state(optimizer, model)
+    nothing = named_state(optimizer, dict(model.named_parameters()))
     train(model, optimizer, range(1))
-    load_named_state(optimizer, model, nothing, moment_names(LambConfig(), model))
+    load_named_state(optimizer, dict(model.named_parameters()), nothing, moment_names(LambConfig(), model))
     assert not optimizer.state
 
 
 def test_the_state_of_another_model_is_refused_by_name() -> None:
     model, optimizer = build(LambConfig())
     train(model, optimizer, range(1))
-    state = dict(named_state(optimizer, model))
+    state = dict(named_state(optimizer, dict(model.named_parameters())))
     moments = moment_names(LambConfig(), model)
     moment = state.pop("exp_avg.layers.0.weight")
     with pytest.raises(CheckpointError, match=r"exp_avg\.layers\.0\.weight is missing"):
-        load_named_state(optimizer, model, state, moments)
+        load_named_state(optimizer, dict(model.named_parameters()), state, moments)
     with pytest.raises(CheckpointError, match=r"exp_avg\.layers\.0\.weight has shape \[32\], not \[32, 16\]"):
-        load_named_state(optimizer, model, state | {"exp_avg.layers.0.weight": moment[:, 0]}, moments)
+        load_named_state(
+            optimizer, dict(model.named_parameters()), state | {"exp_avg.layers.0.weight": moment[:, 0]}, moments
+        )
     with pytest.raises(CheckpointError, match="stray is unexpected"):
-        load_named_state(optimizer, model, state | {"exp_avg.layers.0.weight": moment, "stray": moment}, moments)
+        load_named_state(
+            optimizer,
+            dict(model.named_parameters()),
+            state | {"exp_avg.layers.0.weight": moment, "stray": moment},
+            moments,
+        )
 
 
 def test_unequal_counters_are_refused() -> None:
@@ -116,7 +126,7 @@ def test_unequal_counters_are_refused() -> None:
     train(model, optimizer, range(1))
     optimizer.state[model.layers[0].weight]["step"] += 1
     with pytest.raises(CheckpointError, match=r"different numbers of updates \(\[1, 2\]\)"):
-        named_state(optimizer, model)
+        named_state(optimizer, dict(model.named_parameters()))
 
 
 def test_build_chooses_by_kind_and_applies_the_settings() -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from types import MappingProxyType
 
@@ -72,11 +72,16 @@ def forked(
     before: Callable[[], None] | None = None,
 ) -> ForkServerProcess:
     """Start `bertwright ARGUMENTS` after `before()`; what it prints is appended to the file `log`."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    process = context.Process(target=_main, args=(str(log), list(map(str, arguments)), dict(environment), before))
+    process = context().Process(target=_main, args=(str(log), list(map(str, arguments)), dict(environment), before))
     process.start()
     return process
+
+
+def context() -> ForkServerContext:
+    """Makes processes that have imported torch already."""
+    made = multiprocessing.get_context("forkserver")
+    made.set_forkserver_preload(PRELOADED)
+    return made
 
 
 def _main(log: str, arguments: list[str], environment: dict[str, str], before: Callable[[], None] | None) -> None:

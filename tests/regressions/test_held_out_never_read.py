@@ -25,6 +25,7 @@ from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
+from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
@@ -49,12 +50,11 @@ def original(losses: list[float]) -> float:
 def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> None:
     torch.manual_seed(0)
     model = PreTrainingModel(BERT)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
     drawn = open_loader(prepared.examples, PlanSet(length=32), SETTINGS)
     batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
-    engine = Single(model, optimizer, max_grad_norm=1.0)
-    trained = Trained(model, objective, optimizer, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
+    engine = Single(model, AdamWConfig(weight_decay=0.01))
+    trained = Trained(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     losses = [train_step(trained, batch, totals, StepSettings(5e-3, 0)).losses["mlm"] for _ in range(STEPS)]
     heldout = score(objective, model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16)))["mlm_loss"]
     assert heldout is not None and original(losses) < 0.1 < 3 < heldout

@@ -20,6 +20,7 @@ from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import cross_entropy_sum
+from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
@@ -67,9 +68,8 @@ def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.T
 
 def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
     predictions, pairs, _ = drawn.counts(0)
-    idle = torch.optim.SGD(model.parameters(), lr=0.0)
-    objective, engine = PreTraining(next_sentence=True), Single(model, idle, max_grad_norm=0.0)
-    trained = Trained(model, objective, idle, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
+    objective, engine = PreTraining(next_sentence=True), Single(model, AdamWConfig(max_grad_norm=0.0))
+    trained = Trained(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}
     result = train_step(trained, batches, totals, StepSettings(0.0, 0))
     return result.losses["mlm"], gradient(model)

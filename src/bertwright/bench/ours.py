@@ -16,7 +16,6 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Bf16Config, Fp32Config
@@ -48,7 +47,6 @@ def _trained(workload: Workload, dropout: float, bf16: bool) -> Trained:
     torch.manual_seed(1)
     network = BertModelConfig(size=workload.size, dropout=dropout).resolve(VOCABULARY.size, workload.pairs)
     model = PreTrainingModel(network, kernel_for("cpu")).train()
-    optimizer = build_optimizer(AdamWConfig(), model)
     precision = build_precision(Bf16Config() if bf16 else Fp32Config(), torch.device("cpu"))
-    engine = Single(model, optimizer, max_grad_norm=1.0)
-    return Trained(model, PreTraining(workload.pairs), optimizer, engine, Ranks(), precision)
+    engine = Single(model, AdamWConfig(max_grad_norm=1.0))
+    return Trained(model, PreTraining(workload.pairs), engine, Ranks(), precision)

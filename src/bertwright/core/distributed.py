@@ -26,6 +26,12 @@ def rank_and_world() -> tuple[int, int]:
     )
 
 
+def rank_here() -> int:
+    """The place of this process among those that share its machine, from 0: as the launcher says, else its rank."""
+    here = os.environ.get("LOCAL_RANK", "")
+    return int(here) if here.isdecimal() else rank_and_world()[0]
+
+
 def ranks_here() -> int:
     """How many of the processes share this machine: as the launcher says, else all of them."""
     here = os.environ.get("LOCAL_WORLD_SIZE", "")

@@ -12,6 +12,7 @@ from torch.optim import AdamW, Optimizer
 
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.optim.groups import parameter_groups
+from bertwright.optim.shards import Shards
 
 
 def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
@@ -21,7 +22,7 @@ def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
     `config.max_grad_norm` is the caller's too, because a step that is dropped is judged by the norm (see `norms`).
     `RecipeError` for `config.groups` whose patterns name no tensor, or one tensor twice.
     """
-    return _build(config, dict(model.named_parameters()))
+    return optimizer_of(config, dict(model.named_parameters()))
 
 
 def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, ...]]:
@@ -30,12 +31,13 @@ def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, 
     tiny = {name: Parameter(torch.zeros([1] * p.ndim)) for name, p in model.named_parameters()}
     for parameter in tiny.values():
         parameter.grad = torch.zeros_like(parameter)
-    optimizer = _build(config, tiny)
+    optimizer = optimizer_of(config, tiny)
     optimizer.step()
     return {name: tuple(kept for kept in optimizer.state[p] if kept != "step") for name, p in tiny.items()}
 
 
-def _build(config: OptimConfig, named: Mapping[str, Parameter]) -> Optimizer:
+def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None = None) -> Optimizer:
+    """As `build_optimizer`, for parameters by their names; with `shards` they are this rank's parts."""
     groups = parameter_groups(named, config.weight_decay, config.groups)
     match config:
         case AdamWConfig():
@@ -44,10 +46,10 @@ def _build(config: OptimConfig, named: Mapping[str, Parameter]) -> Optimizer:
         case LambConfig():
             from bertwright.optim.lamb import Lamb
 
-            return Lamb(groups, config)
+            return Lamb(groups, config, shards)
         case MuonConfig():
             from bertwright.optim.muon import Muon, split_matrices
 
-            return Muon(split_matrices(groups, named), config)
+            return Muon(split_matrices(groups, named), config, shards)
         case _:
             assert_never(config)

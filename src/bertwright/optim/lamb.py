@@ -12,7 +12,7 @@ times as long; kept is the one of before, so that checkpoints hold the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -21,30 +21,20 @@ from torch.optim import Optimizer
 
 from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import square_norms
-
-
-def whole_tensors(squares: Tensor) -> Tensor:
-    """The `reduce_norms`, [2, n] -> [2, n], of a rank that owns whole tensors: nothing to add."""
-    return squares
+from bertwright.optim.shards import Shards, Whole
 
 
 class Lamb(Optimizer):
     """LAMB as an ordinary optimizer; one fused Adam kernel into a buffer, then the norms, then the update.
 
-    `reduce_norms` receives the squared norms [2, n] (of parameters, of updates; float64) that this rank sees and
-    returns those of the whole tensors: a sum over ranks where each holds a shard. The buffer holds one more copy of
-    the parameters; it is scratch, no part of the state.
+    Norms are of whole tensors: where ranks hold parts, `shards` adds up the squared ones. The buffer holds one more
+    copy of the parameters; it is scratch, no part of the state.
     """
 
-    def __init__(
-        self,
-        params: Iterable[dict[str, Any]],
-        config: LambConfig,
-        reduce_norms: Callable[[Tensor], Tensor] = whole_tensors,
-    ) -> None:
+    def __init__(self, params: Iterable[dict[str, Any]], config: LambConfig, shards: Shards | None = None) -> None:
         super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
         self.config = config
-        self.reduce_norms = reduce_norms
+        self.shards = shards or Whole()
         self._negative_updates: dict[Tensor, Tensor] = {}
 
     @torch.no_grad()
@@ -57,7 +47,7 @@ class Lamb(Optimizer):
         # Negative, because the fused kernel subtracts: it turns the buffers into -u by a step of rate 1 on them.
         negative_updates = [self._negative_update(p, group["weight_decay"]) for group, p in moving]
         self._add_adam(parameters, negative_updates)
-        squares = self.reduce_norms(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
+        squares = self.shards.add(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
         p_norms, u_norms = squares.sqrt()
         clipped = (p_norms / u_norms).clamp(max=self.config.max_trust_ratio or torch.inf)
         ratios = torch.where((p_norms > 0) & (u_norms > 0), clipped, 1.0)

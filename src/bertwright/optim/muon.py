@@ -25,6 +25,7 @@ from torch.optim import Optimizer
 from bertwright.core.errors import RecipeError
 from bertwright.optim.config import MuonConfig
 from bertwright.optim.groups import Group, decays
+from bertwright.optim.shards import Shards, Whole
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the fifth-degree polynomial that each step applies to the singular values (Jordan 2024)."""
@@ -57,9 +58,10 @@ def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> l
 class Muon(Optimizer):
     """Muon as an ordinary optimizer of groups that say by `orthogonal` which of the two rules moves them."""
 
-    def __init__(self, params: Iterable[dict[str, Any]], config: MuonConfig) -> None:
+    def __init__(self, params: Iterable[dict[str, Any]], config: MuonConfig, shards: Shards | None = None) -> None:
         super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
         self.config = config
+        self.shards = shards or Whole()
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -77,8 +79,10 @@ class Muon(Optimizer):
         state["step"] += 1
         assert p.grad is not None
         average = state["exp_avg"].lerp_(p.grad, 1 - momentum)
-        direction = orthogonalized(p.grad.lerp(average, momentum))
-        p.mul_(1 - rate * weight_decay).add_(direction, alpha=-rate * RMS * math.sqrt(max(p.shape)))
+        # Of the whole matrix, also where this rank holds a part of it.
+        direction = orthogonalized(self.shards.whole_of(p.grad.lerp(average, momentum), p))
+        step = self.shards.part_of(direction, p)
+        p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(direction.shape)))
 
     def _move_by_adamw(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
         states = [self._state(p, ("exp_avg", "exp_avg_sq")) for p in parameters]

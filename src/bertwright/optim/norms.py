@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -18,16 +18,22 @@ def square_norms(tensors: Sequence[Tensor]) -> Tensor:
     return torch.stack([torch.linalg.vector_norm(x, dim=-1).double().square().sum() for x in tensors])
 
 
-def clip_global_norm(gradients: Sequence[Tensor], max_norm: float, loss_scale: float = 1.0) -> Tensor:
+def clip_global_norm(
+    gradients: Sequence[Tensor],
+    max_norm: float,
+    loss_scale: float = 1.0,
+    add: Callable[[Tensor], Tensor] = lambda square: square,
+) -> Tensor:
     """Scale all gradients so that their global norm is at most `max_norm`; the norm before that, float64, a scalar.
 
     They are of a loss that was multiplied by `loss_scale`, which is undone in the same pass; the norms are without it.
+    `add` adds up the squared norm, a scalar, over ranks that have parts of them.
 
     NVIDIA's rule: divide by norm / max_norm where the norm is longer (torch's clip_grad_norm_ adds 1e-6 to the
     norm). `max_norm` 0 measures only. A norm that is not finite leaves the gradients alone: such an update is the
     caller's to drop.
     """
-    norm = square_norms(gradients).sum().sqrt() / loss_scale
+    norm = add(square_norms(gradients).sum()).sqrt() / loss_scale
     if max_norm > 0 or loss_scale != 1:
         # Without a branch on the norm, which the host would have to wait for; a norm that is not finite scales nothing.
         longest = max_norm or torch.inf

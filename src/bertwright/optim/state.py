@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from bertwright.core.errors import CheckpointError
 
 
-def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
+def named_state(optimizer: Optimizer, parameters: Mapping[str, Parameter]) -> dict[str, Tensor]:
     """The moments (the tensors themselves, not copies) and the step counter (int64); before any update only that."""
-    stepped = {name: optimizer.state[p] for name, p in _named(optimizer, model).items() if p in optimizer.state}
+    stepped = {name: optimizer.state[p] for name, p in _held(optimizer, parameters).items() if p in optimizer.state}
     steps = {int(state["step"]) for state in stepped.values()} or {0}
     # One counter is saved for all: the schedule and the bias correction know one number of updates.
     if len(steps) > 1:
@@ -30,18 +31,31 @@ def named_state(optimizer: Optimizer, model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_named_state(
-    optimizer: Optimizer, model: nn.Module, state: dict[str, Tensor], moments: Mapping[str, Sequence[str]]
+    optimizer: Optimizer,
+    parameters: Mapping[str, Parameter],
+    state: Mapping[str, Tensor],
+    moments: Mapping[str, Sequence[str]],
 ) -> None:
     """Put what `named_state` gave into `optimizer`, copied; the next updates are the same to the last bit.
 
-    `moments` are what the optimizer keeps of each parameter (see `moment_names`).
-
-    A tensor that is missing, unexpected or of another shape is a `CheckpointError` naming it.
+    `moments` are what the optimizer keeps of each parameter (see `moment_names`). Raises what `check_state` raises.
     """
-    parameters = _named(optimizer, model)
-    # Before the first update an optimizer keeps nothing; a checkpoint at step 0 has no moments to look for.
-    if set(state) == {"step"} and state["step"].numel() == 1 and int(state["step"]) == 0:
-        optimizer.state.clear()
+    parameters = _held(optimizer, parameters)
+    check_state(parameters, state, moments)
+    optimizer.state.clear()
+    if not _begun(state):
+        return
+    for name, p in parameters.items():
+        own = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in moments[name]}
+        step = torch.tensor(float(state["step"]), dtype=torch.float32, device=p.device)
+        optimizer.state[p] = {"step": step, **own}
+
+
+def check_state(
+    parameters: Mapping[str, Tensor], state: Mapping[str, Tensor], moments: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise `CheckpointError` naming a tensor of `state` that is missing, unexpected or of another shape."""
+    if not _begun(state):
         return
     expected = {"step": torch.Size([])}
     expected |= {f"{moment}.{name}": p.shape for name, p in parameters.items() for moment in moments[name]}
@@ -57,10 +71,6 @@ def load_named_state(
         raise CheckpointError(
             f"this optimizer state is not of this model: {'; '.join(faults[:5])}. Use the model's own"
         )
-    for name, p in parameters.items():
-        own = {moment: torch.empty_like(p).copy_(state[f"{moment}.{name}"]) for moment in moments[name]}
-        step = torch.tensor(float(state["step"]), dtype=torch.float32, device=p.device)
-        optimizer.state[p] = {"step": step, **own}
 
 
 def reset_steps(optimizer: Optimizer) -> None:
@@ -69,6 +79,11 @@ def reset_steps(optimizer: Optimizer) -> None:
         state["step"].zero_()
 
 
-def _named(optimizer: Optimizer, model: nn.Module) -> dict[str, nn.Parameter]:
+def _begun(state: Mapping[str, Tensor]) -> bool:
+    """Whether there has been an update: before the first an optimizer keeps nothing, and there are no moments."""
+    return set(state) != {"step"} or state["step"].numel() != 1 or int(state["step"]) != 0
+
+
+def _held(optimizer: Optimizer, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    return {name: p for name, p in model.named_parameters() if id(p) in held}
+    return {name: p for name, p in parameters.items() if id(p) in held}

@@ -8,7 +8,6 @@ import torch
 
 from bertwright.core.log import Log
 from bertwright.objectives.objective import build_objective
-from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.train.averaging.averaging import Averaging, build_averaging
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import session_facts
@@ -23,9 +22,9 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.start import (
     check_phase_lengths,
     is_deterministic,
-    restore_or_initialize,
     training_device,
     training_kernel,
+    where_to_start,
 )
 from bertwright.train.state import State
 from bertwright.train.step import Trained
@@ -49,27 +48,25 @@ class Built:
 
 def build(job: Job, ranks: Ranks, log: Log) -> Built:
     """All that a start trains, with weights, moments and average of the newest checkpoint where there is one."""
-    device = training_device(job.config.device, ranks)
+    device = training_device(job.config.device)
     precision = build_precision(job.config.precision, device)
     kernel = training_kernel(job, precision)
     model, low = build_network(job, precision, kernel)
-    optimizer = build_optimizer(job.optim, model)
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
     if not is_deterministic(job.config):
         log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
-    # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
     averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
-    state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
-    engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
+    start = where_to_start(job, model, averaging, ranks, log)
+    # From the weights to begin with, whole on every rank: an engine may hold them in parts from then on.
+    engine = build_engine(job.config.engine, model, job.optim, ranks)
+    engine.load(start.moments)
     objective = build_objective(job.config.objective, low.network if low else model, job.pair_task)
-    trained = Trained(
-        model, objective, optimizer, engine, ranks, precision, moment_names(job.optim, model), low, job.config.graph
-    )
-    state = check_phase_lengths(state, job.phases)
+    trained = Trained(model, objective, engine, ranks, precision, low, job.config.graph)
+    state = check_phase_lengths(start.state, job.phases)
     if threads := threads_for(job.config, state.sessions):
         # Each rank measures what is free; what the run goes on with is one number for all.
-        torch.set_num_threads(ranks.least(threads))
+        torch.set_num_threads(min(ranks.each(threads)))
     phases = cut_phases(job, state, device, ranks, log)
     facts = session_facts(state, device, kernel, ranks, job.config, phases)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))

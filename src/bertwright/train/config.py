@@ -12,7 +12,7 @@ from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
-from bertwright.train.engine.config import DdpConfig, EngineConfig
+from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.observers.config import ObserverConfig
@@ -74,8 +74,10 @@ class TrainConfig(Section):
     averaging: AveragingConfig = NoAveragingConfig()
     """Which average of the weights is scored and exported at the end: `none`, `ema` or `last`. A name, or a section of
     its own where the average has keys. Training goes on from the weights themselves."""
-    engine: EngineConfig = runtime_only(DdpConfig())
-    """How ranks hold the weights, and what sums their gradients."""
+    engine: EngineConfig = runtime_only(AutoConfig())
+    """How ranks hold the weights, and what sums their gradients: `auto` (`single` for one process, `ddp` for several),
+    `zero` (the optimizer's state in parts) or `fsdp` (everything in parts). A name, or a section of its own where the
+    engine has keys. A run may go on with another one."""
     graph: GraphConfig = runtime_only(EagerConfig())
     """How the network's operations are run: `eager` (as they are written) or `compiled` (by torch.compile, in fixed
     shapes). A name, or a section of its own where the graph has keys."""
@@ -114,6 +116,23 @@ class TrainConfig(Section):
             raise ValueError(
                 "phases.0.restart_bias_correction false needs updates to go on counting from: give init_from a "
                 "checkpoint, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _what_parts_allow(self) -> TrainConfig:
+        if self.engine.kind != "fsdp":
+            return self
+        whole = {
+            "averaging": self.averaging.kind != "none",
+            "precision": self.precision.kind == "fp8" or getattr(self.precision, "weights", "fp32") != "fp32",
+            "graph": self.graph.kind != "eager",
+            "phases.0.micro_batch": any(phase.micro_batch == "auto" for phase in self.phases),
+        }
+        if asked := [key for key, there in whole.items() if there]:
+            raise ValueError(
+                f"engine fsdp holds parts of the weights, and {asked[0]} as it is set works on whole ones; set "
+                f"engine=zero, or leave {asked[0]} out"
             )
         return self
 

@@ -17,6 +17,7 @@ import torch
 from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.config import chosen
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.shapes import NETWORK
@@ -36,7 +37,7 @@ def session_facts(
         "waiting": os.environ.get(POLICY, "default").lower(),
         "micro_batches": [cut_of(phase) for phase in phases],
         "attention": kernel,
-        "engine": config.engine.kind,
+        "engine": chosen(config.engine, ranks.world).kind,
         "graph": config.graph.kind,
         "precision": config.precision.kind,
         "weights": getattr(config.precision, "weights", "fp32"),

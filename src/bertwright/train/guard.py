@@ -13,7 +13,6 @@ import statistics
 from dataclasses import replace
 
 from bertwright.core.errors import DataError
-from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.phases import Phase
@@ -51,14 +50,13 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     ranks.assert_equal(checkpoint.path.name, "the checkpoint to go back to")
     before, weights, moments = load(checkpoint)
     trained = session.trained
-    trained.model.load_state_dict(weights)
-    load_named_state(trained.optimizer, trained.model, moments, trained.moments)
+    trained.engine.load(moments, weights)
     if session.averaging:
         session.averaging.load(load_average(checkpoint), weights)
     first = before.data_step
     if before.phase < phase.index:  # the end of the phase before: the hand-over is done again
         if phase.restart_bias_correction:
-            reset_steps(trained.optimizer)
+            trained.engine.restart_steps()
         before, first = replace(before, optimizer_step=0), 0
     left_out = {"phase": phase.index, "from": first, "to": state.data_step}
     session.log.say(

@@ -1,29 +1,27 @@
-"""The training loop: phase after phase, step after step: fetch, step, observe, save, stop."""
+"""The training loop: phase after phase, step after step: fetch, step, and what is due after it."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from bertwright.core import rng
-from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import StepCounts
-from bertwright.optim.state import reset_steps
+from bertwright.train.after_step import after_step, end_now, row_is_due
 from bertwright.train.guard import go_back, norm_limit, noted
 from bertwright.train.micro_batch import Cutting
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.scoring import score_heldout
 from bertwright.train.session import Session
 from bertwright.train.state import State
 from bertwright.train.step import StepResult, StepSettings, train_step
-from bertwright.train.window import Window, digits_of, time_left, whole_sum
+from bertwright.train.window import Window
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
@@ -32,7 +30,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
         if state.phase < phase.index:
             # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
             if phase.restart_bias_correction:
-                reset_steps(session.trained.optimizer)
+                session.trained.engine.restart_steps()
             state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False)
         if not phase.over(state.data_step, state.phase_seconds):
             state = train_phase(session, phase, state)
@@ -64,7 +62,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         state = _advanced(session, cutting, state, result, counts, seconds)
         session.progress(name, state.data_step, phase.steps, "steps")
-        state, window = _observe(session, phase, state, window, drawn.micro_batches)
+        state, window = after_step(session, phase, state, window, drawn.micro_batches)
         if state.phase_end:  # before its last step, where its time is spent
             break
     ahead.close()
@@ -79,9 +77,8 @@ def _step(
     room = phase.shape(trained.ranks.world)
     return train_step(
         trained,
-        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum. Each
-        # goes to the device when its turn comes, so that memory does not grow with accumulation.
-        (trained.read(batch, room) for batch in batches if batch.counts.sequences),
+        # Each goes to the device when its turn comes, so that memory does not grow with accumulation.
+        (trained.read(batch, room) for batch in trained.to_compute(batches)),
         {term: getattr(counts, what) for term, what in trained.objective.counted.items()},
         StepSettings(
             rate,
@@ -89,7 +86,7 @@ def _step(
             rng.key(phase.seed, "dropout", phase.index, state.data_step),
             state.scale.factor if state.scale else 1.0,
             norm_limit(session.guard, state),
-            accuracy=_row_is_due(phase, state.data_step + 1),
+            accuracy=row_is_due(phase, state.data_step + 1),
             may_run_out=phase.finds_micro_batch,
         ),
     )
@@ -107,56 +104,6 @@ def _advanced(
         session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
     state = noted(session.guard, cutting.noted(state), result.grad_norm, result.applied)
     return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
-
-
-def _observe(
-    session: Session, phase: Phase, state: State, window: Window, micro_batches: list[MicroBatch]
-) -> tuple[State, Window]:
-    """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
-    ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
-    state = replace(state, phase_end=phase.over(step, state.phase_seconds))
-    # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
-    stop = ranks.any(session.stop_requested())
-    scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
-    scores: Mapping[str, float | None] = {}
-    if scored:
-        state, scores = score_heldout(session, phase, state)
-    due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
-    save = due or stop
-    session.compare_ranks(state.total_steps, save)
-    if save or _row_is_due(phase, step):  # on all ranks alike, for the hash is summed over them
-        batch, flops = digits_of(ranks, micro_batches), whole_sum(ranks, window.flops)
-        state = replace(state, flops=None if state.flops is None else state.flops + flops)
-        row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
-        session.record(row | time_left(session.forecast, phase, state, window) | {"batch": batch, "saved": save})
-        window = Window()
-    if save:
-        saving = time.perf_counter()
-        session.save(replace(state, due=due))
-        session.forecast.saving = time.perf_counter() - saving
-    # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
-    window.began = time.perf_counter()
-    state = replace(state, other_seconds=state.other_seconds + window.began - began)
-    if stop and not state.phase_end:
-        ranks.barrier()  # a rank that leaves early would have the others killed while the first one writes
-        raise Interrupted(
-            f"stopped by a signal after step {step:,} of {phase.steps:,}; everything is saved. "
-            "Run the same command again to continue."
-        )
-    return state, window
-
-
-def _row_is_due(phase: Phase, step: int) -> bool:
-    """Whether a row follows `step` whatever happens: it is logged, scored or saved, or the last of its phase."""
-    due = any(step % every == 0 for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
-    return due or step == phase.steps
-
-
-def end_now(session: Session, phase: Phase, state: State) -> State:
-    """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
-    state, _ = score_heldout(session, phase, replace(state, phase_end=True))
-    session.save(replace(state, due=True))
-    return state
 
 
 def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:

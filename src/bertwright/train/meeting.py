@@ -43,9 +43,8 @@ class Meeting:
 def meet(rank: int, world: int, seconds: float) -> Meeting:
     """Wait until all ranks are there; `RankError` names those that do not come in `seconds` (ARRIVAL at least)."""
     until = time.monotonic() + max(seconds, ARRIVAL)
-    store = _open_store(rank, until)
     # The secret keeps ranks of an earlier start, which torchrun's store still knows, out of this one.
-    secret, peers = _await_others(world, store, until) if rank == 0 else _go_to_first(rank, world, store, until)
+    secret, store, peers = _await_others(world, until) if rank == 0 else _go_to_first(rank, world, until)
     for peer in peers:
         # From here on the watchdog's thread reads it among others, and must never wait for one of them.
         peer.connection.setblocking(False)
@@ -75,8 +74,8 @@ def _open_store(rank: int, until: float) -> Store:
         ) from error
 
 
-def _await_others(world: int, store: Store, until: float) -> tuple[str, list[Peer]]:
-    secret, peers = secrets.token_hex(16), dict[int, Peer]()
+def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
+    store, secret, peers = _open_store(0, until), secrets.token_hex(16), dict[int, Peer]()
     with socket.create_server(("", 0)) as listener:
         store.set(_KEY, f"{listener.getsockname()[1]} {secret} {our_name(0, world)}")
         while len(peers) < world - 1:
@@ -94,7 +93,7 @@ def _await_others(world: int, store: Store, until: float) -> tuple[str, list[Pee
                 connection.close()
     for peer in peers.values():
         peer.tell("")
-    return secret, list(peers.values())
+    return secret, store, list(peers.values())
 
 
 def _absent(peers: dict[int, Peer], world: int) -> RankError:
@@ -110,8 +109,9 @@ def _absent(peers: dict[int, Peer], world: int) -> RankError:
     return error
 
 
-def _go_to_first(rank: int, world: int, store: Store, until: float) -> tuple[str, list[Peer]]:
-    host, fault = os.environ["MASTER_ADDR"], "it has not given its address"
+def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[Peer]]:
+    store, fault = _open_store(rank, until), "it has not given its address"
+    host = os.environ["MASTER_ADDR"]
     while time.monotonic() < until:
         try:
             store.wait([_KEY], _left(until))
@@ -121,12 +121,14 @@ def _go_to_first(rank: int, world: int, store: Store, until: float) -> tuple[str
         except (RuntimeError, OSError) as error:
             fault = _first_line(error)
             time.sleep(_PAUSE)
+            # A first rank that trains once more in the same process has another store now.
+            store = _open_store(rank, until)
             continue
         first = Peer(name, connection)
         first.tell(f"{secret} {rank} {our_name(rank, world)}"[: _LONGEST - 1])
         answer = _line(connection, _left(until).total_seconds() + 5)  # the first rank is to say who is missing
         if answer == "":
-            return secret, [first]
+            return secret, store, [first]
         connection.close()
         if answer and answer.startswith("lost "):
             raise RankError(answer.removeprefix("lost "))

@@ -47,7 +47,7 @@ def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: 
     phases = []
     for phase, config in zip(job.phases, job.config.phases, strict=True):
         if phase.finds_micro_batch:
-            size = ranks.least(fitting_sequences(job.network, config, computing, limit))
+            size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
             size = min(size, _found(before, phase.index) or size)
             log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({limit / 1e9:.1f} GB for each rank)")
             phase = phase.cut(size)

@@ -118,9 +118,13 @@ class _Engine:
 
     inner: Engine
 
-    def backward(self, loss: Tensor) -> None:
+    @property
+    def whole(self) -> bool:
+        return self.inner.whole
+
+    def backward(self, loss: Tensor, last: bool = True) -> None:
         with record_function(BACKWARD):
-            self.inner.backward(loss)
+            self.inner.backward(loss, last)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         with record_function(REDUCE):
@@ -130,8 +134,14 @@ class _Engine:
         with record_function(UPDATE):
             self.inner.update(learning_rate)
 
+    def restart_steps(self) -> None:
+        self.inner.restart_steps()
+
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         return self.inner.gather()
+
+    def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
+        self.inner.load(moments, weights)
 
 
 def table(events: list[Any], steps: int, waited: float, device: str) -> str:

@@ -7,11 +7,8 @@ ranks; started plainly it has one, and no process group and no socket exist. A r
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -22,8 +19,7 @@ from torch import distributed as dist
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from bertwright.core import rng
-from bertwright.core.distributed import rank_and_world
-from bertwright.core.errors import ArtifactError, Interrupted, RankError
+from bertwright.core.errors import ArtifactError, RankError
 
 if TYPE_CHECKING:
     from bertwright.train.watchdog import Watchdog
@@ -52,27 +48,36 @@ class Ranks:
         """Replace each tensor, of any shape, by its sum over all ranks, in one all-reduce."""
         if self.world == 1 or not tensors:
             return
-        # One message for all tensors: each all-reduce costs a round trip of its own.
-        flat = torch.cat([tensor.flatten() for tensor in tensors])
-        self._finish(dist.all_reduce(flat, async_op=True))
-        for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
-            tensor.copy_(part.view_as(tensor))
+        flat = _flat(tensors)
+        _spread(self.start_sum(flat).result(), tensors)
+
+    def start_sum(self, values: Tensor) -> Sum:
+        """Start replacing a tensor of any shape by its sum over all ranks; the result is asked for later."""
+        work = dist.all_reduce(values, async_op=True) if self.world > 1 else None
+        return Sum(self, values, work)
 
     def all_reduce_async(self, counts: Sequence[int]) -> PendingSum:
         """Start adding up `counts` over all ranks; the result is asked for later."""
         # Whole numbers, so that sums are exact and the order of ranks does not matter.
-        values = torch.tensor(counts, dtype=torch.int64)
-        work = dist.all_reduce(values, async_op=True) if self.world > 1 else None
-        return PendingSum(self, values, work)
+        return PendingSum(self.start_sum(torch.tensor(counts, dtype=torch.int64)))
+
+    @torch.no_grad()
+    def send(self, tensors: Sequence[Tensor], owner: int) -> None:
+        """Replace each tensor, of any shape, on all ranks by that of rank `owner`, in one message."""
+        if self.world == 1 or not tensors:
+            return
+        flat = _flat(tensors)
+        self._finish(dist.broadcast(flat, src=owner, async_op=True), flat)
+        if self.rank != owner:
+            _spread(flat, tensors)
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is up on any rank, so that all stop at the same step."""
         return bool(self.all_reduce_async([flag]).result()[0])
 
-    def least(self, value: int) -> int:
-        """The smallest of the numbers that the ranks pass, none below 0."""
-        own = [value if rank == self.rank else 0 for rank in range(self.world)]
-        return min(self.all_reduce_async(own).result())
+    def each(self, value: int) -> list[int]:
+        """The number that each rank passes, in their order."""
+        return self.all_reduce_async([value if rank == self.rank else 0 for rank in range(self.world)]).result()
 
     def assert_equal(self, value: str, what: str) -> None:
         """Raise `ArtifactError` on every rank unless all ranks pass the same value."""
@@ -81,7 +86,7 @@ class Ranks:
         # The maximum of x and of -x are equal and opposite only where all x are the same: one reduction compares all.
         number = rng.key(value) >> 1
         extremes = torch.tensor([number, -number])
-        self._finish(dist.all_reduce(extremes, op=dist.ReduceOp.MAX, async_op=True))
+        self._finish(dist.all_reduce(extremes, op=dist.ReduceOp.MAX, async_op=True), extremes)
         if int(extremes[0]) != -int(extremes[1]):
             raise ArtifactError(
                 f"the {self.world} ranks do not see the same thing: {what}. "
@@ -90,17 +95,18 @@ class Ranks:
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
-        if self.world > 1:
-            self._finish(dist.barrier(async_op=True))
+        # Not by torch's own, which on GPUs is another transport's, and does not tell of a rank that is lost.
+        self.any(False)
 
     def saving(self) -> AbstractContextManager[None]:
         """What is done inside is finished, also when another rank is lost meanwhile."""
         return self.watchdog.saving() if self.watchdog else nullcontext()
 
-    def connect(self, store: Store) -> None:
+    def connect(self, store: Store, gpus: bool) -> None:
         """Open the process group, by way of a store that only the ranks of this start share."""
+        transport = "cpu:gloo,cuda:nccl" if gpus else "gloo"
         try:
-            dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world, timeout=NEVER)
+            dist.init_process_group(transport, store=store, rank=self.rank, world_size=self.world, timeout=NEVER)
         except RuntimeError as error:
             raise self._broken(error) from error
 
@@ -112,9 +118,12 @@ class Ranks:
             if not why:
                 dist.destroy_process_group()
 
-    def _finish(self, work: dist.Work | None) -> None:
+    def _finish(self, work: dist.Work | None, values: Tensor) -> None:
         """Wait for the other ranks; `RankError` when one of them is lost."""
         assert work is not None and self.watchdog is not None
+        if values.is_cuda:
+            work.wait()  # the device waits and not the host, whom the watchdog's thread ends where a rank is lost
+            return
         completed = False
         while True:
             try:
@@ -139,54 +148,37 @@ class Ranks:
 
 
 @dataclass(frozen=True)
-class PendingSum:
+class Sum:
     """A sum over ranks that is under way."""
 
     ranks: Ranks
     values: Tensor
-    """[N] int64, the sums once `work` is done."""
+    """A tensor of any shape; the sums once `work` is done."""
     work: dist.Work | None
+
+    def result(self) -> Tensor:
+        """The sums, of any shape, waiting for them if need be."""
+        if self.work is not None:
+            self.ranks._finish(self.work, self.values)
+        return self.values
+
+
+@dataclass(frozen=True)
+class PendingSum:
+    """A sum of whole numbers over ranks that is under way."""
+
+    sum: Sum
 
     def result(self) -> list[int]:
         """The sums, waiting for them if need be."""
-        if self.work is not None:
-            self.ranks._finish(self.work)
-        return [int(value) for value in self.values]
+        return [int(value) for value in self.sum.result()]
 
 
-@contextmanager
-def process_group(timeout: float) -> Iterator[Ranks]:
-    """The ranks of this job, with the process group open for the length of the block.
-
-    A rank that gives no sign of life for `timeout` seconds is lost: a `RankError`. This process can then do nothing
-    more but end, with that error's exit code: gloo waits for the lost rank, and would not let it.
-    """
-    rank, world = rank_and_world()
-    if world == 1:
-        yield Ranks()
-        return
-    # A single process opens no socket and loads nothing that could.
-    from bertwright.train.meeting import meet, our_name
-    from bertwright.train.watchdog import Watchdog, failure
-
-    meeting = meet(rank, world, timeout)
-    ranks = Ranks(rank, world, Watchdog(meeting.peers, timeout))
-    try:
-        ranks.connect(meeting.store)
-        yield ranks
-    except BaseException as error:
-        if isinstance(error, Interrupted):
-            ranks.leave()
-        else:
-            ranks.leave(failure(our_name(rank, world), error))
-            # At exit gloo's threads would wait for the lost rank, for up to NEVER.
-            atexit.register(_end, getattr(error, "exit_code", 1))
-        raise
-    ranks.leave()
+def _flat(tensors: Sequence[Tensor]) -> Tensor:
+    # One message for all tensors: each costs a round trip of its own.
+    return torch.cat([tensor.flatten() for tensor in tensors])
 
 
-def _end(code: int) -> None:
-    """End now: gloo's threads would wait for the others."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+def _spread(flat: Tensor, tensors: Sequence[Tensor]) -> None:
+    for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+        tensor.copy_(part.view_as(tensor))

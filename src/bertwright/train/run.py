@@ -24,7 +24,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
-from bertwright.model.device import torch_settings
+from bertwright.model.device import resolve_device, torch_settings
 from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import check_teacher
@@ -46,12 +46,11 @@ from bertwright.train.job import Job
 from bertwright.train.loop import train
 from bertwright.train.metrics import Metrics, read_rows
 from bertwright.train.phases import resolve_phases
-from bertwright.train.ranks import Ranks, process_group
+from bertwright.train.process_group import process_group
+from bertwright.train.ranks import Ranks
 from bertwright.train.scoring import score_average
 from bertwright.train.session import Session
-from bertwright.train.start import (
-    is_deterministic,
-)
+from bertwright.train.start import is_deterministic
 from bertwright.train.state import State
 
 if TYPE_CHECKING:  # loaded where they are asked for
@@ -117,7 +116,8 @@ def _start(job: Job, log: Log) -> None:
         deterministic=is_deterministic(config),
         tf32=config.precision.kind == "tf32",
     )
-    with torch_is_set, process_group(config.timeout) as ranks, stop_on_signals() as stop_requested:
+    gpus = resolve_device(config.device).type == "cuda"
+    with torch_is_set, process_group(config.timeout, gpus) as ranks, stop_on_signals() as stop_requested:
         refuse_other_settings(out, job.checkpoint)
         if ranks.first:
             # Only the first rank writes checkpoints, so it alone clears up.

@@ -30,8 +30,9 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
     with trained.precision.forward():
         own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, rank, world))
-    if own_sums:
-        sums[rank::world] = torch.stack(own_sums)
+    own = len(range(rank, len(batches), world))
+    if own:
+        sums[rank::world] = torch.stack(own_sums[:own])
     trained.ranks.all_reduce([sums])
     scores = scores_of(trained.objective, sums)
     session.forecast.scored(phase, time.perf_counter() - began)
@@ -55,10 +56,13 @@ def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping
 
 
 def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
-    """The rank's held-out batches, telling how far scoring is."""
+    """The rank's held-out batches, telling how far scoring is; last of all a spare one, where all ranks make as many
+    forward passes and another has one more."""
     batches = phase.heldout()
     for number, batch in enumerate(batches):
         session.progress("scoring", number, len(batches), "batches")
         if number % world == rank:
             yield session.trained.read(batch, phase.heldout_shape)
+    if not session.trained.engine.whole and 0 < len(batches) % world <= rank:
+        yield session.trained.read(batches[-1], phase.heldout_shape)
     session.progress("scoring", len(batches), len(batches), "batches")

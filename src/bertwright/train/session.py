@@ -78,8 +78,8 @@ class Session:
         self.log.record(row)
 
     def compare_ranks(self, step: int, saving: bool) -> None:
-        """Make sure that all ranks hold the same weights after `step`, where that is due; all ranks together."""
-        if self.compare_every and (saving or step % self.compare_every == 0):
+        """Make sure that ranks which hold all weights hold the same after `step`, where due; all ranks together."""
+        if self.trained.engine.whole and self.compare_every and (saving or step % self.compare_every == 0):
             check_same_weights(self.trained.ranks, self.trained.model, step)
 
     def save(self, state: State) -> None:

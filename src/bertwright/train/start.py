@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
-from torch.optim import Optimizer
 
 from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.distributed import rank_here
 from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
 from bertwright.core.log import Log
 from bertwright.model.attention import varlen
@@ -20,8 +20,6 @@ from bertwright.model.device import resolve_device
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
-from bertwright.optim.build import moment_names
-from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
@@ -34,10 +32,17 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 
 
-def restore_or_initialize(
-    job: Job, model: PreTrainingModel, optimizer: Optimizer, averaging: Averaging | None, ranks: Ranks, log: Log
-) -> State:
-    """The state to go on from, with weights, moments and the average loaded, the same on all ranks.
+@dataclass(frozen=True)
+class Start:
+    """Where training goes on from, beside the weights."""
+
+    state: State
+    moments: Mapping[str, torch.Tensor]
+    """The whole state of the optimizer by name (`optim.state`)."""
+
+
+def where_to_start(job: Job, model: PreTrainingModel, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
+    """The state to go on from, the same on all ranks, with the weights and the average loaded.
 
     Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
     from zero.
@@ -54,16 +59,16 @@ def restore_or_initialize(
                 "Restore the checkpoint from a copy, or move it away to go on from an older one."
             )
         _load_weights(model, weights, f"the checkpoint {ours.path}")
-        load_named_state(optimizer, model, moments, moment_names(job.optim, model))
         if averaging:
             averaging.load(checkpoints.load_average(ours), model.state_dict())
         log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
-        return state
+        return Start(state, moments)
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
         raise CheckpointError(
             f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
             f"Put them back to continue, or move {out} away to start again from step 0."
         )
+    fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
     if config.init_from is not None:
         if config.init_layers:
             # Not loaded by a training that starts from no other network.
@@ -71,9 +76,9 @@ def restore_or_initialize(
 
             start_from_layers(model, config.init_from, config.init_layers, job.vocab)
         else:
-            _load_init(open_artifact(config.init_from), job, model, optimizer)
+            fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
         log.say(f"train: starting from {config.init_from}")
-    return State()
+    return Start(State(), fresh)
 
 
 def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
@@ -118,14 +123,19 @@ def _end_key(index: int, end: int, length: int) -> str:
     return f"train.phases.{index}.end_after={'' if end == length else end}"
 
 
-def training_device(wanted: Any, ranks: Ranks) -> torch.device:
-    """The device to train on; several ranks share no GPU, which is refused."""
+def training_device(wanted: Any) -> torch.device:
+    """The device to train on, each rank of a machine on a GPU of its own; `RecipeError` where there are too few."""
     device = resolve_device(wanted)
-    if device.type == "cuda" and ranks.world > 1:
+    if device.type == "cpu":
+        return device
+    place, gpus = rank_here(), torch.cuda.device_count()
+    if place >= gpus:
         raise RecipeError(
-            f"{ranks.world} ranks on GPUs are not offered yet: start one process for one GPU, or set train.device=cpu."
+            f"rank {place + 1} of this machine has no GPU: torch sees {gpus}, and each rank needs its own. Start "
+            f"{gpus} here (--nproc-per-node {gpus}), or set train.device=cpu."
         )
-    return device
+    torch.cuda.set_device(place)
+    return torch.device("cuda", place)
 
 
 def is_deterministic(config: TrainConfig) -> bool:
@@ -150,7 +160,7 @@ def training_kernel(job: Job, precision: Precision) -> Kernel:
     return config.attention
 
 
-def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer) -> None:
+def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:
     """Weights, and of a checkpoint the moments too, of another training with the same vocabulary and network."""
     given.verify()
     from_checkpoint = given.manifest["stage"] == "checkpoint"
@@ -165,17 +175,16 @@ def _load_init(given: Artifact, job: Job, model: nn.Module, optimizer: Optimizer
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init_from {given.path}")
-        load_named_state(optimizer, model, moments, moment_names(job.optim, model))
         # The moments fit these weights; the number of updates is of a schedule that this training may not continue.
-        if job.config.phases[0].restart_bias_correction:
-            reset_steps(optimizer)
-    elif not job.config.phases[0].restart_bias_correction:
+        restart = job.config.phases[0].restart_bias_correction
+        return moments | {"step": torch.tensor(0)} if restart else moments
+    if not job.config.phases[0].restart_bias_correction:
         raise ArtifactError(
             f"train.phases.0.restart_bias_correction false needs moments, and train.init_from {given.path} is a "
             "finished training without any. Give one of its checkpoints, or leave the key out."
         )
-    else:
-        _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
+    _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
+    return {}
 
 
 def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:

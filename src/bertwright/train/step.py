@@ -9,17 +9,16 @@ BERT, run_pretraining.py.)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from bertwright.core import rng
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.padding import Room, in_rows
+from bertwright.examples.padding import Room, in_rows, with_room
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.objectives.objective import Objective
 from bertwright.objectives.term import Summed
@@ -38,13 +37,10 @@ class Trained:
 
     model: nn.Module
     objective: Objective
-    optimizer: Optimizer
     engine: Engine
     ranks: Ranks
     precision: Precision
     """In which numbers, and on which device."""
-    moments: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What the optimizer keeps of each parameter, by name (`optim.build.moment_names`)."""
     low: LowCopy | None = None
     """What computes in place of `model`, where that is in low precision weights and all."""
     graph: GraphConfig = field(default_factory=EagerConfig)
@@ -53,6 +49,14 @@ class Trained:
     def network(self) -> nn.Module:
         """What computes, with the weights that `model` has now: itself, or its copy."""
         return self.model if self.low is None else self.low.refreshed()
+
+    def to_compute(self, batches: Sequence[MicroBatch]) -> list[MicroBatch]:
+        """Those of a rank's micro-batches that it makes a forward pass of."""
+        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum. Where
+        # the others need its parts of the weights, it computes a token of weight 0.
+        if not self.engine.whole:
+            batches = [batch if batch.counts.sequences else with_room(batch, 1, 1) for batch in batches]
+        return [batch for batch in batches if batch.counts.sequences]
 
     def read(self, batch: MicroBatch, room: Room) -> PackedBatch:
         """The batch as the network reads it, of the shape `room` where the network is compiled for one."""
@@ -104,7 +108,7 @@ def train_step(
     """Train on one global batch, of which `batches` is this rank's share, taken one after another; `totals` has the
     global N of each term."""
     # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
-    trained.optimizer.zero_grad(set_to_none=True)
+    trained.model.zero_grad(set_to_none=True)
     if trained.graph.kind == "compiled" and trained.precision.device.type == "cuda":
         # Except beside recorded graphs: what one gives is overwritten by its next replay, so it is added to memory of
         # our own and never kept.
@@ -147,7 +151,7 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
     network = trained.network()
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
     sums = torch.zeros(len(totals) * (1 + update.accuracy), dtype=torch.float64, device=trained.precision.device)
-    for micro_step, batch in enumerate(batches):
+    for micro_step, (batch, last) in enumerate(_until_last(batches)):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
@@ -159,9 +163,20 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
         if update.accuracy:  # before the backward pass, which takes the logits' memory
             measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
         del terms
-        trained.engine.backward(loss * update.loss_scale)
+        # Where a rank may run out of memory no sum may begin before all are known to have come through.
+        trained.engine.backward(loss * update.loss_scale, last and not update.may_run_out)
         sums += torch.stack(measured)
     return sums
+
+
+def _until_last(batches: Iterable[PackedBatch]) -> Iterator[tuple[PackedBatch, bool]]:
+    """Each batch, and whether it is the last one; the next is taken before, so that it is on its way to the device."""
+    following = iter(batches)
+    batch = next(following, None)
+    while batch is not None:
+        after = next(following, None)
+        yield batch, after is None
+        batch = after
 
 
 def _right(term: Summed) -> Tensor:

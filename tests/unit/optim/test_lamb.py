@@ -8,8 +8,9 @@ from tests.reference.lamb import ReferenceLamb
 from torch import Tensor
 
 from bertwright.optim.config import LambConfig
-from bertwright.optim.lamb import Lamb, whole_tensors
+from bertwright.optim.lamb import Lamb
 from bertwright.optim.norms import clip_global_norm
+from bertwright.optim.shards import Whole
 
 SHAPES = {
     "matrix": (37, 24),
@@ -20,6 +21,16 @@ SHAPES = {
     "norm": (24,),
 }
 UNDECAYED = ("bias", "norm")
+
+
+class Adding(Whole):
+    """Whole tensors, whose norms come from elsewhere."""
+
+    def __init__(self, add: Callable[[Tensor], Tensor]) -> None:
+        self._add = add
+
+    def add(self, numbers: Tensor) -> Tensor:
+        return self._add(numbers)
 
 
 def start() -> dict[str, np.ndarray]:
@@ -39,7 +50,7 @@ def gradients(step: int) -> dict[str, np.ndarray]:
 
 
 def ours(
-    weights: dict[str, np.ndarray], reduce_norms: Callable[[Tensor], Tensor] = whole_tensors, **options: Any
+    weights: dict[str, np.ndarray], add: Callable[[Tensor], Tensor] = lambda squares: squares, **options: Any
 ) -> tuple[dict[str, torch.nn.Parameter], Lamb]:
     named = {name: torch.nn.Parameter(torch.tensor(w)) for name, w in weights.items()}
     decaying = [p for name, p in named.items() if name not in UNDECAYED]
@@ -47,7 +58,7 @@ def ours(
         {"params": decaying, "weight_decay": 0.01},
         {"params": [named[name] for name in UNDECAYED], "weight_decay": 0.0},
     ]
-    return named, Lamb(groups, LambConfig(**options), reduce_norms)
+    return named, Lamb(groups, LambConfig(**options), Adding(add))
 
 
 def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max_norm: float = 1.0) -> None:
@@ -121,14 +132,14 @@ def test_norms_of_shards_reduce_to_those_of_the_whole() -> None:
     """Half of each tensor's rows, with the squares of the other half added, moves as the whole does."""
     whole, optimizer = ours({name: w for name, w in start().items() if name in ("matrix", *UNDECAYED)})
     seen: list[Tensor] = []
-    optimizer.reduce_norms = lambda squares: (seen.append(squares.clone()), squares)[1]
+    optimizer.shards = Adding(lambda squares: (seen.append(squares.clone()), squares)[1])
     for p in whole.values():
         p.grad = torch.ones_like(p)
     halves = {name: p.detach().numpy()[: len(p) // 2].copy() for name, p in whole.items()}
     for group in optimizer.param_groups:
         group["lr"] = 0.1
     optimizer.step()
-    parts, sharded = ours(halves, reduce_norms=lambda squares: seen[0])
+    parts, sharded = ours(halves, lambda squares: seen[0])
     for p in parts.values():
         p.grad = torch.ones_like(p)
     for group in sharded.param_groups:

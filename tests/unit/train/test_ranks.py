@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from bertwright.train.ranks import Ranks, process_group
+from bertwright.train.process_group import process_group
+from bertwright.train.ranks import Ranks
 
 
 def test_a_process_started_plainly_is_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +19,7 @@ def test_sums_of_one_rank_are_its_own() -> None:
     Ranks().all_reduce([tensor])
     assert tensor.tolist() == [0.0, 1.0, 2.0]
     assert Ranks().all_reduce_async([3, 2**40]).result() == [3, 2**40]
-    assert Ranks().any(True) and not Ranks().any(False) and Ranks().least(7) == 7
+    assert Ranks().any(True) and not Ranks().any(False) and Ranks().each(7) == [7]
     Ranks().assert_equal("recipe", "the recipe")
     Ranks().barrier()
 

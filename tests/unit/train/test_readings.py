@@ -22,7 +22,6 @@ from bertwright.model.config import Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
@@ -104,10 +103,10 @@ def trained_as(family: Any, kernel: Kernel, optim: Any, precision: Any = None, r
     model = PreTrainingModel(section.resolve(61, family.takes_pairs), kernel).train()
     if recompute:
         recompute_layers(model.encoder)
-    optimizer, numbers = build_optimizer(optim, model), Precision(precision or Fp32Config(), torch.device("cpu"))
+    numbers = Precision(precision or Fp32Config(), torch.device("cpu"))
     low = LowCopy(model, numbers.weights) if numbers.weights else None
     objective = PreTraining(model.config.next_sentence)
-    return Trained(model, objective, optimizer, Single(model, optimizer, 1.0), Ranks(), numbers, low=low)
+    return Trained(model, objective, Single(model, optim), Ranks(), numbers, low=low)
 
 
 def totals_of(trained: Trained) -> dict[str, int]:

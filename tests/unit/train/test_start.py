@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.train.ranks import Ranks
 from bertwright.train.start import check_phase_lengths, training_device
 from bertwright.train.state import State
 
@@ -70,8 +69,14 @@ def test_a_phase_ends_at_no_step_that_has_passed() -> None:
 
 
 def test_ranks_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert training_device("auto", Ranks()).type == "cuda"
-    assert training_device("cpu", Ranks(0, 2)).type == "cpu"
-    with pytest.raises(RecipeError, match=r"2 ranks on GPUs .* train\.device=cpu"):
-        training_device("auto", Ranks(0, 2))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    assert training_device("cpu").type == "cpu" and not taken
+    for place in range(2):
+        monkeypatch.setenv("LOCAL_RANK", str(place))
+        assert training_device("auto") == torch.device("cuda", place) and taken[-1] == place
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(RecipeError, match=r"rank 3 of this machine has no GPU: torch sees 2, .* train\.device=cpu"):
+        training_device("auto")

@@ -1,36 +1,103 @@
-"""Every rank has all weights, and gradients are summed after the last micro-batch."""
+"""Every rank has all weights, and gradients are summed in buckets, as soon as the last micro-batch has them.
+
+The order of the buckets is that of the network's parameters backwards, which is about the order in which gradients are
+known, and the same on every rank, whatever it has to compute (Li et al. 2020, section 3.2.3). torch's own
+DistributedDataParallel asks every rank for as many backward passes, and a rank may have no sequence in a step.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from bertwright.train.engine.single import Single
-from bertwright.train.ranks import Ranks
+from bertwright.train.engine.config import DdpConfig, ZeroConfig
+from bertwright.train.engine.single import Single, gradient_of
+from bertwright.train.ranks import Ranks, Sum
+
+LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""Types that gradients are rounded to on their way, by their names in recipes; else they travel as they are."""
 
 
-@dataclass(frozen=True)
 class DataParallel:
     """The engine of several ranks, each with a copy of everything; see `Engine`."""
 
-    single: Single
-    ranks: Ranks
+    def __init__(self, single: Single, ranks: Ranks, config: DdpConfig | ZeroConfig) -> None:
+        self.single, self.ranks = single, ranks
+        self._low = LOW.get(config.reduction)
+        trained = [p for p in single.model.parameters() if p.requires_grad]
+        self._buckets = list(buckets(trained[::-1], config.bucket_mb * 1e6))
+        self._ready: set[nn.Parameter] = set()
+        self._sums: list[Sum] = []
+        if ranks.world > 1:
+            for parameter in trained:
+                parameter.register_post_accumulate_grad_hook(self._known)  # type: ignore[no-untyped-call]
+        self._last = False
 
-    def backward(self, loss: Tensor) -> None:
+    @property
+    def whole(self) -> bool:
+        """As `Engine.whole`."""
+        return True
+
+    def backward(self, loss: Tensor, last: bool = True) -> None:
         """As `Engine.backward`; the loss is a scalar."""
+        self._last = last
         self.single.backward(loss)
+        self._last = False
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; a rank without sequences takes part in the sum."""
-        # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
-        self.ranks.all_reduce(self.single.gradients())
+        if self.ranks.world > 1:
+            # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
+            for bucket in self._buckets[len(self._sums) :]:
+                self._sums.append(self._start(bucket))
+            for bucket, started in zip(self._buckets, self._sums, strict=True):
+                flat = started.result()
+                for parameter, part in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
+                    gradient_of(parameter).copy_(part.view_as(parameter))
+            self._sums.clear()
+            self._ready.clear()
         return self.single.reduce(loss_scale)
 
     def update(self, learning_rate: float) -> None:
         """As `Engine.update`."""
         self.single.update(learning_rate)
 
+    def restart_steps(self) -> None:
+        """As `Engine.restart_steps`."""
+        self.single.restart_steps()
+
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`."""
         return self.single.gather()
+
+    def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
+        """As `Engine.load`."""
+        self.single.load(moments, weights)
+
+    def _known(self, parameter: nn.Parameter) -> None:
+        """Start the sums of the buckets whose gradients are all known, in their order."""
+        if not self._last:
+            return
+        self._ready.add(parameter)
+        while len(self._sums) < len(self._buckets) and self._ready.issuperset(self._buckets[len(self._sums)]):
+            self._sums.append(self._start(self._buckets[len(self._sums)]))
+
+    def _start(self, bucket: Sequence[nn.Parameter]) -> Sum:
+        # One message for many tensors: each sum costs a round trip of its own.
+        flat = torch.cat([gradient_of(p).flatten() for p in bucket])
+        return self.ranks.start_sum(flat.to(self._low or flat.dtype))
+
+
+def buckets(parameters: Sequence[nn.Parameter], size: float) -> Iterator[list[nn.Parameter]]:
+    """The parameters, of any shape, in lists of at most so many bytes of gradients, or of a single one."""
+    bucket, held = list[nn.Parameter](), 0
+    for parameter in parameters:
+        if bucket and held + parameter.nbytes > size:
+            yield bucket
+            bucket, held = [], 0
+        bucket.append(parameter)
+        held += parameter.nbytes
+    if bucket:
+        yield bucket

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, assert_never
 
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
-from bertwright.train.engine.config import DdpConfig, EngineConfig
+from bertwright.core.errors import RecipeError
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.config import OptimConfig
+from bertwright.train.engine.config import (
+    AutoConfig,
+    DdpConfig,
+    EngineConfig,
+    FsdpConfig,
+    SingleConfig,
+    ZeroConfig,
+    chosen,
+)
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 
@@ -15,8 +26,15 @@ from bertwright.train.ranks import Ranks
 class Engine(Protocol):
     """Holds the weights and the optimizer's state, whole or in parts, of one rank among all."""
 
-    def backward(self, loss: Tensor) -> None:
-        """Add the gradients of a micro-batch's loss, a scalar, to those of this step."""
+    @property
+    def whole(self) -> bool:
+        """Whether each rank holds all the weights; else all ranks make every forward pass together."""
+
+    def backward(self, loss: Tensor, last: bool = True) -> None:
+        """Add the gradients of a micro-batch's loss, a scalar, to those of this step.
+
+        `last`: no further micro-batch of this step follows, so gradients may be sent as soon as they are known.
+        """
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """Sum the gradients over all ranks, undo the loss scale, and clip; all ranks together.
@@ -27,26 +45,46 @@ class Engine(Protocol):
     def update(self, learning_rate: float) -> None:
         """Move the weights by the reduced gradients; called on all ranks or on none, where the step is dropped."""
 
+    def restart_steps(self) -> None:
+        """Count updates from 0 again and keep the moments: NVIDIA's hand-over from phase to phase."""
+
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The whole weights and the whole state of the optimizer by name, at least on the first rank; all ranks
         together."""
 
+    def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
+        """Go on from what `gather` gave, the same on all ranks; without `weights` from those that there are.
 
-def build_engine(
-    config: EngineConfig, model: nn.Module, optimizer: Optimizer, max_grad_norm: float, ranks: Ranks
-) -> Engine:
-    """The engine of `config`, which takes over a model and an optimizer as they were restored.
+        `CheckpointError` where moments are not of this network.
+        """
 
-    Gradients are clipped to the global norm `max_grad_norm`; 0 clips nothing.
+
+def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks) -> Engine:
+    """The engine of `config`, which takes over a model with its first weights, the same on all ranks.
+
+    `RecipeError` for what cannot be had with these ranks. Gradients are clipped to the global norm
+    `optim.max_grad_norm`; 0 clips nothing.
     """
-    single = Single(model, optimizer, max_grad_norm)
+    config = chosen(config, ranks.world)
     match config:
+        case SingleConfig() | AutoConfig():
+            if ranks.world > 1:
+                raise RecipeError(
+                    f"train.engine = single, but {ranks.world} ranks were started. Set train.engine=auto, or start one."
+                )
+            return Single(model, optim)
+        # Each is loaded only where it is chosen.
         case DdpConfig():
-            if ranks.world == 1:
-                return single
-            # Not loaded by one process alone, which has nothing to sum.
             from bertwright.train.engine.ddp import DataParallel
 
-            return DataParallel(single, ranks)
+            return DataParallel(Single(model, optim), ranks, config)
+        case ZeroConfig():
+            from bertwright.train.engine.zero import Zero
+
+            return Zero(Single(model, optim), ranks, config)
+        case FsdpConfig():
+            from bertwright.train.engine.fsdp import FullySharded
+
+            return FullySharded(model, optim, ranks, config)
         case _:
             assert_never(config)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from bertwright.optim.build import build_optimizer, moment_names
+from bertwright.optim.config import OptimConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.norms import clip_global_norm
-from bertwright.optim.state import named_state
+from bertwright.optim.state import load_named_state, named_state, reset_steps
 
 
 @dataclass(frozen=True)
@@ -18,33 +21,57 @@ class Single:
     """The engine of one process; see `Engine`."""
 
     model: nn.Module
-    optimizer: Optimizer
-    max_grad_norm: float
+    optim: OptimConfig
+    optimizer: Optimizer = field(init=False)
 
-    def backward(self, loss: Tensor) -> None:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "optimizer", build_optimizer(self.optim, self.model))
+
+    @property
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """All parameters by name."""
+        return dict(self.model.named_parameters())
+
+    @property
+    def whole(self) -> bool:
+        """As `Engine.whole`."""
+        return True
+
+    def backward(self, loss: Tensor, last: bool = True) -> None:
         """As `Engine.backward`; the loss is a scalar."""
         loss.backward()  # type: ignore[no-untyped-call]
 
     def gradients(self) -> list[Tensor]:
         """The gradient of every trained parameter, of the same shape, 0 where no micro-batch had one."""
-        gradients = []
-        for parameter in self.model.parameters():
-            if parameter.requires_grad:
-                if parameter.grad is None:
-                    # A rank without sequences has no gradients, but must bring tensors of the same shapes to the sum.
-                    parameter.grad = torch.zeros_like(parameter)
-                gradients.append(parameter.grad)
-        return gradients
+        return [gradient_of(parameter) for parameter in self.model.parameters() if parameter.requires_grad]
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`: a scalar."""
-        return clip_global_norm(self.gradients(), self.max_grad_norm, loss_scale)
+        return clip_global_norm(self.gradients(), self.optim.max_grad_norm, loss_scale)
 
     def update(self, learning_rate: float) -> None:
         """As `Engine.update`."""
         set_rate(self.optimizer, learning_rate)
         self.optimizer.step()
 
+    def restart_steps(self) -> None:
+        """As `Engine.restart_steps`."""
+        reset_steps(self.optimizer)
+
     def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`: the tensors themselves, not copies."""
-        return self.model.state_dict(), named_state(self.optimizer, self.model)
+        return self.model.state_dict(), named_state(self.optimizer, self.parameters)
+
+    def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
+        """As `Engine.load`."""
+        if weights is not None:
+            self.model.load_state_dict(weights)
+        load_named_state(self.optimizer, self.parameters, moments, moment_names(self.optim, self.model))
+
+
+def gradient_of(parameter: nn.Parameter) -> Tensor:
+    """The gradient of a parameter of any shape; 0 where no micro-batch had one."""
+    if parameter.grad is None:
+        # A rank without sequences has no gradients, but must bring tensors of the same shapes to the sum.
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad

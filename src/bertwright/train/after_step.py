@@ -1,0 +1,65 @@
+"""What is due after a step: held-out scores, a row of metrics, a checkpoint, and the end where a signal asks for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bertwright.core.errors import Interrupted
+from bertwright.examples.batch import MicroBatch
+from bertwright.train.phases import Phase
+from bertwright.train.scoring import score_heldout
+from bertwright.train.session import Session
+from bertwright.train.state import State
+from bertwright.train.window import Window, digits_of, time_left, whole_sum
+
+
+def after_step(
+    session: Session, phase: Phase, state: State, window: Window, micro_batches: list[MicroBatch]
+) -> tuple[State, Window]:
+    """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
+    ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
+    state = replace(state, phase_end=phase.over(step, state.phase_seconds))
+    # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
+    stop = ranks.any(session.stop_requested())
+    scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
+    scores: Mapping[str, float | None] = {}
+    if scored:
+        state, scores = score_heldout(session, phase, state)
+    due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
+    save = due or stop
+    session.compare_ranks(state.total_steps, save)
+    if save or row_is_due(phase, step):  # on all ranks alike, for the hash is summed over them
+        batch, flops = digits_of(ranks, micro_batches), whole_sum(ranks, window.flops)
+        state = replace(state, flops=None if state.flops is None else state.flops + flops)
+        row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
+        session.record(row | time_left(session.forecast, phase, state, window) | {"batch": batch, "saved": save})
+        window = Window()
+    if save:
+        saving = time.perf_counter()
+        session.save(replace(state, due=due))
+        session.forecast.saving = time.perf_counter() - saving
+    # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
+    window.began = time.perf_counter()
+    state = replace(state, other_seconds=state.other_seconds + window.began - began)
+    if stop and not state.phase_end:
+        ranks.barrier()  # a rank that leaves early would have the others killed while the first one writes
+        raise Interrupted(
+            f"stopped by a signal after step {step:,} of {phase.steps:,}; everything is saved. "
+            "Run the same command again to continue."
+        )
+    return state, window
+
+
+def row_is_due(phase: Phase, step: int) -> bool:
+    """Whether a row follows `step` whatever happens: it is logged, scored or saved, or the last of its phase."""
+    due = any(step % every == 0 for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
+    return due or step == phase.steps
+
+
+def end_now(session: Session, phase: Phase, state: State) -> State:
+    """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
+    state, _ = score_heldout(session, phase, replace(state, phase_end=True))
+    session.save(replace(state, due=True))
+    return state

@@ -1,0 +1,138 @@
+"""Each rank has a part of every tensor: torch's fully_shard, layer by layer.
+
+The optimizer moves this rank's parts as plain tensors. What is of whole tensors comes from all ranks: the norms of LAMB
+are added up, the matrices of Muon are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+from torch.distributed import HashStore  # type: ignore[attr-defined]
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn import Parameter
+
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.build import moment_names, optimizer_of
+from bertwright.optim.config import OptimConfig
+from bertwright.optim.groups import set_rate
+from bertwright.optim.norms import clip_global_norm
+from bertwright.optim.state import check_state, load_named_state, named_state, reset_steps
+from bertwright.train.engine.config import FsdpConfig
+from bertwright.train.engine.ddp import LOW
+from bertwright.train.ranks import Ranks
+
+
+class FullySharded:
+    """The engine of several ranks that share everything; see `Engine`."""
+
+    whole = False
+    """As `Engine.whole`."""
+
+    def __init__(self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
+        self._optim, self._ranks, self._moments = optim, ranks, moment_names(optim, model)
+        if not dist.is_initialized():  # one process alone, which opens no socket
+            dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+        mesh = init_device_mesh(next(model.parameters()).device.type, (ranks.world,))
+        policy = MixedPrecisionPolicy(reduce_dtype=LOW.get(config.reduction))
+        for layer in model.encoder.layers:
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        # What is outside the layers is put away after a forward pass, too: scoring has no backward pass to do it.
+        self._root, self._model = fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=True), model
+        for module in model.modules():
+            if isinstance(module, FSDPModule):
+                # Losses are over global counts, so gradients are added and not averaged, and gloo knows no scaled sum.
+                module.set_gradient_divide_factor(1.0)
+                module.set_force_sum_reduction_for_comms(True)
+        self._sharded = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        # The same memory, so that moving a part moves the network.
+        self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
+        self._optimizer = optimizer_of(optim, self._parts, self)
+
+    def backward(self, loss: Tensor, last: bool = True) -> None:
+        """As `Engine.backward`; the loss is a scalar."""
+        self._root.set_requires_gradient_sync(last)
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def reduce(self, loss_scale: float = 1.0) -> Tensor:
+        """As `Engine.reduce`, a scalar; the last backward pass has added the gradients up."""
+        gradients = []
+        for name, part in self._parts.items():
+            gradient = self._sharded[name].grad
+            part.grad = torch.zeros_like(part) if gradient is None else _part(gradient)
+            gradients.append(part.grad)
+        return clip_global_norm(gradients, self._optim.max_grad_norm, loss_scale, self.add)
+
+    def update(self, learning_rate: float) -> None:
+        """As `Engine.update`."""
+        set_rate(self._optimizer, learning_rate)
+        self._optimizer.step()
+
+    def restart_steps(self) -> None:
+        """As `Engine.restart_steps`."""
+        reset_steps(self._optimizer)
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for."""
+        moments = {}
+        for key, tensor in named_state(self._optimizer, self._parts).items():
+            name = key.partition(".")[2]
+            moments[key] = self.whole_of(tensor, self._parts[name]) if name else tensor
+        weights = {name: _whole(tensor) for name, tensor in self._model.state_dict().items()}
+        return weights, moments
+
+    def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
+        """As `Engine.load`."""
+        check_state(self._sharded, moments, self._moments)
+        for name, tensor in (weights or {}).items():
+            own = self._model.state_dict()[name]
+            _part(own).copy_(_part(_cut(tensor, own)))
+        parts = {
+            key: _part(_cut(tensor, self._sharded[name])) if (name := key.partition(".")[2]) else tensor
+            for key, tensor in moments.items()
+        }
+        load_named_state(self._optimizer, self._parts, parts, self._moments)
+
+    def add(self, numbers: Tensor) -> Tensor:
+        """As `Shards.add`: of any shape."""
+        self._ranks.all_reduce([numbers])
+        return numbers
+
+    def whole_of(self, part: Tensor, parameter: Tensor) -> Tensor:
+        """As `Shards.whole_of`: tensors of any shape."""
+        like = self._sharded_of(parameter)
+        whole = DTensor.from_local(
+            part, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
+        )
+        return _whole(whole)
+
+    def part_of(self, whole: Tensor, parameter: Tensor) -> Tensor:
+        """As `Shards.part_of`: tensors of any shape."""
+        return _part(_cut(whole, self._sharded_of(parameter)))
+
+    def _sharded_of(self, part: Tensor) -> DTensor:
+        name = next(name for name, own in self._parts.items() if own is part)
+        sharded = self._sharded[name]
+        assert isinstance(sharded, DTensor)
+        return sharded
+
+
+def _cut(whole: Tensor, like: Tensor) -> Tensor:
+    """A whole tensor in parts as `like` is; each rank takes its own from what all of them have."""
+    assert isinstance(like, DTensor)
+    return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
+
+
+def _part(tensor: Tensor) -> Tensor:
+    """This rank's part, in the same memory."""
+    assert isinstance(tensor, DTensor)
+    return tensor.to_local()
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor

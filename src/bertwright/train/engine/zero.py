@@ -1,0 +1,95 @@
+"""Every rank has all weights, and the optimizer's state of its own tensors alone (Rajbhandari et al. 2020, stage 1).
+
+Tensors stay whole, so that an update by norms or by whole matrices (LAMB, Muon) is the one of a single process. The
+largest goes first, each to the rank that has least, as in torch's ZeroRedundancyOptimizer; that one would send the
+state for a checkpoint by pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from bertwright.optim.build import moment_names
+from bertwright.optim.state import load_named_state, named_state
+from bertwright.train.engine.config import ZeroConfig
+from bertwright.train.engine.ddp import DataParallel
+from bertwright.train.engine.single import Single
+from bertwright.train.ranks import Ranks
+
+
+class Zero:
+    """The engine of several ranks that share the optimizer's state; see `Engine`."""
+
+    def __init__(self, single: Single, ranks: Ranks, config: ZeroConfig) -> None:
+        self._replicas = DataParallel(single, ranks, config)
+        self._single, self._ranks = single, ranks
+        self._optimizer, self._model = single.optimizer, single.model
+        self._moments = moment_names(single.optim, single.model)
+        trained = {name: p for name, p in single.model.named_parameters() if p.requires_grad}
+        self._owned = owned({name: p.numel() for name, p in trained.items()}, ranks.world)
+        self._tensors = [[trained[name] for name in names] for names in self._owned]
+        own = set(self._tensors[ranks.rank])
+        for group in self._optimizer.param_groups:
+            group["params"] = [p for p in group["params"] if p in own]
+
+    @property
+    def whole(self) -> bool:
+        """As `Engine.whole`."""
+        return True
+
+    def backward(self, loss: Tensor, last: bool = True) -> None:
+        """As `Engine.backward`; the loss is a scalar."""
+        self._replicas.backward(loss, last)
+
+    def reduce(self, loss_scale: float = 1.0) -> Tensor:
+        """As `Engine.reduce`: a scalar."""
+        return self._replicas.reduce(loss_scale)
+
+    def update(self, learning_rate: float) -> None:
+        """As `Engine.update`; each rank moves its own tensors, and sends them."""
+        self._replicas.update(learning_rate)
+        for owner, tensors in enumerate(self._tensors):
+            self._ranks.send(tensors, owner)
+
+    def restart_steps(self) -> None:
+        """As `Engine.restart_steps`."""
+        self._replicas.restart_steps()
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`; the whole state is there on every rank, for as long as it is asked for."""
+        state = named_state(self._optimizer, self._single.parameters)
+        # A rank may own nothing, and has then no count of its own.
+        steps = max(self._ranks.each(int(state["step"])))
+        gathered = {"step": torch.tensor(steps, dtype=torch.int64)}
+        for owner, names in enumerate(self._owned if steps else []):
+            parts = dict[str, Tensor]()
+            for name in names:
+                shape = self._model.get_parameter(name)
+                keys = [f"{moment}.{name}" for moment in self._moments[name]]
+                parts |= {key: state[key] if key in state else torch.empty_like(shape) for key in keys}
+            self._ranks.send(list(parts.values()), owner)
+            gathered |= parts
+        return self._model.state_dict(), gathered
+
+    def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
+        """As `Engine.load`."""
+        if weights is not None:
+            self._model.load_state_dict(weights)
+        # Another rank's tensors are looked at there.
+        others = {name for names in self._owned for name in names} - set(self._owned[self._ranks.rank])
+        own = {key: tensor for key, tensor in moments.items() if key.partition(".")[2] not in others}
+        load_named_state(self._optimizer, self._single.parameters, own, self._moments)
+
+
+def owned(sizes: Mapping[str, int], ranks: int) -> Sequence[Sequence[str]]:
+    """The names of each rank's tensors, from the numbers of their elements: the largest first, to who has least."""
+    names: list[list[str]] = [[] for _ in range(ranks)]
+    held = [0] * ranks
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
+        least = held.index(min(held))
+        names[least].append(name)
+        held[least] += sizes[name]
+    return names

@@ -1,0 +1,65 @@
+"""The process group of a training: opened where several ranks train, and left in good order or with a word of why."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import distributed as dist
+
+from bertwright.core.distributed import rank_and_world
+from bertwright.core.errors import Interrupted
+from bertwright.train.ranks import Ranks
+
+
+@contextmanager
+def process_group(timeout: float, gpus: bool = False) -> Iterator[Ranks]:
+    """The ranks of this job, with the process group open for the length of the block.
+
+    A rank that gives no sign of life for `timeout` seconds is lost: a `RankError`. This process can then do nothing
+    more but end, with that error's exit code: gloo waits for the lost rank, and would not let it. `gpus` says whether
+    tensors on GPUs are sent, too.
+    """
+    rank, world = rank_and_world()
+    if world == 1:
+        before = dist.is_initialized()
+        try:
+            yield Ranks()
+        finally:
+            # An engine that needs a group opened one of this process alone.
+            if dist.is_initialized() and not before:
+                dist.destroy_process_group()
+        return
+    # A single process opens no socket and loads nothing that could.
+    from bertwright.train.meeting import meet, our_name
+    from bertwright.train.watchdog import GRACE, Watchdog, failure
+
+    meeting = meet(rank, world, timeout)
+    watchdog = Watchdog(meeting.peers, timeout)
+    ranks = Ranks(rank, world, watchdog)
+    try:
+        ranks.connect(meeting.store, gpus)
+        yield ranks
+    except Interrupted:
+        ranks.leave()
+        raise
+    except BaseException as error:
+        # The sums that torch makes itself, in an engine, tell of a lost rank by a fault of the transport.
+        lost = watchdog.lost(GRACE) if isinstance(error, RuntimeError) else None
+        ranks.leave(failure(our_name(rank, world), lost or error))
+        # At exit gloo's threads would wait for the lost rank, for up to NEVER.
+        atexit.register(_end, getattr(lost or error, "exit_code", 1))
+        if lost is not None:
+            raise lost from error
+        raise
+    ranks.leave()
+
+
+def _end(code: int) -> None:
+    """End now: gloo's threads would wait for the others."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

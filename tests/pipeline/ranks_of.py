@@ -1,0 +1,140 @@
+"""Trainings on several ranks of this machine, each a process that has imported torch already."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from tests.pipeline.command import context
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import Interrupted
+from bertwright.core.stage_context import StageContext
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.optim.config import OptimConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.identity import Inputs, Settings
+from bertwright.train.run import run
+
+NETWORK = {
+    "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+    "max_position_embeddings": 32, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
+PHASES = [
+    {"length": 16, "batch": 7, "micro_batch": 2, "learning_rate": 5e-3, "steps": 12},
+    {"length": 32, "batch": 5, "micro_batch": 2, "learning_rate": 2e-3, "steps": 8, "schedule": "poly"},
+]
+TRAINING = {"heldout_sequences": 150, "checkpoint_every": 10, "evaluate_every": 10, "log_every": 1, "device": "cpu"}
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training, whose folder has its name."""
+
+    name: str
+    train: Mapping[str, Any] = field(default_factory=dict)
+    optim: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
+    stop_after: int = 0
+    """Steps of this start after which a signal asks it to stop; 0: none."""
+
+    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact:
+        """The finished training, or this rank's share of it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        network = folder / f"{self.name}.{os.getpid()}.json"
+        network.write_text(json.dumps(NETWORK))
+        settings = Settings(
+            TrainConfig.model_validate({**TRAINING, "phases": PHASES, **self.train}),
+            BertModelConfig(config=network),
+            TypeAdapter(OptimConfig).validate_python(self.optim),
+        )
+        return run(
+            settings,
+            Inputs(open_artifact(examples), open_artifact(vocab)),
+            StageContext(folder / self.name, log=_Stopping(self.stop_after)),
+        )
+
+
+def start_ranks(
+    world: int, trainings: Sequence[Training], examples: Path, vocab: Path, folder: Path
+) -> list[ForkServerProcess]:
+    """Ranks that make the trainings one after another; what rank R prints is in `folder`.R."""
+    ports, processes = free_ports(len(trainings)), []
+    for rank in range(world):
+        environment = {
+            "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world),
+            "MASTER_ADDR": "127.0.0.1",
+        }  # fmt: skip
+        log = folder.with_name(f"{folder.name}.{rank}")
+        process = context().Process(
+            target=_train, args=(list(trainings), examples, vocab, folder, log, environment, ports)
+        )
+        process.start()
+        processes.append(process)
+    return processes
+
+
+def free_ports(number: int) -> list[str]:
+    """Ports at which nobody listens now."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(number)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [str(probe.getsockname()[1]) for probe in probes]
+
+
+def train_on(world: int, trainings: Sequence[Training], examples: Path, vocab: Path, folder: Path) -> None:
+    """Make the trainings on so many ranks, one after another."""
+    for process in (processes := start_ranks(world, trainings, examples, vocab, folder)):
+        process.join()
+    said = [folder.with_name(f"{folder.name}.{rank}").read_text() for rank in range(world)]
+    assert not any(process.exitcode for process in processes), "".join(text[-500:] for text in said)
+
+
+def _train(
+    trainings: list[Training],
+    examples: Path,
+    vocab: Path,
+    folder: Path,
+    log: Path,
+    environment: dict[str, str],
+    ports: list[str],
+) -> None:
+    import torch
+
+    os.environ.update(environment)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    torch.set_num_threads(1)
+    for training, port in zip(trainings, ports, strict=True):
+        # One each: a library may still hold what it opened for the training before.
+        os.environ["MASTER_PORT"] = port
+        with contextlib.suppress(Interrupted):
+            training.run(examples, vocab, folder)
+
+
+class _Stopping:
+    """A log that asks the process to stop after a number of rows."""
+
+    def __init__(self, after: int) -> None:
+        self.rows, self.after = 0, after
+
+    def say(self, message: str) -> None: ...
+
+    def progress(self, stage: str, done: float, total: float, unit: str) -> None: ...
+
+    def record(self, row: dict[str, Any]) -> None:
+        self.rows += 1
+        if self.rows == self.after:
+            os.kill(os.getpid(), signal.SIGTERM)

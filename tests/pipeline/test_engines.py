@@ -1,0 +1,84 @@
+"""Every engine on one to four ranks trains as one process does, and goes on from the checkpoint of any other."""
+
+import json
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.conftest import Prepared
+from tests.pipeline.ranks_of import Training, train_on
+
+from bertwright.core.artifact import open_artifact
+
+ENGINES = ("ddp", "zero", "fsdp")
+OPTIMIZERS = ("adamw", "lamb", "muon")
+KERNELS = ("sequences", "padded")
+MEASURED = ("mlm_loss", "nsp_loss", "grad_norm", "heldout_mlm_loss", "heldout_nsp_loss")
+
+
+def training(engine: str, optim: str, kernel: str) -> Training:
+    return Training(f"{engine}-{optim}-{kernel}", {"engine": engine, "attention": kernel}, {"kind": optim})
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def alone(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trainings of one process, by the names of `single`."""
+    folder = tmp_path_factory.mktemp("alone")
+    every = [training("single", optim, kernel) for optim, kernel in product(OPTIMIZERS, KERNELS)]
+    train_on(1, every, prepared.examples.path, prepared.vocab.path, folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("world", "optimizers", "kernels"),
+    [
+        (2, OPTIMIZERS, KERNELS[:1]),
+        (3, ("muon",), KERNELS[1:]),
+        (4, ("lamb",), KERNELS[:1]),
+        *(pytest.param(world, OPTIMIZERS, KERNELS, marks=pytest.mark.slow) for world in (2, 3, 4)),
+    ],
+)
+def test_every_engine_trains_as_one_process(
+    world: int, optimizers: Sequence[str], kernels: Sequence[str], prepared: Prepared, tmp_path: Path, alone: Path
+) -> None:
+    every = list(product(ENGINES, optimizers, kernels))
+    train_on(world, [training(*each) for each in every], prepared.examples.path, prepared.vocab.path, tmp_path / "r")
+    for engine, optim, kernel in every:
+        assert_same(tmp_path / "r" / f"{engine}-{optim}-{kernel}", alone / f"single-{optim}-{kernel}")
+
+
+def assert_same(folder: Path, expected: Path, rel: float = 1e-6) -> None:
+    """The same batches, and losses, norms and weights as near as another order of summation leaves them."""
+    ours, theirs = rows(folder), rows(expected)
+    assert [row["batch"] for row in ours] == [row["batch"] for row in theirs] and len(ours) == 20
+    for row, other in zip(ours, theirs, strict=True):
+        for key in row.keys() & set(MEASURED):
+            assert row[key] == pytest.approx(other[key], rel=rel), (folder.name, key, row["step"])
+
+
+def test_a_run_goes_on_with_any_engine_and_any_number_of_ranks(prepared: Prepared, tmp_path: Path, alone: Path) -> None:
+    for world, engine, steps in [(4, "zero", 4), (2, "fsdp", 7), (1, "single", 4), (3, "ddp", 0)]:
+        part = Training("travelled", {"engine": engine}, {"kind": "lamb"}, steps)
+        train_on(world, [part], prepared.examples.path, prepared.vocab.path, tmp_path / "t")
+    assert_same(tmp_path / "t" / "travelled", alone / "single-lamb-sequences", rel=1e-4)
+    sessions = open_artifact(tmp_path / "t" / "travelled", "train").counts["sessions"]
+    assert [(entry["ranks"], entry["engine"]) for entry in sessions] == [
+        (4, "zero"),
+        (2, "fsdp"),
+        (1, "single"),
+        (3, "ddp"),
+    ]
+    ours, theirs = (
+        load_file(path / "model" / "model.safetensors")
+        for path in (tmp_path / "t" / "travelled", alone / "single-lamb-sequences")
+    )
+    for name, tensor in theirs.items():
+        torch.testing.assert_close(ours[name], tensor, rtol=1e-3, atol=1e-5)
