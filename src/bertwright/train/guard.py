@@ -54,7 +54,7 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     trained.model.load_state_dict(weights)
     load_named_state(trained.optimizer, trained.model, moments, trained.moments)
     if session.averaging:
-        session.averaging.load(load_average(checkpoint), weights)
+        session.averaging.load(load_average(checkpoint), trained.model.state_dict())
     first = before.data_step
     if before.phase < phase.index:  # the end of the phase before: the hand-over is done again
         if phase.restart_bias_correction:

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from bertwright.core import rng
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.train import loop
+from bertwright.train.averaging.ema import Ema
 from bertwright.train.guard import norm_limit, noted
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.state import State
@@ -158,3 +159,25 @@ def test_without_a_checkpoint_it_stops(train: Train, spoil: Callable[[int, Itera
     spoil(0, range(3))
     with pytest.raises(DataError, match=r"not finite in 3 steps in a row \(phase 0, step 3\): training has diverged"):
         train(guard=GUARD)
+
+
+def test_an_average_goes_on_where_the_network_lies(
+    train: Train, spoil: Callable[[int, Iterable[int]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint is read into the processor's memory: on a GPU its tensors are no place for an average."""
+    followed, places = list[dict[str, int]](), list[dict[str, int]]()
+    after, load = Ema.after, Ema.load
+
+    def noted_after(self: Ema, weights: Mapping[str, torch.Tensor], step: int, applied: bool) -> None:
+        followed.append({name: tensor.data_ptr() for name, tensor in weights.items()})
+        after(self, weights, step, applied)
+
+    def noted_load(self: Ema, state: Mapping[str, torch.Tensor], weights: Mapping[str, torch.Tensor]) -> None:
+        places.append({name: tensor.data_ptr() for name, tensor in weights.items()})
+        load(self, state, weights)
+
+    monkeypatch.setattr(Ema, "after", noted_after)
+    monkeypatch.setattr(Ema, "load", noted_load)
+    spoil(0, range(5, 8))
+    train(guard=GUARD, checkpoint_every=2, averaging="ema")
+    assert places == followed[:1], "the tensors of the network that is trained"
