@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bertwright.core.errors import DataError
@@ -39,8 +40,8 @@ def noted(guard: GuardConfig, state: State, norm: float, applied: bool) -> State
 def go_back(session: Session, phase: Phase, state: State) -> State:
     """The state to go on with after too many dropped updates: that of an earlier checkpoint, but at the batch reached.
 
-    Weights and moments are the checkpoint's. Raises `DataError` where training may not go back, or has no such
-    checkpoint.
+    Weights and moments are the checkpoint's. Raises `DataError` where training may not go back in this phase (any
+    more), or has no such checkpoint.
     """
     guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
     ranks = session.trained.ranks
@@ -55,24 +56,43 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     load_named_state(trained.optimizer, trained.model, moments, trained.moments)
     if session.averaging:
         session.averaging.load(load_average(checkpoint), trained.model.state_dict())
-    first = before.data_step
-    if before.phase < phase.index:  # the end of the phase before: the hand-over is done again
-        if phase.restart_bias_correction:
+    left_out, applied = _since(before, state), before.optimizer_step
+    if before.phase < phase.index:  # the hand-overs since are done again
+        if any(each.restart_bias_correction for each in session.forecast.phases[before.phase + 1 : phase.index + 1]):
             reset_steps(trained.optimizer)
-        before, first = replace(before, optimizer_step=0), 0
-    left_out = {"phase": phase.index, "from": first, "to": state.data_step}
+        applied = 0
     session.log.say(
         f"train: {state.skipped_in_a_row} updates in a row were dropped: back to {checkpoint.path.name}, without the "
-        f"batches {first:,} to {state.data_step - 1:,} of phase {phase.index}"
+        f"batches {_said(left_out)}"
     )
     return replace(
         state,
-        optimizer_step=before.optimizer_step,
+        optimizer_step=applied,
         norms=before.norms,
         scale=before.scale,
         skipped_in_a_row=0,
-        left_out=(*state.left_out, left_out),
+        left_out=(*state.left_out, *left_out),
     )
+
+
+def _since(before: State, state: State) -> list[dict[str, int]]:
+    """The batches drawn since `before`: for each phase its index, the first step, and the step after the last.
+
+    The phase before the one that is under way ends where this one began, also where `hours` ended it early; of others
+    in between their length is taken.
+    """
+    ranges, first = list[dict[str, int]](), before.data_step
+    earlier = state.total_steps - state.data_step - before.total_steps
+    for index in range(before.phase, state.phase):
+        end = first + earlier if index == state.phase - 1 else min(state.phase_ends[index], first + earlier)
+        ranges.append({"phase": index, "from": first, "to": end})
+        first, earlier = 0, earlier - (end - first)
+    ranges.append({"phase": state.phase, "from": first, "to": state.data_step})
+    return [each for each in ranges if each["from"] < each["to"]]
+
+
+def _said(ranges: Sequence[Mapping[str, int]]) -> str:
+    return " and ".join(f"{each['from']:,} to {each['to'] - 1:,} of phase {each['phase']}" for each in ranges)
 
 
 def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DataError:

@@ -18,5 +18,5 @@ class GuardConfig(Section):
     patience: int = Field(20, ge=1)
     """Dropped updates in a row after which training goes back to a checkpoint, or stops."""
     returns: int = Field(0, ge=0)
-    """How often training may go back to the newest checkpoint before the dropped updates and leave out the batches
-    since; 0: it stops at once."""
+    """How often in each phase training may go back to the newest checkpoint before the dropped updates and leave out
+    the batches since; 0: it stops at once."""

@@ -54,7 +54,8 @@ class State:
     norms: tuple[float, ...] = ()
     """Gradient norms of the last applied updates, where the next ones are judged by them (`train.guard`)."""
     left_out: tuple[Mapping[str, int], ...] = ()
-    """Batches that training went back before and left out: phase, first step, and the step after the last."""
+    """Batches that training went back before and left out: phase, first step, and the step after the last. The last of
+    a return is of the phase that was under way; those before it are of phases that had ended."""
     heldout: Mapping[str, float] = field(default_factory=dict)
     """Held-out scores at this step, if they were taken."""
     phase_end: bool = False
