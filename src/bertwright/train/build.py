@@ -59,7 +59,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     if not is_deterministic(job.config):
         log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
     # Before the engine is built: it takes over tensors as they are, and may hold them in parts from then on.
-    averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
+    averaging = build_averaging(job.config.averaging, job.phases)
     state = restore_or_initialize(job, model, optimizer, averaging, ranks, log)
     engine = build_engine(job.config.engine, model, optimizer, job.optim.max_grad_norm, ranks)
     objective = build_objective(job.config.objective, low.network if low else model, job.pair_task)
