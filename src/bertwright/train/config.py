@@ -66,7 +66,7 @@ class TrainConfig(Section):
     """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
     0: never. One rank alone has nothing to compare."""
     guard: GuardConfig = GuardConfig()
-    """What is done about gradients that are not finite, or far longer than those before them."""
+    """What is done about gradients and losses that are not finite, or far above those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
     """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16),
     `fp16` (GPU) or `fp8` (GPU of Ada, Hopper or later). A name, or a section of its own where the precision has keys.

@@ -1,9 +1,9 @@
-"""What is done about a gradient that is not finite, or far longer than those before it.
+"""What is done about a gradient or a loss that is not finite, or far above those before it.
 
 Such an update is dropped: the weights stay, the schedule waits, and the step counts as skipped. Where so many in a row
 are dropped that the weights themselves must be bad, training goes back to the newest checkpoint before them, leaves out
 the batches since, and goes on; where that is not allowed, or was done often enough, it stops and says so. All of it is
-a function of the norms, which are the same on all ranks, and of the state, so a resumed run does the same.
+a function of the norms and losses, which are the same on all ranks, and of the state, so a resumed run does the same.
 """
 
 from __future__ import annotations
@@ -12,29 +12,41 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from bertwright.core.errors import DataError
 from bertwright.optim.state import load_named_state, reset_steps
 from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
+from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
 from bertwright.train.session import Session
 from bertwright.train.state import State
+from bertwright.train.step import StepResult
 
 
 def norm_limit(guard: GuardConfig, state: State) -> float:
     """The gradient norm above which the next update is dropped; infinite where none is."""
-    if not guard.spike or len(state.norms) < guard.window:
-        return math.inf
-    return guard.spike * statistics.median(state.norms)
+    return _limit(guard.spike, guard.window, state.norms)
 
 
-def noted(guard: GuardConfig, state: State, norm: float, applied: bool) -> State:
-    """The state with the norm of an applied update among those that the next ones are judged by."""
-    # Without a limit nothing is judged, and a state that is written often stays small.
-    if not guard.spike or not applied:
+def loss_limit(guard: GuardConfig, state: State) -> float:
+    """The loss above which the next update is dropped; infinite where none is."""
+    return _limit(guard.loss_spike, guard.window, state.losses)
+
+
+def _limit(factor: float, window: int, before: Sequence[float]) -> float:
+    return factor * statistics.median(before) if factor and len(before) >= window else math.inf
+
+
+def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
+    """The state with the norm and the loss of an applied update among those that the next ones are judged by."""
+    if not result.applied:
         return state
-    return replace(state, norms=(*state.norms, norm)[-guard.window :])
+    # Without a limit nothing is judged, and a state that is written often stays small.
+    norms = (*state.norms, result.grad_norm)[-guard.window :] if guard.spike else state.norms
+    losses = (*state.losses, result.loss)[-guard.window :] if guard.loss_spike else state.losses
+    return replace(state, norms=norms, losses=losses)
 
 
 def go_back(session: Session, phase: Phase, state: State) -> State:
@@ -48,7 +60,7 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     ranks.barrier()  # the first rank may still be writing the very checkpoint that the others look for
     checkpoint = newest_sound(session.folder, session.log) if gone_back < guard.returns else None
     if checkpoint is None:
-        raise _diverged(guard, phase, state, gone_back)
+        raise _stopped(session, phase, state, gone_back)
     ranks.assert_equal(checkpoint.path.name, "the checkpoint to go back to")
     before, weights, moments = load(checkpoint)
     trained = session.trained
@@ -69,6 +81,7 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
         state,
         optimizer_step=applied,
         norms=before.norms,
+        losses=before.losses,
         scale=before.scale,
         skipped_in_a_row=0,
         left_out=(*state.left_out, *left_out),
@@ -95,11 +108,33 @@ def _said(ranges: Sequence[Mapping[str, int]]) -> str:
     return " and ".join(f"{each['from']:,} to {each['to'] - 1:,} of phase {each['phase']}" for each in ranges)
 
 
+def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DataError:
+    """What ends training, once the page of the run says it too; all ranks together."""
+    error = _diverged(session.guard, phase, state, gone_back)
+    if session.metrics is not None:
+        _tell(session, session.metrics, phase, state, str(error))
+    session.trained.ranks.barrier()  # a rank that leaves early would have the first one ended while it still writes
+    return error
+
+
 def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DataError:
-    what = "not finite or far too long" if guard.spike else "not finite"
+    what = "not finite or far above those before" if guard.spike or guard.loss_spike else "not finite"
     again = f", also after going back {gone_back} times" if gone_back else ""
     return DataError(
-        f"the gradient was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
+        f"the gradient or the loss was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
         f"{state.data_step:,}){again}: training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
         f"{phase.peak:g}) or raise its warmup, and start in another folder."
     )
+
+
+def _tell(session: Session, metrics: Metrics, phase: Phase, state: State, why: str) -> None:
+    """Leave the page of the run, as it is at the newest checkpoint, with the rows since and why training stopped.
+
+    Without a checkpoint there is no page yet, and only the row.
+    """
+    place = {"phase": phase.index, "step": state.data_step, "steps": phase.steps, "total_steps": state.total_steps}
+    # A row of its own, which is cut with those after the checkpoint when training goes on from there.
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    metrics.write({"time": now, **place, "saved": False, "stopped": why})
+    for newest in sorted(session.folder.glob("step-*"))[-1:]:
+        session.saved(newest)

@@ -44,7 +44,7 @@ class Session:
     stop_requested: Callable[[], bool]
     """Whether a signal asked to stop."""
     guard: GuardConfig
-    """What is done about bad gradients."""
+    """What is done about bad gradients and losses."""
     forecast: Forecast
     """What is left of the run."""
     saved: Callable[[Path], None]
