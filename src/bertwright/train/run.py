@@ -72,7 +72,8 @@ def run(
     """Train to the end of the last phase, or continue; see the module's page.
 
     `scored_after`: tokens of room of the held-out sequences that are scored afterwards, for the time that is left.
-    `saved` is called on the first rank with the path of each new checkpoint.
+    `saved` is called on the first rank with the path of each new checkpoint, and of the newest again where training has
+    diverged.
 
     Raises `ArtifactError` when `context.out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.

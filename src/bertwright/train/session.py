@@ -48,7 +48,7 @@ class Session:
     forecast: Forecast
     """What is left of the run."""
     saved: Callable[[Path], None]
-    """Takes the path of each new checkpoint, on the first rank."""
+    """Takes the path of each new checkpoint, on the first rank, and of the newest again where training has diverged."""
     meter: Meter
     """What is said of computing and memory."""
     profiler: StepProfiler | None = None
