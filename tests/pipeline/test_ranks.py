@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,49 @@ def test_one_bit_in_which_ranks_differ_is_found_before_it_is_saved(
     assert ends(folder) == ends(undisturbed) == [0, 0]
     models = [(out / "train" / "model" / "model.safetensors").read_bytes() for out in (folder, undisturbed)]
     assert models[0] == models[1]
+
+
+def drop_updates(steps: range) -> None:
+    """Have this rank drop the updates of these steps, as if their gradients were bad."""
+    from bertwright.train import loop
+
+    real, taken = loop.train_step, 0
+
+    def dropping(trained: Any, batches: Any, totals: Any, update: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        return real(trained, batches, totals, replace(update, norm_limit=0.0) if taken - 1 in steps else update)
+
+    loop.train_step = dropping
+
+
+def drop_5_to_7() -> None:
+    drop_updates(range(5, 8))
+
+
+def drop_4_to_7() -> None:
+    drop_updates(range(4, 8))
+
+
+def test_two_ranks_go_back_together(small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path) -> None:
+    """As ranks that drop every update since the checkpoint, and where they may not, both stop with the same words."""
+
+    def ended(name: str, before: Callable[[], None], *keys: str) -> tuple[Path, list[int | None]]:
+        folder = small_examples(tmp_path / name)
+        ranks = start_two(small_recipe, folder, *OVERRIDES, "train.checkpoint_every=2", *keys, before=(before, before))
+        for rank in ranks:
+            rank.join()
+        return folder, [rank.exitcode for rank in ranks]
+
+    expected, codes = ended("expected", drop_4_to_7, "train.guard.patience=9")
+    assert codes == [0, 0], said(expected, 0) + said(expected, 1)
+    done, codes = ended("gone-back", drop_5_to_7, "train.guard.patience=3", "train.guard.returns=1")
+    assert codes == [0, 0], said(done, 0) + said(done, 1)
+    models = [(out / "train" / "model" / "model.safetensors").read_bytes() for out in (done, expected)]
+    counts = json.loads((done / "train" / "manifest.json").read_text())["counts"]
+    assert models[0] == models[1] and counts["left_out"] == [{"phase": 0, "from": 4, "to": 8}]
+    stopped, codes = ended("stopped", drop_5_to_7, "train.guard.patience=3")
+    assert codes == [3, 3], said(stopped, 0) + said(stopped, 1)
+    for rank in (0, 1):
+        assert "in 3 steps in a row (phase 0, step 8): training has diverged" in said(stopped, rank)
+    assert "<b>Training has stopped:</b>" in (stopped / "report.html").read_text()

@@ -1,18 +1,22 @@
 """An unfinished run is looked at without being touched, and what is made of it is never taken for the result."""
 
+import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bertwright import Recipe, run
+from bertwright import Recipe, RunFolder, run
 from bertwright.core.artifact import open_artifact
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import read_json, sha256
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
+from bertwright.train import loop
 
 Load = Callable[..., Recipe]
 
@@ -102,6 +106,31 @@ def test_the_page_is_there_from_the_first_checkpoint(trained: Path, load: Load, 
     assert "step 2 of 3" in watching.seen[2] and "Written <time" in watching.seen[2]
     assert done.artifact("train").counts["weights"] == open_artifact(_trained / "train").counts["weights"]
     assert not (trained / "summary.json").exists(), "which only a finished run has"
+
+
+def test_a_training_that_diverges_says_so_on_its_page(
+    trained: Path, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(trained / "train")
+    right, recipe, taken = loop.train_step, load("train.guard.patience=2"), list[int]()
+
+    def train_step(trained: Any, batches: Any, totals: Any, update: Any) -> Any:
+        taken.append(1)
+        return right(trained, batches, totals, replace(update, norm_limit=0.0) if len(taken) > 1 else update)
+
+    monkeypatch.setattr(loop, "train_step", train_step)
+    with pytest.raises(DataError, match=r"in 2 steps in a row \(phase 0, step 3\): training has diverged") as caught:
+        run(recipe, trained, ["train"])
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    assert f"<b>Training has stopped:</b> {escape(str(caught.value))}</p>" in page
+    assert "step-000000002</code>: step 2 of 3" in page
+    rows = (trained / "train" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(row)["total_steps"] for row in rows] == [1, 2, 3]
+    assert [row["total_steps"] for row in RunFolder(trained).metrics] == [1, 2], "no step of its own"
+    monkeypatch.undo()
+    run(recipe, trained, ["train"])
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    assert "Training has stopped" not in page and [r["total_steps"] for r in RunFolder(trained).metrics] == [1, 2, 3]
 
 
 def test_a_page_that_cannot_be_written_is_said_and_training_goes_on(trained: Path, load: Load) -> None:

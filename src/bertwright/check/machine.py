@@ -11,6 +11,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+# From cuda.h: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
+_MAJOR_MINOR = (75, 76)
+
 
 @dataclass(frozen=True)
 class TorchBuild:
@@ -57,6 +60,25 @@ def gpu_memory() -> tuple[int, ...]:
             driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
             sizes.append(size.value)
     return tuple(sizes)
+
+
+@cache
+def gpu_capability() -> tuple[int, int] | None:
+    """The compute capability of the first GPU, such as (9, 0), as NVIDIA's driver reports it; None where it says none.
+
+    A training runs on the first one.
+    """
+    if not any(gpu_memory()):  # no GPU, or one of AMD's
+        return None
+    driver, device, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_int()
+    found = []
+    for attribute in _MAJOR_MINOR:
+        if driver.cuDeviceGet(ctypes.byref(device), 0) or driver.cuDeviceGetAttribute(
+            ctypes.byref(number), attribute, device
+        ):
+            return None
+        found.append(number.value)
+    return found[0], found[1]
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bertwright.check.computing import computing
 from bertwright.check.data import imported_data, sources
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
@@ -38,5 +39,6 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from teacher(recipe, out, pending)
     yield from device(recipe, pending)
     yield from precision(recipe, pending)
+    yield from computing(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)

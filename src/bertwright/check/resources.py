@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertwright.check.machine import bf16_units, disk_free, gpu_memory, torch_build
+from bertwright.check.machine import bf16_units, disk_free, gpu_capability, gpu_memory, torch_build
 from bertwright.check.teacher import teacher_bytes
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.memory import memory_size
 from bertwright.core.tasks import default_workers
 from bertwright.recipe import Recipe
-from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp16Config, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp16Config, Fp32Config, PrecisionConfig, Tf32Config
 from bertwright.train.sizes import averaged_copies, computing_of, training_bytes
 
 DOUBT = 2
@@ -46,11 +46,19 @@ def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
             yield ok(key, f"a GPU ({gpus[0] / 1e9:.0f} GB)")
 
 
+def training_gpus(recipe: Recipe) -> tuple[int, ...]:
+    """Bytes of memory of each GPU that may train; () where a processor will."""
+    return gpu_memory() if torch_build().accelerated and recipe.train.device != "cpu" else ()
+
+
 def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """Whether the processor has units for the precision, where it will train; a GPU is asked when training starts."""
-    if "train" not in stages or (torch_build().accelerated and gpu_memory() and recipe.train.device != "cpu"):
+    """Whether the GPU or the processor that will train has units for the precision."""
+    if "train" not in stages:
         return
     key, wanted = "train.precision", recipe.train.precision
+    if training_gpus(recipe):
+        yield from _on_gpu(key, wanted)
+        return
     if isinstance(wanted, Tf32Config):
         yield error(key, f"{key} = tf32, but a processor has no tensor cores for it.", f"Set {key}=fp32.")
     elif isinstance(wanted, Fp16Config) and not wanted.allow_slow:
@@ -68,6 +76,24 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         yield ok(key, f"bf16, by {', '.join(bf16_units()) or 'software'}")
 
 
+def _on_gpu(key: str, wanted: PrecisionConfig) -> Iterator[Verdict]:
+    # Of AMD's GPUs nothing is known here: they are asked when training starts.
+    if (has := gpu_capability()) is None:
+        return
+    gpu = f"this GPU has compute capability {has[0]}.{has[1]}"
+    if isinstance(wanted, Tf32Config) and has < (8, 0):
+        text = f"{key} = tf32, but {gpu}, and tensor cores for it begin at 8.0 (NVIDIA Ampere)."
+        yield error(key, text, f"Set {key}=fp32.")
+    elif isinstance(wanted, Bf16Config) and has < (8, 0) and not wanted.allow_slow:
+        text = f"{key} = bf16, but {gpu}, and units for it begin at 8.0 (NVIDIA Ampere)."
+        yield error(key, text, f"Set {key}=fp16 or fp32, or {key}.allow_slow=true.")
+    elif isinstance(wanted, Fp8Config) and has < (8, 9):
+        text = f"{key} = fp8, but {gpu}, and float8 products begin at 8.9 (NVIDIA Ada, Hopper)."
+        yield error(key, text, f"Set {key}=bf16." if has >= (8, 0) else f"Set {key}=fp16.")
+    elif not isinstance(wanted, Fp32Config):
+        yield ok(key, f"{wanted.kind}, on a GPU of compute capability {has[0]}.{has[1]}")
+
+
 def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Verdict]:
     """Whether the stages fit in memory."""
     available = memory_size()
@@ -80,7 +106,7 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
             )
     if "train" not in stages:
         return
-    gpus = gpu_memory() if torch_build().accelerated and recipe.train.device != "cpu" else ()
+    gpus = training_gpus(recipe)
     # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()

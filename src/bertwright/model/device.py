@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -17,6 +17,8 @@ from bertwright.core.errors import RecipeError
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _NEVER = 2**31 - 1
 _AHEAD = 1 << 26
+# oneDNN reads the first when it multiplies first in a process (primitive_cache.cpp), cuBLAS the second with its handle.
+_KERNELS, _WORKSPACE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "CUBLAS_WORKSPACE_CONFIG"
 
 
 def resolve_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
@@ -46,16 +48,20 @@ def torch_settings(
 ) -> Iterator[None]:
     """Deterministic algorithms and so many processor threads (0: torch's own choice), for the length of the block.
 
-    `keep_kernels` says whether shapes repeat, so that what oneDNN compiles for one is worth keeping. Without
+    `keep_kernels` says whether shapes repeat, so that what oneDNN compiles for one is worth keeping. oneDNN asks that
+    once, at its first product in a process, and torch hands out no function of it that would change it later: in a
+    process that trains twice, or has computed with torch before, the first product decides. Numbers are the same either
+    way; the second training is slower, or its memory grows. One process for each training avoids that. Without
     `deterministic` torch may take kernels that add in any order, and no two runs have the same bits. With `tf32` a GPU
     may round the factors of float32 products to 10 bits after the point; without it none may, whoever asked before.
     """
+    environment = {name: os.environ.get(name) for name in (_KERNELS, _WORKSPACE)}
     # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
     # it never meets one again: without the cache a step is a tenth faster and memory stays flat (docs/results.md).
     if not keep_kernels:
-        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
+        os.environ.setdefault(_KERNELS, "0")
     if deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
+        os.environ.setdefault(_WORKSPACE, ":4096:8")  # what cuBLAS needs to be deterministic
     keep_freed_memory()
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
@@ -74,6 +80,16 @@ def torch_settings(
         torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
         torch.set_float32_matmul_precision(precision)
         torch.set_num_threads(before[1])
+        _restore(environment)
+
+
+def _restore(environment: Mapping[str, str | None]) -> None:
+    """Give variables the values they had; None: they were not there."""
+    for name, value in environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def keep_freed_memory() -> bool:

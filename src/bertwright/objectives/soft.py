@@ -15,8 +15,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cosine_similarity
 
-_BLOCK = {True: 1 << 18, False: 1 << 24}
-"""Logits at a time, as in `term`."""
+from bertwright.objectives.kept_gradient import KeptGradient, rows_at_a_time, times
 
 
 @dataclass(frozen=True)
@@ -93,31 +92,31 @@ def _wide(x: Tensor) -> Tensor:
 
 
 class _SoftCrossEntropySum(Function):
-    """Some rows at a time in float32 or wider, with the gradient made on the way: a tensor of the logits' size alone.
+    """Some rows at a time in float32 or wider, with the gradient made on the way and kept (`kept_gradient`): a tensor
+    of the logits' size alone.
 
     The gradient of a logit is weight / temperature · (probability - teacher's probability).
     """
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, teachers_NC: Tensor, weights_N: Tensor, temperature: float) -> Tensor:
-        number, classes = logits_NC.shape
-        rows = max(1, _BLOCK[logits_NC.device.type == "cpu"] // classes)
+        number, rows = len(logits_NC), rows_at_a_time(logits_NC)
         wide = torch.promote_types(logits_NC.dtype, torch.float32)
-        gradient_NC = torch.empty_like(logits_NC) if ctx.needs_input_grad[0] else None
+        kept = KeptGradient(logits_NC) if ctx.needs_input_grad[0] else None
         losses_N = weights_N.new_zeros(number, dtype=wide)
         for first in range(0, number, rows):
             block = slice(first, first + rows)
             target_RC = torch.softmax(teachers_NC[block].to(wide) / temperature, -1)
             log_p_RC = torch.log_softmax(logits_NC[block].to(wide) / temperature, -1)
             losses_N[block] = -(target_RC * log_p_RC).sum(-1)
-            if gradient_NC is not None:
+            if kept is not None:
                 scale_R1 = weights_N[block, None].to(wide) / temperature
-                gradient_NC[block] = log_p_RC.exp_().sub_(target_RC).mul_(scale_R1)
-        ctx.save_for_backward(gradient_NC)
+                kept.keep(block, log_p_RC.exp_().sub_(target_RC).mul_(scale_R1))
+        ctx.save_for_backward(*((kept.rows_NC, kept.powers_N1) if kept else ()))
         return torch.dot(losses_N, weights_N.to(wide))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        (gradient_NC,) = ctx.saved_tensors  # refused by torch once changed below
-        return gradient_NC.mul_(gradient), None, None, None
+        rows_NC, powers_N1 = ctx.saved_tensors  # refused by torch once changed below
+        return times(rows_NC, powers_N1, gradient), None, None, None

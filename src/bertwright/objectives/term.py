@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-_BLOCK = {True: 1 << 18, False: 1 << 24}
-"""Logits in float32 at a time: on a CPU as many as its cache holds, elsewhere enough to keep the device busy."""
+from bertwright.objectives.kept_gradient import KeptGradient, rows_at_a_time, times
 
 Counted = Literal["predictions", "pairs"]
 """What the loader counts in a step (`StepCounts`) and a loss may be the mean over."""
@@ -109,15 +108,14 @@ class _CrossEntropySum(Function):
 class _BlockedCrossEntropySum(Function):
     """The same of logits in low precision, some rows at a time in float32: no float32 tensor is as large as they are.
 
-    The gradient is made on the way forward, where the rows are at hand, in the logits' own precision: half the memory
-    and, on a CPU, two thirds of the time.
+    The gradient is made on the way forward, where the rows are at hand, and kept in the logits' own precision
+    (`kept_gradient`): half the memory and, on a CPU, two thirds of the time.
     """
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
-        number, classes = logits_NC.shape
-        rows = max(1, _BLOCK[logits_NC.device.type == "cpu"] // classes)
-        gradient_NC = torch.empty_like(logits_NC) if ctx.needs_input_grad[0] else None
+        number, rows = len(logits_NC), rows_at_a_time(logits_NC)
+        kept = KeptGradient(logits_NC) if ctx.needs_input_grad[0] else None
         losses_N = weights_N.new_zeros(number, dtype=torch.float32)
         for first in range(0, number, rows):
             block = slice(first, first + rows)
@@ -125,15 +123,14 @@ class _BlockedCrossEntropySum(Function):
             right_R1, largest_R1 = x_RC.gather(-1, labels_R1), x_RC.amax(-1, keepdim=True)
             sums_R1 = x_RC.sub_(largest_R1).exp_().sum(-1, keepdim=True)
             losses_N[block] = (largest_R1 + sums_R1.log() - right_R1)[:, 0]
-            if gradient_NC is not None:
+            if kept is not None:
                 weights_R1 = weights_N[block, None].float()
-                x_RC.mul_(weights_R1 / sums_R1).scatter_add_(-1, labels_R1, -weights_R1)
-                gradient_NC[block] = x_RC
-        ctx.save_for_backward(gradient_NC)
+                kept.keep(block, x_RC.mul_(weights_R1 / sums_R1).scatter_add_(-1, labels_R1, -weights_R1))
+        ctx.save_for_backward(*((kept.rows_NC, kept.powers_N1) if kept else ()))
         return torch.dot(losses_N, weights_N.float())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (gradient_NC,) = ctx.saved_tensors  # refused by torch once changed below
-        return gradient_NC.mul_(gradient), None, None
+        rows_NC, powers_N1 = ctx.saved_tensors  # refused by torch once changed below
+        return times(rows_NC, powers_N1, gradient), None, None

@@ -37,7 +37,7 @@ class Work:
     executor: Executor | None = None
     share: WorkSplit = SINGLE
     saved: Callable[[Path], None] = lambda _: None
-    """Called with the path of each new checkpoint."""
+    """Called with the path of each new checkpoint, and of the newest again where training has diverged."""
 
     def context(self, stage: str) -> StageContext:
         """Where the stage of this name works."""

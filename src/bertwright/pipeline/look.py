@@ -2,7 +2,8 @@
 
 Nothing of the run is touched and its lock is not asked for, so a running one may be looked at. What is made lies in a
 folder of its own, `unfinished/after-step-N/`, with the same parts as a run folder, and says everywhere that it is
-unfinished. While training runs it writes such a page itself, `report.html` of the run, at every checkpoint.
+unfinished. While training runs it writes such a page itself, `report.html` of the run, at every checkpoint
+and where it has diverged.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _corpus(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
 
 
 def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Callable[[Path], None]:
-    """What writes the page of the run into `folder` at each checkpoint, given its path.
+    """What writes the page of the run into `folder`, given the path of its newest checkpoint.
 
     A page that cannot be written is said, and training goes on.
     """

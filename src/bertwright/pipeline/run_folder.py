@@ -145,7 +145,9 @@ class RunFolder:
     @property
     def metrics(self) -> list[MetricsRow]:
         """The logged steps of training so far, in order; a run that is still training has some already."""
-        return cast(list[MetricsRow], read_rows(self._existing("train/metrics.jsonl", "train")))
+        rows = read_rows(self._existing("train/metrics.jsonl", "train"))
+        # The one that says why training stopped is of no steps.
+        return cast(list[MetricsRow], [row for row in rows if "stopped" not in row])
 
     @property
     def scores(self) -> Scores:

@@ -51,8 +51,8 @@ def _grown(extensions: Sequence[Mapping[str, int]]) -> str:
 
 def _left_out(ranges: Sequence[Mapping[str, int]]) -> str:
     return "".join(
-        f"<p>In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were left out: gradients went wrong, "
-        "and training went back to the checkpoint before them.</p>"
+        f"<p>In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were left out: gradients or losses "
+        "went wrong, and training went back to the checkpoint before them.</p>"
         for e in ranges
     )
 

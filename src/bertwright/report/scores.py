@@ -13,7 +13,7 @@ MASK = "[MASK]"
 
 
 def warnings(facts: Facts) -> str:
-    """What must be known before any number is read: that the run is unfinished, that the model learnt nothing."""
+    """What must be known before any number is read: that the run is unfinished, failed, or learnt nothing."""
     warned = []
     # Before any number: who reads one must know what it is of.
     if (state := facts.unfinished) is not None:
@@ -22,6 +22,8 @@ def warnings(facts: Facts) -> str:
             f"{state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it writes the "
             "page of the run again at every checkpoint."
         )
+        if facts.metrics and (why := facts.metrics[-1].get("stopped")):
+            warned.append(f"<b>Training has stopped:</b> {escape(why)}")
     if facts.scores.get("untrained"):
         loss, unigram = facts.scores["mlm_loss"], facts.scores["unigram_loss"]
         warned.append(

@@ -56,7 +56,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
     if not is_deterministic(job.config):
         log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
-    averaging = build_averaging(job.config.averaging, sum(phase.steps for phase in job.phases))
+    averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
     # From the weights to begin with, whole on every rank: an engine may hold them in parts from then on.
     engine = build_engine(job.config.engine, model, job.optim, ranks)

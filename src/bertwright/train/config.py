@@ -11,7 +11,7 @@ from bertwright.core.config import Section, UserPath, known_by_content, runtime_
 from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
-from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
+from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
@@ -66,7 +66,7 @@ class TrainConfig(Section):
     """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
     0: never. One rank alone has nothing to compare."""
     guard: GuardConfig = GuardConfig()
-    """What is done about gradients that are not finite, or far longer than those before them."""
+    """What is done about gradients and losses that are not finite, or far above those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
     """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16),
     `fp16` (GPU) or `fp8` (GPU of Ada, Hopper or later). A name, or a section of its own where the precision has keys.
@@ -100,6 +100,16 @@ class TrainConfig(Section):
             raise ValueError(
                 f"memory_limit_gb {self.memory_limit_gb:g} bounds the micro-batches of phases whose micro_batch is "
                 "auto, and none is; set phases.0.micro_batch=auto, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _a_start_that_is_known(self) -> TrainConfig:
+        timed = [index for index, phase in enumerate(self.phases) if phase.hours is not None]
+        if isinstance(self.averaging, EmaConfig) and self.averaging.start and timed:
+            raise ValueError(
+                f"averaging.start {self.averaging.start:g} is a share of the steps of all phases, which "
+                f"phases.{timed[0]}.hours leaves open; set averaging.start to 0, or leave hours out"
             )
         return self
 

@@ -1,83 +1,138 @@
-"""What is done about a gradient that is not finite, or far longer than those before it.
+"""What is done about a gradient or a loss that is not finite, or far above those before it.
 
 Such an update is dropped: the weights stay, the schedule waits, and the step counts as skipped. Where so many in a row
 are dropped that the weights themselves must be bad, training goes back to the newest checkpoint before them, leaves out
 the batches since, and goes on; where that is not allowed, or was done often enough, it stops and says so. All of it is
-a function of the norms, which are the same on all ranks, and of the state, so a resumed run does the same.
+a function of the norms and losses, which are the same on all ranks, and of the state, so a resumed run does the same.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from bertwright.core.errors import DataError
 from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
+from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
 from bertwright.train.session import Session
 from bertwright.train.state import State
+from bertwright.train.step import StepResult
 
 
 def norm_limit(guard: GuardConfig, state: State) -> float:
     """The gradient norm above which the next update is dropped; infinite where none is."""
-    if not guard.spike or len(state.norms) < guard.window:
-        return math.inf
-    return guard.spike * statistics.median(state.norms)
+    return _limit(guard.spike, guard.window, state.norms)
 
 
-def noted(guard: GuardConfig, state: State, norm: float, applied: bool) -> State:
-    """The state with the norm of an applied update among those that the next ones are judged by."""
-    # Without a limit nothing is judged, and a state that is written often stays small.
-    if not guard.spike or not applied:
+def loss_limit(guard: GuardConfig, state: State) -> float:
+    """The loss above which the next update is dropped; infinite where none is."""
+    return _limit(guard.loss_spike, guard.window, state.losses)
+
+
+def _limit(factor: float, window: int, before: Sequence[float]) -> float:
+    return factor * statistics.median(before) if factor and len(before) >= window else math.inf
+
+
+def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
+    """The state with the norm and the loss of an applied update among those that the next ones are judged by."""
+    if not result.applied:
         return state
-    return replace(state, norms=(*state.norms, norm)[-guard.window :])
+    # Without a limit nothing is judged, and a state that is written often stays small.
+    norms = (*state.norms, result.grad_norm)[-guard.window :] if guard.spike else state.norms
+    losses = (*state.losses, result.loss)[-guard.window :] if guard.loss_spike else state.losses
+    return replace(state, norms=norms, losses=losses)
 
 
 def go_back(session: Session, phase: Phase, state: State) -> State:
     """The state to go on with after too many dropped updates: that of an earlier checkpoint, but at the batch reached.
 
-    Weights and moments are the checkpoint's. Raises `DataError` where training may not go back, or has no such
-    checkpoint.
+    Weights and moments are the checkpoint's. Raises `DataError` where training may not go back in this phase (any
+    more), or has no such checkpoint.
     """
     guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
     ranks = session.trained.ranks
     ranks.barrier()  # the first rank may still be writing the very checkpoint that the others look for
     checkpoint = newest_sound(session.folder, session.log) if gone_back < guard.returns else None
     if checkpoint is None:
-        raise _diverged(guard, phase, state, gone_back)
+        raise _stopped(session, phase, state, gone_back)
     ranks.assert_equal(checkpoint.path.name, "the checkpoint to go back to")
     before, weights, moments = load(checkpoint)
     trained = session.trained
     trained.engine.load(moments, weights)
     if session.averaging:
-        session.averaging.load(load_average(checkpoint), weights)
-    first = before.data_step
-    if before.phase < phase.index:  # the end of the phase before: the hand-over is done again
-        if phase.restart_bias_correction:
+        session.averaging.load(load_average(checkpoint), trained.model.state_dict())
+    left_out, applied = _since(before, state), before.optimizer_step
+    if before.phase < phase.index:  # the hand-overs since are done again
+        if any(each.restart_bias_correction for each in session.forecast.phases[before.phase + 1 : phase.index + 1]):
             trained.engine.restart_steps()
-        before, first = replace(before, optimizer_step=0), 0
-    left_out = {"phase": phase.index, "from": first, "to": state.data_step}
+        applied = 0
     session.log.say(
         f"train: {state.skipped_in_a_row} updates in a row were dropped: back to {checkpoint.path.name}, without the "
-        f"batches {first:,} to {state.data_step - 1:,} of phase {phase.index}"
+        f"batches {_said(left_out)}"
     )
     return replace(
         state,
-        optimizer_step=before.optimizer_step,
+        optimizer_step=applied,
         norms=before.norms,
+        losses=before.losses,
         scale=before.scale,
         skipped_in_a_row=0,
-        left_out=(*state.left_out, left_out),
+        left_out=(*state.left_out, *left_out),
     )
+
+
+def _since(before: State, state: State) -> list[dict[str, int]]:
+    """The batches drawn since `before`: for each phase its index, the first step, and the step after the last.
+
+    The phase before the one that is under way ends where this one began, also where `hours` ended it early; of others
+    in between their length is taken.
+    """
+    ranges, first = list[dict[str, int]](), before.data_step
+    earlier = state.total_steps - state.data_step - before.total_steps
+    for index in range(before.phase, state.phase):
+        end = first + earlier if index == state.phase - 1 else min(state.phase_ends[index], first + earlier)
+        ranges.append({"phase": index, "from": first, "to": end})
+        first, earlier = 0, earlier - (end - first)
+    ranges.append({"phase": state.phase, "from": first, "to": state.data_step})
+    return [each for each in ranges if each["from"] < each["to"]]
+
+
+def _said(ranges: Sequence[Mapping[str, int]]) -> str:
+    return " and ".join(f"{each['from']:,} to {each['to'] - 1:,} of phase {each['phase']}" for each in ranges)
+
+
+def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DataError:
+    """What ends training, once the page of the run says it too; all ranks together."""
+    error = _diverged(session.guard, phase, state, gone_back)
+    if session.metrics is not None:
+        _tell(session, session.metrics, phase, state, str(error))
+    session.trained.ranks.barrier()  # a rank that leaves early would have the first one ended while it still writes
+    return error
 
 
 def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DataError:
-    what = "not finite or far too long" if guard.spike else "not finite"
+    what = "not finite or far above those before" if guard.spike or guard.loss_spike else "not finite"
     again = f", also after going back {gone_back} times" if gone_back else ""
     return DataError(
-        f"the gradient was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
+        f"the gradient or the loss was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
         f"{state.data_step:,}){again}: training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
         f"{phase.peak:g}) or raise its warmup, and start in another folder."
     )
+
+
+def _tell(session: Session, metrics: Metrics, phase: Phase, state: State, why: str) -> None:
+    """Leave the page of the run, as it is at the newest checkpoint, with the rows since and why training stopped.
+
+    Without a checkpoint there is no page yet, and only the row.
+    """
+    place = {"phase": phase.index, "step": state.data_step, "steps": phase.steps, "total_steps": state.total_steps}
+    # A row of its own, which is cut with those after the checkpoint when training goes on from there.
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    metrics.write({"time": now, **place, "saved": False, "stopped": why})
+    for newest in sorted(session.folder.glob("step-*"))[-1:]:
+        session.saved(newest)

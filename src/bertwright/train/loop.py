@@ -12,7 +12,7 @@ from bertwright.core import rng
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import StepCounts
 from bertwright.train.after_step import after_step, end_now, row_is_due
-from bertwright.train.guard import go_back, norm_limit, noted
+from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
 from bertwright.train.micro_batch import Cutting
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
@@ -86,6 +86,7 @@ def _step(
             rng.key(phase.seed, "dropout", phase.index, state.data_step),
             state.scale.factor if state.scale else 1.0,
             norm_limit(session.guard, state),
+            loss_limit(session.guard, state),
             accuracy=row_is_due(phase, state.data_step + 1),
             may_run_out=phase.finds_micro_batch,
         ),
@@ -102,7 +103,7 @@ def _advanced(
     state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale)
     if session.averaging:
         session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
-    state = noted(session.guard, cutting.noted(state), result.grad_norm, result.applied)
+    state = noted(session.guard, cutting.noted(state), result)
     return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 
 

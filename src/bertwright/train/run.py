@@ -71,7 +71,8 @@ def run(
     """Train to the end of the last phase, or continue; see the module's page.
 
     `scored_after`: tokens of room of the held-out sequences that are scored afterwards, for the time that is left.
-    `saved` is called on the first rank with the path of each new checkpoint.
+    `saved` is called on the first rank with the path of each new checkpoint, and of the newest again where training has
+    diverged.
 
     Raises `ArtifactError` when `context.out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
@@ -162,7 +163,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
     # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
     weights, _ = trained.engine.gather()
     if ranks.first:
-        _finish(job, average or weights, scored, state)
+        _finish(job, average or weights, scored, state if average else None)
     # A rank that leaves early would have the first one ended while it still writes.
     ranks.barrier()
 
@@ -185,15 +186,16 @@ def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
     return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log)
 
 
-def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State) -> None:
-    """Save the finished model and seal the folder; `trained` has the scores of weights that are not averaged."""
+def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State | None) -> None:
+    """Save the finished model and seal the folder; where the weights are an average, `trained` has the scores of those
+    that were trained."""
     save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
     remove_leftovers(job.out)
     model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
     sealed = extended(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
-    if job.config.averaging.kind != "none":
+    if trained is not None:
         facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
     # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model. Files
     # of observers are for looking at, and their programs may write to them later.

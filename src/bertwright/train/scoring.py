@@ -43,9 +43,14 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
 
 def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping[str, torch.Tensor], State]:
     """The averaged weights, of the network's shapes, which it has from then on, and the state with their scores; none,
-    and `state`, where no average is kept, or an end was moved to before it begins."""
+    and `state`, where no average is kept, or training ended before it began, which is said."""
     average = session.averaging.average() if session.averaging else {}
     if not average:
+        if session.averaging:
+            session.log.say(
+                "train: no average of the weights was made, as training ended before its first step: the model has the "
+                "last weights"
+            )
         return average, state
     # Copied into the network: training is over, and its own weights are in the last checkpoint.
     session.trained.model.load_state_dict(average)

@@ -44,11 +44,11 @@ class Session:
     stop_requested: Callable[[], bool]
     """Whether a signal asked to stop."""
     guard: GuardConfig
-    """What is done about bad gradients."""
+    """What is done about bad gradients and losses."""
     forecast: Forecast
     """What is left of the run."""
     saved: Callable[[Path], None]
-    """Takes the path of each new checkpoint, on the first rank."""
+    """Takes the path of each new checkpoint, on the first rank, and of the newest again where training has diverged."""
     meter: Meter
     """What is said of computing and memory."""
     profiler: StepProfiler | None = None

@@ -108,6 +108,7 @@ class _Row(TypedDict, total=False):
     heldout_mlm_accuracy: Score
     heldout_nsp_accuracy: Score
     heldout_sop_accuracy: Score
+    stopped: Text
 
 
 ROW = TypeAdapter(_Row)

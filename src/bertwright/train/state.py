@@ -53,8 +53,11 @@ class State:
     """The loss scale of the next step; None where nothing is scaled."""
     norms: tuple[float, ...] = ()
     """Gradient norms of the last applied updates, where the next ones are judged by them (`train.guard`)."""
+    losses: tuple[float, ...] = ()
+    """Losses of the steps of the last applied updates, likewise."""
     left_out: tuple[Mapping[str, int], ...] = ()
-    """Batches that training went back before and left out: phase, first step, and the step after the last."""
+    """Batches that training went back before and left out: phase, first step, and the step after the last. The last of
+    a return is of the phase that was under way; those before it are of phases that had ended."""
     heldout: Mapping[str, float] = field(default_factory=dict)
     """Held-out scores at this step, if they were taken."""
     phase_end: bool = False
@@ -86,14 +89,16 @@ class State:
 
 
 _STATE = TypeAdapter(State)
+_ADDED: Mapping[str, Any] = {"flops": None, "losses": ()}
+"""What checkpoints of before lack, whose training goes on all the same, and what stands for it."""
 
 
 def state_of(checkpoint: Artifact) -> State:
     """Where training stood; an `ArtifactError` where that cannot have been."""
     path = checkpoint.file("state.json")
     state, told = read_typed(path, _STATE), read_json(path)
-    if "flops" not in told:  # a checkpoint of before, whose training goes on all the same
-        state, told = replace(state, flops=None), {**told, "flops": None}
+    added = {name: value for name, value in _ADDED.items() if name not in told}
+    state, told = replace(state, **added), {**told, **added}
     # The seal says that the file is the one that was written, not that a training can have been there.
     numbers = [value for name, value in vars(state).items() if isinstance(value, int | float) and name != "flops"]
     # A dataclass would fill what is absent with its default, and training would go on from step 0.

@@ -79,6 +79,8 @@ class StepSettings:
     """The loss is multiplied by it on the way back, and gradients are divided by it."""
     norm_limit: float = math.inf
     """Above this gradient norm the update is dropped."""
+    loss_limit: float = math.inf
+    """Above this loss the update is dropped."""
     accuracy: bool = False
     """Whether to count what was guessed right, too: it costs a pass over the logits."""
     may_run_out: bool = False
@@ -94,9 +96,11 @@ class StepResult:
     grad_norm: float
     """Global gradient norm before clipping."""
     applied: bool
-    """False when the norm was not finite, or above the limit: the whole global step was dropped."""
+    """False when the norm or the loss was not finite, or above its limit: the whole global step was dropped."""
     accuracies: Mapping[str, float] = field(default_factory=dict)
     """The share of each term's predictions that were guessed right, by its name; empty where they were not counted."""
+    loss: float = 0.0
+    """The means of the terms, each times what it counts, added up."""
 
 
 def train_step(
@@ -118,14 +122,19 @@ def train_step(
     norm = trained.engine.reduce(update.loss_scale)
     trained.ranks.all_reduce([sums])
     # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
-    *read, grad_norm = torch.cat([sums, norm[None]]).tolist()
-    applied = grad_norm < math.inf and grad_norm <= update.norm_limit  # False for NaN as well
+    *read, loss, grad_norm = torch.cat([sums, norm[None]]).tolist()
+    applied = _is_good(grad_norm, update.norm_limit) and _is_good(loss, update.loss_limit)
     if applied:
         trained.engine.update(update.learning_rate)
     # As many, and where they were asked for what was guessed right behind them.
     losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
     guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
-    return StepResult(losses, grad_norm, applied, guessed)
+    return StepResult(losses, grad_norm, applied, guessed, loss)
+
+
+def _is_good(value: float, limit: float) -> bool:
+    # Both are false for NaN as well.
+    return value < math.inf and value <= limit
 
 
 def _agreed_sums(
@@ -146,11 +155,11 @@ def _agreed_sums(
 
 
 def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
-    """The rank's part of each term's mean and, where it is asked for, of what was guessed right: [terms] or [2 terms]
-    float64 on the device, with the gradients of the loss."""
+    """The rank's part of each term's mean, where it is asked for of what was guessed right, and of the loss:
+    [terms + 1] or [2 terms + 1] float64 on the device, with the gradients of the loss."""
     network = trained.network()
     # Added up on the device: reading them each micro-batch would make the host wait for it every time.
-    sums = torch.zeros(len(totals) * (1 + update.accuracy), dtype=torch.float64, device=trained.precision.device)
+    sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trained.precision.device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
         # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
@@ -165,7 +174,7 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
         del terms
         # Where a rank may run out of memory no sum may begin before all are known to have come through.
         trained.engine.backward(loss * update.loss_scale, last and not update.may_run_out)
-        sums += torch.stack(measured)
+        sums += torch.stack([*measured, loss.detach()])
     return sums
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bertwright.check import machine
-from bertwright.check.machine import TorchBuild, disk_free, gpu_memory, torch_build
+from bertwright.check.machine import TorchBuild, disk_free, gpu_capability, gpu_memory, torch_build
 from bertwright.core import memory
 from bertwright.core.memory import memory_size
 
@@ -108,6 +108,10 @@ class Driver:
         size._obj.value = self.sizes[device.value]
         return 0
 
+    def cuDeviceGetAttribute(self, number: Any, attribute: int, device: Any) -> int:
+        number._obj.value = {75: 9, 76: 1}[attribute] + device.value
+        return 0 if self.sizes[device.value] > 1 else 1
+
 
 def test_gpus_are_counted_by_their_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     for driver, expected in (
@@ -118,6 +122,18 @@ def test_gpus_are_counted_by_their_driver(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         monkeypatch.setattr(ctypes, "CDLL", lambda name, driver=driver: driver)
         assert gpu_memory.__wrapped__() == expected
+
+
+def test_the_first_gpu_says_what_it_can_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    for driver, sizes, expected in (
+        (Driver(80 << 30, 24 << 30), (80 << 30, 24 << 30), (9, 1)),
+        (Driver(1), (1,), None),  # it does not say
+        (Driver(), (), None),
+        (Driver(), (0,), None),  # one of AMD's
+    ):
+        monkeypatch.setattr(ctypes, "CDLL", lambda name, driver=driver: driver)
+        monkeypatch.setattr(machine, "gpu_memory", lambda sizes=sizes: sizes)
+        assert gpu_capability.__wrapped__() == expected
 
 
 @pytest.mark.parametrize(("amd", "expected"), [(True, (0,)), (False, ())])

@@ -13,8 +13,22 @@ from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
+from bertwright.train.graph import compiler
 
 Load = Callable[..., Recipe]
+OnGpu = Callable[[tuple[int, int] | None], None]
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> OnGpu:
+    """`on_gpu((9, 0))`: this machine has a GPU of that compute capability, and a torch for it."""
+
+    def have(capability: tuple[int, int] | None) -> None:
+        monkeypatch.setattr(resources, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
+        monkeypatch.setattr(resources, "gpu_memory", lambda: (80 * 10**9,))
+        monkeypatch.setattr(resources, "gpu_capability", lambda: capability)
+
+    return have
 
 
 def found(recipe: Recipe, out: Path, about: str, stages: tuple[str, ...] = tuple(STAGES)) -> list[Verdict]:
@@ -102,6 +116,99 @@ def test_a_precision_needs_units_for_it(
     assert verdict.level == "ok" or verdict.remedy.startswith("Set train.precision=fp32")
     assert not found(load(override), tmp_path / "run", "train.precision", ("corpus",))
     assert not found(load(), tmp_path / "run", "train.precision")
+
+
+@pytest.mark.parametrize(
+    ("override", "capability", "level", "says"),
+    [
+        (
+            "train.precision=tf32",
+            (7, 5),
+            "error",
+            "capability 7.5, and tensor cores for it begin at 8.0 (NVIDIA Ampere).",
+        ),
+        ("train.precision=tf32", (8, 0), "ok", "tf32, on a GPU of compute capability 8.0"),
+        ("train.precision=bf16", (7, 0), "error", "capability 7.0, and units for it begin at 8.0 (NVIDIA Ampere)."),
+        ("train.precision={kind='bf16', allow_slow=true}", (7, 0), "ok", "bf16, on a GPU of compute capability 7.0"),
+        ("train.precision=fp16", (7, 0), "ok", "fp16, on a GPU of compute capability 7.0"),
+        ("train.precision=fp8", (8, 6), "error", "8.6, and float8 products begin at 8.9 (NVIDIA Ada, Hopper)."),
+        ("train.precision={kind='fp8', allow_slow=true}", (8, 6), "error", "float8 products begin at 8.9"),
+        ("train.precision=fp8", (9, 0), "ok", "fp8, on a GPU of compute capability 9.0"),
+        ("train.precision=fp8", None, None, ""),
+        ("train.seed=1", (7, 0), None, ""),
+    ],
+)
+def test_a_gpu_needs_units_for_its_precision(
+    override: str, capability: tuple[int, int] | None, level: str | None, says: str, load: Load, on_gpu: OnGpu
+) -> None:
+    on_gpu(capability)
+    verdicts = list(resources.precision(load(override, "train.device=auto"), ("train",)))
+    assert [verdict.level for verdict in verdicts] == ([level] if level else [])
+    for verdict in verdicts:
+        assert says in verdict.text and verdict.remedy.startswith("Set train.precision=") == (level == "error")
+    (processor,) = resources.precision(load("train.device=cpu", "train.precision=tf32"), ("train",))
+    assert "a processor has no tensor cores" in processor.text
+
+
+def test_what_compiles_must_be_there(
+    load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = load("train.graph=compiled", "train.device=auto", "train.phases.0.micro_batch=4")
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    monkeypatch.setattr(compiler, "find_spec", lambda name: None)
+    monkeypatch.setattr(resources, "gpu_memory", lambda: ())
+    monkeypatch.setenv("CXX", "c++-99")
+    (verdict,) = found(recipe, tmp_path / "run", "train.graph")
+    assert verdict.level == "error"
+    assert verdict.sentence == (
+        "train.graph = compiled needs a C++ compiler (c++-99). Install it, or set train.graph=eager."
+    )
+    assert not found(recipe, tmp_path / "run", "train.graph", ("corpus",))
+    on_gpu((9, 0))
+    (verdict,) = found(recipe, tmp_path / "run", "train.graph")
+    assert "train.graph = compiled needs Triton, which torch for GPUs comes with" in verdict.text
+    monkeypatch.setattr(compiler, "find_spec", lambda name: object())
+    assert not found(recipe, tmp_path / "run", "train.graph")
+
+
+def test_a_kernel_for_gpus_needs_one(
+    load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = ("train.attention=varlen", "train.precision={kind='bf16', allow_slow=true}", "model.attention_dropout=0")
+    monkeypatch.setattr(resources, "gpu_memory", lambda: ())
+    (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
+    assert verdict.level == "error"
+    assert verdict.sentence == (
+        "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU. Set train.attention=auto."
+    )
+    on_gpu((9, 0))
+    assert not found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
+    assert found(load(*keys, "train.device=cpu"), tmp_path / "run", "train.attention")
+
+
+@pytest.mark.parametrize(
+    ("phase", "steps"),
+    [
+        ("train.phases.0.steps=7", 7),
+        ("train.phases.0={length=16, batch=8, learning_rate=1e-3, steps=9, end_after=7}", 7),
+        ("train.phases.0={length=16, batch=8, learning_rate=1e-3, samples=50}", 7),
+        ("train.phases.0={length=16, batch=8, batch_warmup=[[0, 4], [2, 8]], learning_rate=1e-3, samples=42}", 7),
+        ("train.phases.0={length=16, batch=8, learning_rate=1e-3, epochs=1, end_after=7}", 7),
+        ("train.phases.0={length=16, batch=8, learning_rate=1e-3, epochs=1}", None),
+    ],
+)
+def test_an_average_of_weights_that_no_step_has_is_refused(
+    phase: str, steps: int | None, load: Load, tmp_path: Path
+) -> None:
+    for every in (7, 8):
+        recipe = load(phase, f"train.averaging={{kind='last', every={every}}}")
+        verdicts = found(recipe, tmp_path / "run", "train.averaging")
+        assert len(verdicts) == (steps is not None and every > steps)
+        for verdict in verdicts:
+            assert verdict.level == "error" and verdict.sentence == (
+                "train.averaging.every = 8, but the phases (train.phases) have 7 steps together: there would be "
+                "nothing to average. Lower train.averaging.every, or set train.averaging=none."
+            )
 
 
 def test_torch_says_its_version_without_being_imported() -> None:

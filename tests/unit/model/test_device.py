@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 
@@ -34,3 +36,20 @@ def test_products_are_rounded_to_tf32_where_that_is_asked_for_alone(before: str)
         assert torch.get_float32_matmul_precision() == before
     finally:
         torch.set_float32_matmul_precision(untouched)
+
+
+@pytest.mark.parametrize("before", [None, "7"])
+def test_the_environment_is_left_as_it_was_found(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user has set counts inside as well; what we set is gone when the block ends, also by an error."""
+    names = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    for name in names:
+        if before is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, before)
+    with pytest.raises(KeyError), torch_settings(1):
+        assert {name: os.environ[name] for name in names} == (names if before is None else dict.fromkeys(names, before))
+        raise KeyError
+    assert [os.environ.get(name) for name in names] == [before, before]
+    with torch_settings(1, keep_kernels=True, deterministic=False):
+        assert [os.environ.get(name) for name in names] == [before, before], "nothing is asked of them"

@@ -74,7 +74,9 @@ def softmax(x: Any) -> Any:
 def test_the_soft_term_is_the_cross_entropy_with_the_teachers_probabilities(
     temperature: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertwright.objectives.soft._BLOCK", {True: 3 * V})  # several blocks, the last one smaller
+    monkeypatch.setattr(
+        "bertwright.objectives.kept_gradient._BLOCK", {True: 3 * V}
+    )  # several blocks, the last one smaller
     random = torch.Generator().manual_seed(1)
     logits, teachers = (4 * torch.randn(8, V, generator=random, dtype=torch.float64) for _ in range(2))
     logits, teachers = logits.to(dtype).requires_grad_(), teachers.to(dtype)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
-from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.train.averaging.ema import Ema
 from bertwright.train.averaging.last import Last
@@ -101,15 +101,56 @@ def test_without_one_checkpoints_are_as_they_were(train: Train) -> None:
     assert not list(train().path.glob("checkpoints/*/average.safetensors"))
 
 
-def test_a_training_that_ends_before_its_average_begins_has_the_last_weights(train: Train) -> None:
+def test_an_end_before_the_first_weights_to_average_is_refused(train: Train) -> None:
     phases, averaging = [PHASES[0]], {"kind": "last", "every": 10}
     with pytest.raises(RuntimeError):
         train(phases=phases, averaging=averaging, log=Notes(kill_at_row=5, error=RuntimeError))
     with pytest.raises(RecipeError, match=r"train.averaging.every 10 is more than the 8 steps of all phases"):
         train(phases=[{**PHASES[0], "end_after": 8}], averaging=averaging)
-    done = train(phases=phases, averaging=averaging)
-    whole = open_artifact(done.path)
-    assert whole.counts["averaging"]["kind"] == "last"
+    assert train(phases=phases, averaging=averaging).counts["averaging"]["kind"] == "last"
+
+
+@pytest.mark.parametrize(
+    ("phase", "averaging"),
+    [
+        ({"end_after": 6}, {"kind": "ema", "start": 0.75}),
+        ({"hours": 1e-6 / 3600, "steps": 5000}, {"kind": "last", "every": 5}),
+    ],
+    ids=["the end was moved", "time was up"],
+)
+def test_a_training_that_ends_before_its_average_begins_says_so_and_claims_none(
+    train: Train, phase: dict[str, Any], averaging: dict[str, Any]
+) -> None:
+    notes, phases = Notes(), [PHASES[0] | phase]
+    plain, done = train("plain", phases=phases), train("averaged", phases=phases, averaging=averaging, log=notes)
+    assert "averaging" not in done.counts and done.counts["steps"] in (1, 6)
+    assert [line for line in notes.lines if "average" in line] == [
+        "train: no average of the weights was made, as training ended before its first step: the model has the last "
+        "weights"
+    ]
+    if "hours" not in phase:  # no two of these have the same rates
+        assert same(weights(done), weights(plain)) and done.counts["heldout"] == plain.counts["heldout"]
+
+
+def test_an_end_that_is_moved_does_not_move_where_the_average_begins(train: Train) -> None:
+    averaging, often = {"kind": "ema", "decay": 0.8, "start": 0.5}, {"checkpoint_every": 1, "keep_checkpoints": 100}
+    done = train(phases=[PHASES[0] | {"end_after": 8}], averaging=averaging, **often)
+    steps = every_weight(done)
+    for name, tensor in weights(done).items():
+        expected = steps[5][name].double()  # of step 6, the first at or after half of 12
+        for step in steps[6:]:
+            expected = 0.8 * expected + 0.2 * step[name].double()
+        torch.testing.assert_close(tensor.double(), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_share_of_steps_that_time_leaves_open_is_refused() -> None:
+    phases = [PHASES[0], PHASES[1] | {"hours": 1}]
+    with pytest.raises(
+        ValidationError, match=r"averaging.start 0.5 is a share .* phases.1.hours leaves open; set aver"
+    ):
+        TrainConfig.model_validate({"phases": phases, "averaging": {"kind": "ema", "start": 0.5}})
+    for averaging in ("ema", "last"):
+        TrainConfig.model_validate({"phases": phases, "averaging": averaging})
 
 
 @pytest.mark.parametrize(

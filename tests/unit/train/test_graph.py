@@ -20,7 +20,7 @@ from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.train.graph import graph
+from bertwright.train.graph import compiler
 from bertwright.train.graph.config import CompiledConfig
 from bertwright.train.graph.graph import wrap_graph
 
@@ -85,9 +85,9 @@ def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Tr
 
 
 def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph.shutil, "which", lambda name: None)
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
     with pytest.raises(RecipeError, match=r"train\.graph = compiled needs a C\+\+ compiler \(g\+\+\)\. Install it"):
         wrap_graph(torch.nn.Linear(2, 2), CompiledConfig(), CPU)
-    monkeypatch.setattr(graph, "find_spec", lambda name: None)
+    monkeypatch.setattr(compiler, "find_spec", lambda name: None)
     with pytest.raises(RecipeError, match=r"needs Triton.*train\.graph=eager"):
         wrap_graph(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))

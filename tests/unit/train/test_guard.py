@@ -4,7 +4,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,24 +15,27 @@ from tests.unit.train.conftest import PHASES
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import DataError, Interrupted
+from bertwright.core.errors import DataError, Interrupted, RecipeError
 from bertwright.train import loop
-from bertwright.train.guard import norm_limit, noted
+from bertwright.train.averaging.ema import Ema
+from bertwright.train.guard import loss_limit, norm_limit, noted
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.state import State
+from bertwright.train.step import StepResult
 
 Train = Callable[..., Artifact]
+Spoil = Callable[..., None]
 GUARD = {"patience": 3, "returns": 1}
 SEED = 42
 
 
 @pytest.fixture
-def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Iterable[int]], None]:
-    """`spoil(phase, steps)`: the updates of these steps are dropped, as if their gradients were bad."""
+def spoil(monkeypatch: pytest.MonkeyPatch) -> Spoil:
+    """`spoil(steps, ...)`: of each phase the updates of these steps are dropped, as if their gradients were bad."""
     original = loop.train_step
 
-    def spoiled(phase: int, steps: Iterable[int]) -> None:
-        bad = {rng.key(SEED, "dropout", phase, step) for step in steps}
+    def spoiled(*phases: Iterable[int]) -> None:
+        bad = {rng.key(SEED, "dropout", phase, step) for phase, steps in enumerate(phases) for step in steps}
 
         def train_step(trained: Any, batches: Any, totals: Any, update: Any) -> Any:
             return original(
@@ -70,15 +73,28 @@ def same(one: Artifact, other: Artifact) -> bool:
     return all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_a_norm_is_judged_by_the_median_of_those_before_it() -> None:
-    guard, state = GuardConfig(spike=5, window=10), State()
+def last_row(done: Artifact) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads((done.path / "metrics.jsonl").read_text().splitlines()[-1])
+    return row
+
+
+def result(norm: float, loss: float = 1.0, applied: bool = True) -> StepResult:
+    return StepResult({}, norm, applied, loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("key", "limit", "kept"), [("spike", norm_limit, "norms"), ("loss_spike", loss_limit, "losses")]
+)
+def test_norms_and_losses_are_judged_by_the_median_of_those_before_them(key: str, limit: Any, kept: str) -> None:
+    guard, state = GuardConfig(**{key: 5, "window": 10}), State()
     for number in range(12):
-        assert (norm_limit(guard, state) == math.inf) == (number < 10), "not before there are enough"
-        state = noted(guard, state, float(number), applied=True)
-    assert state.norms == tuple(map(float, range(2, 12))) and norm_limit(guard, state) == 5 * 6.5
-    assert noted(guard, state, 1e9, applied=False) == state, "a dropped one counts for nothing"
+        assert (limit(guard, state) == math.inf) == (number < 10), "not before there are enough"
+        state = noted(guard, state, result(float(number), float(number)))
+    assert getattr(state, kept) == tuple(map(float, range(2, 12))) and limit(guard, state) == 5 * 6.5
+    assert (state.norms == ()) != (state.losses == ()), "the other is not judged"
+    assert noted(guard, state, result(1e9, 1e9, applied=False)) == state, "a dropped one counts for nothing"
     off = GuardConfig()
-    assert norm_limit(off, state) == math.inf and noted(off, State(), 1.0, applied=True) == State()
+    assert limit(off, state) == math.inf and noted(off, State(), result(1.0)) == State()
 
 
 def test_a_spike_is_dropped_and_counted(train: Train) -> None:
@@ -91,13 +107,13 @@ def test_a_spike_is_dropped_and_counted(train: Train) -> None:
 
 @pytest.mark.parametrize("averaging", ["none", "ema"])
 def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
-    train: Train, spoil: Callable[[int, Iterable[int]], None], averaging: str
+    train: Train, spoil: Spoil, averaging: str
 ) -> None:
     """As a training does in which all batches since the checkpoint are dropped, where their updates do nothing."""
-    spoil(0, range(4, 8))
+    spoil(range(4, 8))
     settings = {"checkpoint_every": 2, "averaging": averaging}
     expected = train("expected", guard={"patience": 9}, **settings)
-    spoil(0, range(5, 8))
+    spoil(range(5, 8))
     lines = Lines()
     done = train("gone-back", guard=GUARD, log=lines, **settings)
     assert same(done, expected)
@@ -108,38 +124,67 @@ def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
     )
 
 
-def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(
-    train: Train, spoil: Callable[[int, Iterable[int]], None]
-) -> None:
-    spoil(1, range(4))
+def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(train: Train, spoil: Spoil) -> None:
+    spoil([], range(4))
     expected = train("expected", guard={"patience": 9})
-    spoil(1, range(1, 4))
+    spoil([], range(1, 4))
     done = train("gone-back", guard=GUARD)
     assert same(done, expected) and done.counts["left_out"] == [{"phase": 1, "from": 0, "to": 4}]
 
 
-def test_a_hand_over_that_goes_on_counting_is_done_again_as_it_was(
-    train: Train, spoil: Callable[[int, Iterable[int]], None]
-) -> None:
+def test_a_hand_over_that_goes_on_counting_is_done_again_as_it_was(train: Train, spoil: Spoil) -> None:
     phases = [PHASES[0], PHASES[1] | {"restart_bias_correction": False}]
-    spoil(1, range(4))
+    spoil([], range(4))
     expected = train("expected", guard={"patience": 9}, phases=phases)
-    spoil(1, range(1, 4))
+    spoil([], range(1, 4))
     assert same(train("gone-back", guard=GUARD, phases=phases), expected)
 
 
-def test_a_dropped_spike_is_no_overflow(train: Train, spoil: Callable[[int, Iterable[int]], None]) -> None:
-    spoil(0, [3, 4])
+@pytest.mark.parametrize("restart", [True, False])
+def test_it_goes_back_across_a_hand_over_and_leaves_out_the_batches_of_both_phases(
+    train: Train, spoil: Spoil, restart: bool
+) -> None:
+    """The end of the first phase was saved while updates were dropped, so it is nothing to go back to."""
+    phases = [PHASES[0], PHASES[1] | {"restart_bias_correction": restart}]
+    spoil(range(8, 12), range(2))
+    expected = train("expected", guard={"patience": 9}, phases=phases)
+    spoil(range(10, 12), range(2))
+    lines = Lines()
+    done = train("gone-back", guard={"patience": 4, "returns": 1}, phases=phases, log=lines)
+    assert done.counts["left_out"] == [{"phase": 0, "from": 8, "to": 12}, {"phase": 1, "from": 0, "to": 2}]
+    assert same(done, expected)
+    said = "back to step-000000008, without the batches 8 to 11 of phase 0 and 0 to 1 of phase 1"
+    assert any(said in line for line in lines.said)
+    assert last_row(done)["optimizer_step"] == last_row(expected)["optimizer_step"] == 4
+
+
+def test_every_phase_between_has_a_range_of_its_own(train: Train, spoil: Spoil) -> None:
+    phases = [PHASES[0], PHASES[1] | {"steps": 3}, PHASES[1]]
+    spoil(range(8, 12), range(3), range(1))
+    expected = train("expected", guard={"patience": 9}, phases=phases)
+    spoil([11], range(3), range(1))
+    done = train("gone-back", guard={"patience": 5, "returns": 1}, phases=phases)
+    ranges = [(each["phase"], each["from"], each["to"]) for each in done.counts["left_out"]]
+    assert ranges == [(0, 8, 12), (1, 0, 3), (2, 0, 1)] and same(done, expected)
+
+
+def test_a_return_in_one_phase_takes_none_from_the_next(train: Train, spoil: Spoil) -> None:
+    spoil(range(5, 8), range(1, 4))
+    done = train(checkpoint_every=2, guard=GUARD)
+    ranges = [(each["phase"], each["from"], each["to"]) for each in done.counts["left_out"]]
+    assert ranges == [(0, 4, 8), (1, 0, 4)]
+
+
+def test_a_dropped_spike_is_no_overflow(train: Train, spoil: Spoil) -> None:
+    spoil([3, 4])
     done = train(precision={"kind": "fp16", "allow_slow": True, "initial_scale": 8.0}, log_every=1)
     rows = [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
     assert sum(row["skipped"] for row in rows) == 2 and {row["loss_scale"] for row in rows} == {8.0}
 
 
 @pytest.mark.parametrize("row", [2, 4, 5, 7])
-def test_stopped_and_continued_it_does_the_same(
-    train: Train, spoil: Callable[[int, Iterable[int]], None], row: int
-) -> None:
-    spoil(0, range(5, 8))
+def test_stopped_and_continued_it_does_the_same(train: Train, spoil: Spoil, row: int) -> None:
+    spoil(range(5, 8))
     settings: dict[str, Any] = {"checkpoint_every": 3, "guard": GUARD | {"spike": 50.0}}
     undisturbed = train("undisturbed", **settings)
     with pytest.raises(Interrupted):
@@ -148,13 +193,71 @@ def test_stopped_and_continued_it_does_the_same(
     assert same(continued, undisturbed) and continued.counts["left_out"] == undisturbed.counts["left_out"]
 
 
-def test_it_goes_back_no_more_often_than_it_may(train: Train, spoil: Callable[[int, Iterable[int]], None]) -> None:
-    spoil(0, [*range(5, 8), *range(9, 12)])
+def test_it_goes_back_no_more_often_than_it_may(train: Train, spoil: Spoil) -> None:
+    spoil([*range(5, 8), *range(9, 12)])
     with pytest.raises(DataError, match=r"3 steps in a row .*, also after going back 1 times: training has diverged"):
         train(checkpoint_every=2, guard=GUARD)
 
 
-def test_without_a_checkpoint_it_stops(train: Train, spoil: Callable[[int, Iterable[int]], None]) -> None:
-    spoil(0, range(3))
+def test_without_a_checkpoint_it_stops(train: Train, spoil: Spoil) -> None:
+    spoil(range(3))
     with pytest.raises(DataError, match=r"not finite in 3 steps in a row \(phase 0, step 3\): training has diverged"):
         train(guard=GUARD)
+
+
+def test_an_average_goes_on_where_the_network_lies(train: Train, spoil: Spoil, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is read into the processor's memory: on a GPU its tensors are no place for an average."""
+    followed, places = list[dict[str, int]](), list[dict[str, int]]()
+    after, load = Ema.after, Ema.load
+
+    def noted_after(self: Ema, weights: Mapping[str, torch.Tensor], step: int, applied: bool) -> None:
+        followed.append({name: tensor.data_ptr() for name, tensor in weights.items()})
+        after(self, weights, step, applied)
+
+    def noted_load(self: Ema, state: Mapping[str, torch.Tensor], weights: Mapping[str, torch.Tensor]) -> None:
+        places.append({name: tensor.data_ptr() for name, tensor in weights.items()})
+        load(self, state, weights)
+
+    monkeypatch.setattr(Ema, "after", noted_after)
+    monkeypatch.setattr(Ema, "load", noted_load)
+    spoil(range(5, 8))
+    train(guard=GUARD, checkpoint_every=2, averaging="ema")
+    assert places == followed[:1], "the tensors of the network that is trained"
+
+
+def test_a_loss_that_leaps_is_dropped_and_counted(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a training that goes as it would have if the gradient of that step had been dropped."""
+    wild, right = rng.key(SEED, "dropout", 0, 20), loop.train_step
+
+    def train_step(trained: Any, batches: Any, totals: Any, update: Any) -> Any:
+        # Means over a third as many predictions are three times the loss, and its gradient is clipped.
+        totals = {name: total // 3 for name, total in totals.items()} if update.dropout_key == wild else totals
+        return right(trained, batches, totals, update)
+
+    monkeypatch.setattr(loop, "train_step", train_step)
+    phases = [PHASES[0] | {"steps": 24}]
+    done = train(phases=phases, guard={"loss_spike": 2.0, "window": 10}, log_every=1)
+    rows = [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if row["skipped"]] == [21]
+    (state, *_) = (json.loads(path.read_bytes()) for path in done.path.glob("checkpoints/step-000000024/state.json"))
+    assert len(state["losses"]) == 10 and state["norms"] == [] and state["optimizer_step"] == 23
+    assert state["losses"][-1] == pytest.approx(rows[-1]["mlm_loss"] + rows[-1]["nsp_loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0])
+def test_a_factor_that_would_drop_half_of_all_updates_is_refused(factor: float) -> None:
+    said = rf"loss_spike {factor:g} would drop every update .* give more than 1, or 0 for none"
+    with pytest.raises(RecipeError, match=said):
+        GuardConfig(loss_spike=factor)
+
+
+@pytest.mark.parametrize("row", [4, 7])
+def test_judged_by_losses_it_does_the_same_when_stopped_and_continued(train: Train, spoil: Spoil, row: int) -> None:
+    spoil(range(5, 8))
+    phases = [PHASES[0] | {"steps": 24}]
+    settings: dict[str, Any] = {"phases": phases, "guard": GUARD | {"loss_spike": 1.0001, "window": 10, "patience": 3}}
+    settings["guard"]["returns"] = 9
+    undisturbed = train("undisturbed", **settings)
+    with pytest.raises(Interrupted):
+        train("disturbed", log=Lines(row), **settings)
+    assert same(train("disturbed", **settings), undisturbed)

@@ -144,6 +144,13 @@ def test_an_overflow_drops_the_step_halves_the_scale_and_the_schedule_waits(trai
     assert first[0]["loss_scale"] < 2.0**20
 
 
+def test_a_scale_that_an_overflow_would_raise_is_refused() -> None:
+    Fp16Config(initial_scale=4, min_scale=4)
+    said = r"min_scale 8 is more than initial_scale 4, .*; lower min_scale, or raise initial_scale"
+    with pytest.raises(RecipeError, match=said):
+        Fp16Config(initial_scale=4, min_scale=8)
+
+
 def test_the_scale_follows_the_rule() -> None:
     config = Fp16Config(initial_scale=8, growth_interval=2, min_scale=2)
     scale = scale_from(config, None)

@@ -32,7 +32,7 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert state_of(written(tmp_path / "step-000000000", asdict(State()))) == State()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name != "flops"])
+@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name not in ("flops", "losses")])
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):
@@ -44,6 +44,11 @@ def test_a_checkpoint_of_before_operations_were_counted_goes_on_without_a_count(
     state = state_of(written(tmp_path / "step-000000014", values))
     assert state == replace(STOOD, flops=None)
     assert state_of(written(tmp_path / "again" / "step-000000014", asdict(state))).flops is None
+
+
+def test_a_checkpoint_of_before_losses_were_judged_goes_on_without_any(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "losses"}
+    assert state_of(written(tmp_path / "step-000000014", values)) == STOOD
 
 
 def test_a_large_training_takes_more_operations_than_other_numbers_may_be(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One optimizer step: what dropout, the sum over micro-batches and a gradient that is not finite do."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.term import Term
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
@@ -39,6 +41,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         max_grad_norm: float = 1.0,
         accuracy: bool = False,
         totals: dict[str, int] | None = None,
+        loss_limit: float = math.inf,
     ) -> tuple[StepResult, PreTrainingModel]:
         torch.manual_seed(0)
         model = PreTrainingModel(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
@@ -49,7 +52,8 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         engine = Single(model, AdamWConfig(max_grad_norm=max_grad_norm))
         objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
         trained = Trained(model, objective, engine, ranks, Precision(Fp32Config(), torch.device("cpu")))
-        return train_step(trained, batches, totals, StepSettings(learning_rate, key, accuracy=accuracy)), model
+        update = StepSettings(learning_rate, key, accuracy=accuracy, loss_limit=loss_limit)
+        return train_step(trained, batches, totals, update), model
 
     return take
 
@@ -120,6 +124,32 @@ def test_a_gradient_that_is_not_finite_drops_the_step(
     _, untouched = step([batch], learning_rate=0.0)
     assert not result.applied
     assert torch.equal(weights(model), weights(untouched))
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+@pytest.mark.parametrize("accuracy", [False, True])
+def test_a_loss_that_is_not_finite_drops_the_step_whatever_its_gradient(
+    bad: float, accuracy: bool, tiny: BertConfig, make_batch: MakeBatch, step: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, right = make_batch(tiny, [9, 12]), Term.loss_sum.fget
+    assert right is not None
+    _, untouched = step([batch], learning_rate=0.0)
+    monkeypatch.setattr(Term, "loss_sum", property(lambda term: right(term) + bad))
+    result, model = step([batch], accuracy=accuracy)
+    assert math.isfinite(result.grad_norm) and not math.isfinite(result.loss) and not result.applied
+    assert torch.equal(weights(model), weights(untouched))
+
+
+def test_a_loss_above_its_limit_drops_the_step(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
+    """The loss is that which is differentiated: of all terms, each with its share."""
+    batches = [make_batch(tiny, lengths, seed) for seed, lengths in enumerate(LENGTHS)]
+    result, moved = step(batches, accuracy=True)
+    assert result.loss == pytest.approx(sum(result.losses.values()), rel=1e-6) and result.loss > 4
+    assert step(batches, loss_limit=result.loss)[0].applied
+    dropped, model = step(batches, loss_limit=0.999 * result.loss)
+    _, untouched = step(batches, learning_rate=0.0)
+    assert not dropped.applied and torch.equal(weights(model), weights(untouched))
+    assert not torch.equal(weights(moved), weights(untouched))
 
 
 def test_a_rank_without_sequences_takes_part_in_the_sum(step: Any, tiny: BertConfig, make_batch: MakeBatch) -> None:

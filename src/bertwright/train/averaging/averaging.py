@@ -6,13 +6,14 @@ touches what is trained: checkpoints hold it beside the weights, and training go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, assert_never
 
 from torch import Tensor
 
 from bertwright.core.errors import RecipeError
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig, NoAveragingConfig
+from bertwright.train.phases import Phase
 
 
 class Averaging(Protocol):
@@ -31,8 +32,8 @@ class Averaging(Protocol):
         """Go on from what `state` gave, for a network with these weights; `CheckpointError` where it is of another."""
 
 
-def build_averaging(config: AveragingConfig, total_steps: int) -> Averaging | None:
-    """The average of `config` over a training of so many steps; None where the last weights count.
+def build_averaging(config: AveragingConfig, phases: Sequence[Phase]) -> Averaging | None:
+    """The average of `config` over a training of these phases; None where the last weights count.
 
     `RecipeError` where there would be nothing to average.
     """
@@ -42,11 +43,12 @@ def build_averaging(config: AveragingConfig, total_steps: int) -> Averaging | No
         case EmaConfig():
             from bertwright.train.averaging.ema import Ema
 
-            return Ema(config.decay, config.start * total_steps)
+            # Of the lengths, not the ends: one that `end_after` moves while training runs must not move the average.
+            return Ema(config.decay, config.start * sum(phase.schedule_steps for phase in phases))
         case LastConfig():
             from bertwright.train.averaging.last import Last
 
-            if config.every > total_steps:
+            if config.every > (total_steps := sum(phase.steps for phase in phases)):
                 raise RecipeError(
                     f"train.averaging.every {config.every:,} is more than the {total_steps:,} steps of all phases, so "
                     "there would be nothing to average; lower it"

@@ -24,7 +24,8 @@ class EmaConfig(Section):
     decay: float = Field(0.999, ge=0, lt=1)
     """Share of the average that each update leaves: 0.999 looks back about 1,000 updates."""
     start: float = Field(0.0, ge=0, lt=1)
-    """Share of the steps of all phases after which it begins, from the weights of that step."""
+    """Share of the steps of all phases, by their lengths, after which it begins, from the weights of that step. Above 0
+    no phase may have `hours`: its length is then only the most it may take."""
 
 
 class LastConfig(Section):

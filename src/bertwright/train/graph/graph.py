@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from importlib.util import find_spec
 from typing import assert_never
 
 import torch
 from torch import nn
 
 from bertwright.core.errors import RecipeError
+from bertwright.train.graph.compiler import missing_compiler
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
 
 _SHAPES = 128
@@ -26,7 +24,7 @@ def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> N
         case EagerConfig():
             pass
         case CompiledConfig():
-            if missing := _missing_compiler(device):
+            if missing := missing_compiler(device.type):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
             # Each phase, halved micro-batches and scoring have shapes of their own; torch gives up at eight.
             torch._dynamo.config.recompile_limit = _SHAPES
@@ -35,11 +33,3 @@ def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> N
             model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
         case _:
             assert_never(config)
-
-
-def _missing_compiler(device: torch.device) -> str:
-    """What compiling for the device lacks; "" if nothing."""
-    if device.type == "cuda":
-        return "" if find_spec("triton") else "Triton, which torch for GPUs comes with (pip install triton)"
-    compiler = os.environ.get("CXX", "g++")
-    return "" if shutil.which(compiler) or shutil.which("clang++") else f"a C++ compiler ({compiler})"

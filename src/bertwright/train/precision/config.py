@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, by_kind
 
@@ -50,6 +50,15 @@ class Fp16Config(Section):
     """The scale is not halved below this."""
     allow_slow: bool = False
     """Whether to train also on a processor, whose float16 products take many times as long."""
+
+    @model_validator(mode="after")
+    def _a_scale_above_its_bound(self) -> Fp16Config:
+        if self.min_scale > self.initial_scale:
+            raise ValueError(
+                f"min_scale {self.min_scale:g} is more than initial_scale {self.initial_scale:g}, so an overflow would "
+                "raise the scale; lower min_scale, or raise initial_scale"
+            )
+        return self
 
 
 class Fp8Config(Section):

@@ -1,0 +1,48 @@
+"""Whether this machine, and the length of training, let it compute as the recipe says; without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bertwright.check.resources import training_gpus
+from bertwright.check.verdict import Verdict, error
+from bertwright.examples.batch_sizes import BatchSizes
+from bertwright.recipe import Recipe
+from bertwright.train.averaging.config import LastConfig
+from bertwright.train.graph.compiler import missing_compiler
+from bertwright.train.graph.config import CompiledConfig
+from bertwright.train.phase_config import PhaseConfig
+
+
+def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """What of the graph, the attention kernel and the average of the weights cannot be had.
+
+    Patterns of `optim.groups` are not looked at: names of tensors are known to the networks alone, which are torch's.
+    """
+    if "train" not in stages:
+        return
+    train = recipe.train
+    device = "cuda" if training_gpus(recipe) else "cpu"
+    if isinstance(train.graph, CompiledConfig) and (missing := missing_compiler(device)):
+        text = f"train.graph = compiled needs {missing}."
+        yield error("train.graph", text, "Install it, or set train.graph=eager.")
+    # What it takes beside a GPU is told of the recipe itself (`contradictions`).
+    if train.attention == "varlen" and device == "cpu":
+        text = "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU."
+        yield error("train.attention", text, "Set train.attention=auto.")
+    most = [_most_steps(phase) for phase in train.phases]
+    steps = None if None in most else sum(filter(None, most))
+    if isinstance(train.averaging, LastConfig) and steps is not None and train.averaging.every > steps:
+        text = (
+            f"train.averaging.every = {train.averaging.every:,}, but the phases (train.phases) have {steps:,} steps "
+            "together: there would be nothing to average."
+        )
+        yield error("train.averaging", text, "Lower train.averaging.every, or set train.averaging=none.")
+
+
+def _most_steps(phase: PhaseConfig) -> int | None:
+    """The most steps that a phase can have; None where that takes its examples to know."""
+    length = phase.steps
+    if phase.samples is not None:
+        length = BatchSizes(phase.batch, phase.batch_warmup).steps_of(phase.samples)
+    return min(filter(None, (length, phase.end_after)), default=None)
