@@ -1,8 +1,17 @@
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from bertwright.optim import norms
 from bertwright.optim.norms import clip_global_norm, square_norms
+
+
+@pytest.fixture(params=["by rows", "at once"], autouse=True)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Norms are taken in the way of CPUs, and in that of GPUs, which a CPU can do as well."""
+    if request.param == "at once":
+        monkeypatch.setattr(norms, "_by_rows", norms._at_once)
 
 
 def parameters(*gradients: list[float]) -> list[torch.nn.Parameter]:
@@ -37,4 +46,14 @@ def test_norms_of_large_tensors_are_exact() -> None:
     """Summed in float32 one after another, as torch's own norm does on CPUs, the error would be above 1e-5."""
     x = torch.randn(8000, 512, generator=torch.Generator().manual_seed(0)) * 0.02
     exact = float(np.square(x.numpy(), dtype=np.float64).sum())
-    np.testing.assert_allclose(square_norms([x, 2 * x]).numpy(), [exact, 4 * exact], rtol=1e-7)
+    found = square_norms([x, 2 * x, x[0, :7], torch.zeros(3, 0)])
+    assert found.dtype == torch.float64
+    tail = float(np.square(x[0, :7].numpy(), dtype=np.float64).sum())
+    np.testing.assert_allclose(found.numpy(), [exact, 4 * exact, tail, 0], rtol=1e-7)
+
+
+def test_tensors_that_lie_elsewhere_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(norms, "_at_once", lambda tensors: (asked.append(len(tensors)), Tensor())[1])
+    square_norms([torch.empty(2, 3, device="meta"), torch.empty(5, device="meta")])
+    assert asked == [2]
