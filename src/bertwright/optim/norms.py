@@ -47,3 +47,16 @@ def clip_global_norm(gradients: Sequence[Tensor], max_norm: float, loss_scale: f
         scale = torch.where(norm.isfinite() & (norm > longest), longest / norm, 1.0) / loss_scale
         torch._foreach_mul_(list(gradients), scale.to(gradients[0].dtype))
     return norm
+
+
+def clip_part(gradients: Sequence[Tensor], max_norm: float, ranks: int, loss_scale: float = 1.0) -> Tensor:
+    """Clip one rank's part of a gradient before the parts of all `ranks` are added up; the part's norm before that,
+    float64, a scalar.
+
+    MLCommons' rule (BERT in TensorFlow, where `clip_by_global_norm_after_gradient_allreduce` is off): each rank has the
+    gradient of the mean over its own examples, clips it to `max_norm`, and the mean over the ranks moves the weights.
+    Here a rank's loss is a sum divided by the counts of the global batch, so that a part is 1 / ranks as long and so is
+    its limit. Where all ranks count as many examples the sum is theirs; where they do not, a rank with more of them
+    weighs more, as it does without clipping. The sum is no longer than `max_norm`.
+    """
+    return clip_global_norm(gradients, max_norm / ranks, loss_scale)
