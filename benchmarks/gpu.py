@@ -25,8 +25,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
+from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import LoaderSettings, PlanLoader, StepCounts
 from bertwright.examples.padding import Room
+from bertwright.model.batch import PackedBatch, to_device
 from bertwright.model.bert.config import BertModelConfig, SizeName
 from bertwright.model.config import Kernel
 from bertwright.model.device import torch_settings
@@ -155,11 +157,17 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
     drawn = loader(case, side.layout == "packed")
     settings: LoaderSettings = drawn.settings
     room = Room(case.rows, case.length, settings.masking.most(case.length))
-    for (batches, counts), _ in prefetch(lambda step: (drawn.step(step), drawn.counts(step)), 0, 1 << 30):
-        totals = {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()}
+
+    def fetch(step: int) -> tuple[list[MicroBatch], list[PackedBatch], StepCounts]:
+        """As a training does, on the loader's thread."""
+        batches = drawn.step(step)
+        return batches, [trained.prepare(batch, room) for batch in batches], drawn.counts(step)
+
+    for (batches, prepared, counts), _ in prefetch(fetch, 0, 1 << 30):
+        totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
         lengths = [batch.cu_seqlens[1:] - batch.cu_seqlens[:-1] for batch in batches]
         flops = sum(forward_flops(network, n, len(b.labels)) for n, b in zip(lengths, batches, strict=True))
-        train_step(trained, (trained.read(batch, room) for batch in batches), totals, StepSettings(1e-4, 1))
+        train_step(trained, (to_device(batch, device) for batch in prepared), totals, StepSettings(1e-4, 1))
         yield sum(map(len, lengths)), counts.tokens, STEP * flops
 
 
