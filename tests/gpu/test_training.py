@@ -111,6 +111,19 @@ def test_checkpointed_activations_give_the_same_bits(name: str, prepared: Prepar
     assert weights(one) == weights(other)
 
 
+@pytest.mark.parametrize("cuda_graphs", [False, True], ids=["launched", "replayed"])
+@pytest.mark.parametrize("name", ["adamw-packing", "lamb-padded"])
+def test_compiled_it_learns_as_it_is_written(name: str, cuda_graphs: bool, prepared: Prepared, tmp_path: Path) -> None:
+    """Several micro-batches a step, and two phases, so that graphs of several shapes are recorded and replayed."""
+    graph = {"kind": "compiled", "cuda_graphs": cuda_graphs}
+    settings = {"attention": "padded", "deterministic": False}
+    eager = trained(name, prepared, tmp_path / "eager", **settings)
+    compiled = trained(name, prepared, tmp_path / "compiled", graph=graph, **settings)
+    for one, other in zip(steps(eager), steps(compiled), strict=True):
+        assert {key: one[key] for key in EXACT} == {key: other[key] for key in EXACT}
+        assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.05), one["step"]
+
+
 @pytest.mark.parametrize("name", ONE_PROCESS[:1])
 @pytest.mark.parametrize(
     "precision",
