@@ -1,6 +1,7 @@
 # make demo      the full pipeline on the built-in sample wiki, ends in runs/demo/report.html
 # make test      every fast test          make test-all   the slow ones too
 # make check     lint and types           make format     mend what can be mended
+# make test-gpu  what only a GPU can show
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
 PYTHON ?= python3
@@ -38,8 +39,10 @@ test: $(TOOLS)
 test-all: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu" $(TESTS)
 
-test-gpu: $(TOOLS)
-	$(BIN)/python -m pytest -m gpu $(TESTS)
+# Without set-up and network, for a machine that is lent: by $(VENV) if it is there, else by PYTHON, which needs torch
+# for CUDA, numpy, pydantic, safetensors and pytest.
+test-gpu:
+	PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m pytest -m gpu tests/gpu
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

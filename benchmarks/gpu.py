@@ -1,11 +1,13 @@
 """Training speed on one GPU, beside the same network of transformers: one command on a machine with torch for CUDA.
 
-    python benchmarks/gpu.py [--json FILE] [--device cpu --tiny] [CASE ...]
+    python benchmarks/gpu.py [--json FILE] [--side PART] [--device cpu --tiny] [CASE ...]
 
 Needs numpy, pydantic, safetensors and transformers beside torch; bertwright itself need not be installed. First it is
-shown that both sides compute the same, then both are timed: our whole step, loader, clipping and optimizer included,
-and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches that lie on the device already. `--device cpu
---tiny` runs all of it at a size where a processor can; its figures say nothing.
+shown that both sides compute the same, then both are timed: our whole step, loader, clipping and optimizer included, in
+bfloat16 and in float8 (which needs torchao), and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches
+that lie on the device already. Examples that half fill their length are trained packed and padded. `--side fp8`
+measures the sides with that in their names alone. `--device cpu --tiny` runs all of it at a size where a processor can;
+its figures say nothing.
 """
 
 import argparse
@@ -15,16 +17,18 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
+from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import LoaderSettings, PlanLoader, StepCounts
 from bertwright.examples.padding import Room
+from bertwright.model.batch import PackedBatch, to_device
 from bertwright.model.bert.config import BertModelConfig, SizeName
 from bertwright.model.config import Kernel
 from bertwright.model.device import torch_settings
@@ -35,7 +39,7 @@ from bertwright.optim.config import LambConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
 from bertwright.train.graph.graph import wrap_graph
-from bertwright.train.precision.config import Bf16Config, Fp32Config
+from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
@@ -54,8 +58,6 @@ class Case:
     length: int
     filled: bool
     """Whether examples fill `length`; otherwise they are half as long in the mean."""
-    packing: bool
-    kernel: Kernel
     rows: int
     """Rows of a forward pass, and sequences of one of the peer's."""
     batch: int = 4096
@@ -63,8 +65,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        fill = "full" if self.filled else "half"
-        return f"{self.size}-{self.length}-{fill}{'-packed' if self.packing else ''}"
+        return f"{self.size}-{self.length}-{'full' if self.filled else 'half'}"
 
     @property
     def workload(self) -> Workload:
@@ -76,14 +77,43 @@ class Case:
 
 
 CASES = [
-    Case("base", 128, True, False, "varlen", 512),
-    Case("base", 512, True, False, "varlen", 128),
-    Case("base", 512, False, True, "varlen", 128),
-    Case("large", 128, True, False, "varlen", 256),
-    Case("large", 512, True, False, "varlen", 64),
-    Case("large", 512, False, True, "varlen", 64),
+    Case("base", 128, True, 512),
+    Case("base", 512, True, 128),
+    Case("base", 512, False, 128),
+    Case("large", 128, True, 256),
+    Case("large", 512, True, 64),
+    Case("large", 512, False, 64),
 ]
-TINY = [Case("tiny", 32, True, False, "padded", 4, 8), Case("tiny", 32, False, True, "padded", 4, 8)]
+TINY = [Case("tiny", 32, True, 4, 8), Case("tiny", 32, False, 4, 8)]
+PRECISIONS = {"fp32": Fp32Config(), "bf16": Bf16Config(), "fp8": Fp8Config()}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way in which we train a case."""
+
+    precision: Literal["fp32", "bf16", "fp8"]
+    layout: Literal["full", "packed", "padded"]
+    """What a row holds: an example as long as the row, several shorter ones, or one shorter one and padding."""
+    compiled: bool = True
+
+    @property
+    def name(self) -> str:
+        parts = ["bertwright", self.precision, self.layout, "" if self.compiled else "eager"]
+        return ", ".join(part for part in parts if part not in ("", "full"))
+
+    @property
+    def kernel(self) -> Kernel:
+        return "varlen" if self.compiled and self.layout != "padded" else "padded"
+
+
+def sides_of(case: Case, gpu: bool) -> list[Side]:
+    """Ours, compiled in both precisions, and for comparison one as it is written; a CPU has the latter alone."""
+    layouts: tuple[Literal["full", "packed", "padded"], ...] = ("full",) if case.filled else ("packed", "padded")
+    if not gpu:
+        return [Side("fp32", layout, compiled=False) for layout in layouts]
+    compiled = [Side(precision, layout) for layout in layouts for precision in ("bf16", "fp8")]
+    return [*compiled, Side("bf16", layouts[0], compiled=False)]
 
 
 @dataclass(frozen=True)
@@ -99,32 +129,42 @@ class Measured:
     teraflops: float
     """Of the model's operations (`bertwright.model.flops`), padding left out; a second."""
     share: float
-    """Of the measured rate of matrix products."""
+    """Of the measured rate of matrix products, of those in bfloat16 also where float8 computes."""
     gigabytes: float
     """Most memory of the device that tensors took."""
 
 
-def loader(case: Case) -> PlanLoader:
-    return loader_of(case.workload, case.rows, max(200_000, 2 * case.batch * case.length), case.packing)
+def loader(case: Case, packing: bool = False) -> PlanLoader:
+    return loader_of(case.workload, case.rows, max(200_000, 2 * case.batch * case.length), packing)
 
 
-def our_steps(case: Case, device: torch.device, compiled: bool) -> Generator[tuple[int, int, float]]:
+def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[int, int, float]]:
     """Sequences, real tokens and operations of step after step, for ever."""
     torch.manual_seed(1)
     network = BertModelConfig(size=case.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(VOCABULARY.size, False)
-    model = PreTrainingModel(network, case.kernel).to(device).train()
-    graph = CompiledConfig() if compiled else EagerConfig()
+    precision = build_precision(PRECISIONS[side.precision], device)
+    model = PreTrainingModel(network, side.kernel).to(device).train()
+    if side.precision == "fp8":
+        from bertwright.train.precision.fp8 import to_float8  # needs torchao
+
+        to_float8(model, emulate=device.type == "cpu")
+    graph = CompiledConfig() if side.compiled else EagerConfig()
     wrap_graph(model, graph, device)
-    precision = build_precision(Bf16Config() if device.type == "cuda" else Fp32Config(), device)
     trained = Trained(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
-    drawn = loader(case)
+    drawn = loader(case, side.layout == "packed")
     settings: LoaderSettings = drawn.settings
     room = Room(case.rows, case.length, settings.masking.most(case.length))
-    for (batches, counts), _ in prefetch(lambda step: (drawn.step(step), drawn.counts(step)), 0, 1 << 30):
-        totals = {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()}
+
+    def fetch(step: int) -> tuple[list[MicroBatch], list[PackedBatch], StepCounts]:
+        """As a training does, on the loader's thread."""
+        batches = drawn.step(step)
+        return batches, [trained.prepare(batch, room) for batch in batches], drawn.counts(step)
+
+    for (batches, prepared, counts), _ in prefetch(fetch, 0, 1 << 30):
+        totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
         lengths = [batch.cu_seqlens[1:] - batch.cu_seqlens[:-1] for batch in batches]
         flops = sum(forward_flops(network, n, len(b.labels)) for n, b in zip(lengths, batches, strict=True))
-        train_step(trained, (trained.read(batch, room) for batch in batches), totals, StepSettings(1e-4, 1))
+        train_step(trained, (to_device(batch, device) for batch in prepared), totals, StepSettings(1e-4, 1))
         yield sum(map(len, lengths)), counts.tokens, STEP * flops
 
 
@@ -185,6 +225,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", help="names of cases; none: all")
     parser.add_argument("--json", type=Path, help="write what was measured here, too")
+    parser.add_argument("--side", default="", help="measure only sides with this in their names, such as fp8")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="cases that a processor can do")
     parser.add_argument("--steps", type=int, default=5, help="steps that are timed")
@@ -201,7 +242,7 @@ def main(arguments: list[str]) -> None:
             f"torch {torch.__version__}, {torch.cuda.get_device_name() if gpu else 'CPU'}, products {peak:.1f} TFLOP/s"
         )
         for case in cases:
-            for side, steps in _sides(case, device, gpu):
+            for side, steps in _sides(case, device, gpu, given.side):
                 rows.append(_tried(case, side, steps, device, peak, given.steps))
                 print(table(rows[-1:]).splitlines()[-1], flush=True)
                 if given.json:  # after each, so that none is lost
@@ -221,11 +262,15 @@ def _cleared(gpu: bool) -> None:
         torch.cuda.empty_cache()
 
 
-def _sides(case: Case, device: torch.device, gpu: bool) -> Iterator[tuple[str, Generator[tuple[int, int, float]]]]:
-    yield "bertwright", our_steps(case, device, compiled=gpu)
-    if gpu:
-        yield "bertwright, eager", our_steps(replace(case, kernel="padded"), device, compiled=False)
-    yield "transformers", peer_steps(case.workload, case.rows, loader(case), device, compiled=gpu)
+def _sides(
+    case: Case, device: torch.device, gpu: bool, part: str
+) -> Iterator[tuple[str, Generator[tuple[int, int, float]]]]:
+    """Ours and the peer, those with `part` in their names."""
+    for side in sides_of(case, gpu):
+        if part in side.name:
+            yield side.name, our_steps(case, side, device)
+    if part in "transformers":
+        yield "transformers", peer_steps(case.workload, case.rows, loader(case), device, compiled=gpu)
 
 
 def _tried(

@@ -14,6 +14,7 @@ from bertwright.examples.config import PAIRS, ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
+from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -83,6 +84,22 @@ def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     if model.attention_dropout:
         text = f"varlen cannot drop attention weights, and model.attention_dropout={model.attention_dropout:g}"
         yield "train.attention", f"{text}; set model.attention_dropout=0, or train.attention=padded"
+
+
+def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
+    """What works on whole weights or gradients, where each rank holds parts of them."""
+    if train.engine.kind != "fsdp":
+        return
+    whole = {
+        "train.averaging": train.averaging.kind != "none",
+        "train.precision": train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32",
+        "train.graph": train.graph.kind != "eager",
+        "optim.clip_before_reduction": getattr(optim, "clip_before_reduction", False),
+        **{f"train.phases.{i}.micro_batch": phase.micro_batch == "auto" for i, phase in enumerate(train.phases)},
+    }
+    for key in (key for key, asked in whole.items() if asked):
+        text = "as it is set works on whole tensors, and with train.engine=fsdp each rank has parts of them"
+        yield key, f"{text}; set train.engine=zero, or leave it out"
 
 
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from bertwright.contradictions import (
     Mistake,
+    in_parts,
     missing_without_corpus,
     pairs_unseen,
     too_many_ranks,
@@ -109,6 +110,7 @@ class Recipe(Section):
         """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
         any work starts."""
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *uncompiled(self.train)]
+        mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
         mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
         if mistakes:

@@ -94,6 +94,8 @@ def test_every_command_works(
             assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
         case ".":
             assert arguments == [".venv/bin/activate"]
+        case "python" if arguments[:2] == ["-m", "pytest"]:  # without a GPU they are skipped
+            assert arguments[2:4] == ["-m", "gpu"] and all((ROOT / folder).is_dir() for folder in arguments[4:])
         case "python":  # what it makes is compared by tests/unit/sample
             assert arguments == ["-m", "tools.sample.build"]
         case "pip" if arguments[:2] == ["install", "torch"]:

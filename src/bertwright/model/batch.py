@@ -18,13 +18,28 @@ PackedBatch = Batch[Tensor]
 
 def packed(batch: MicroBatch, device: torch.device | str = "cpu") -> PackedBatch:
     """A batch as it was drawn, in tensors on `device`; on the CPU they share its memory."""
-    return batch.map(partial(_moved, device=torch.device(device)))
+    device = torch.device(device)
+    return to_device(host_tensors(batch, device), device)
 
 
-def _moved(array: NDArray[Any], device: torch.device) -> Tensor:
-    tensor = torch.from_numpy(array)
-    # Only from pinned memory is a copy to a GPU made while the host goes on.
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+def host_tensors(batch: MicroBatch, device: torch.device) -> PackedBatch:
+    """A batch in tensors of the host's memory, from where it goes to `device`: for a GPU copies in pinned memory, else
+    they share the batch's own."""
+    if device.type != "cuda":
+        return batch.map(torch.from_numpy)
+    # Only from pinned memory is a copy to a GPU made while the host goes on. It belongs to a GPU, and a thread begins
+    # with the first one.
+    with torch.cuda.device(device):
+        return batch.map(_pinned)
+
+
+def to_device(batch: PackedBatch, device: torch.device) -> PackedBatch:
+    """A batch of `host_tensors` on `device`; the host does not wait for the copies to a GPU."""
+    return batch.map(partial(Tensor.to, device=device, non_blocking=device.type == "cuda"))
+
+
+def _pinned(array: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(array).pin_memory()
 
 
 def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:

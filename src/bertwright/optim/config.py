@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, by_kind
 from bertwright.optim.cosine import CosineSchedule
@@ -47,8 +47,21 @@ class LambConfig(Section):
     """Whether the gradient enters the first moment times 1 - beta, as in Adam; otherwise whole, as apex offers."""
     max_grad_norm: float = Field(1.0, ge=0)
     """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    clip_before_reduction: bool = False
+    """Whether each rank clips its own part of the gradient, to max_grad_norm divided by the number of ranks, before the
+    parts are added up, as MLCommons' reference does; otherwise the sum is clipped. What is learned then hangs on how
+    many ranks there are."""
     groups: tuple[GroupConfig, ...] = ()
     """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
+
+    @model_validator(mode="after")
+    def _something_to_clip(self) -> LambConfig:
+        if self.clip_before_reduction and not self.max_grad_norm:
+            raise ValueError(
+                "clip_before_reduction says where gradients are clipped, and max_grad_norm 0 clips none; set "
+                "max_grad_norm=1.0, or leave clip_before_reduction out"
+            )
+        return self
 
 
 class AdamWConfig(Section):

@@ -12,7 +12,7 @@ times as long; kept is the one of before, so that checkpoints hold the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -25,51 +25,54 @@ from bertwright.optim.shards import Shards, Whole
 
 
 class Lamb(Optimizer):
-    """LAMB as an ordinary optimizer; one fused Adam kernel into a buffer, then the norms, then the update.
+    """LAMB as an ordinary optimizer: the updates by one fused Adam, then the norms, then the weights, each for all
+    tensors together, and the host waits for none of them.
 
-    Norms are of whole tensors: where ranks hold parts, `shards` adds up the squared ones. The buffer holds one more
-    copy of the parameters; it is scratch, no part of the state.
+    Norms are of whole tensors: where ranks hold parts, `shards` adds up the squared ones. The updates take as much
+    memory as the parameters, for the length of a step. All parameters are of one type and on one device.
     """
 
     def __init__(self, params: Iterable[dict[str, Any]], config: LambConfig, shards: Shards | None = None) -> None:
         super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update
         self.config = config
         self.shards = shards or Whole()
-        self._negative_updates: dict[Tensor, Tensor] = {}
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
         """One update of every parameter that has a gradient."""
-        moving = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
-        if not moving:
+        groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in self.param_groups]
+        parameters = [p for _, moving in groups for p in moving]
+        if not parameters:
             return
-        parameters = [p for _, p in moving]
-        # Negative, because the fused kernel subtracts: it turns the buffers into -u by a step of rate 1 on them.
-        negative_updates = [self._negative_update(p, group["weight_decay"]) for group, p in moving]
+        # Negative, because the fused kernel subtracts: it turns the decay into -u by a step of rate 1.
+        decays = [-group["weight_decay"] for group, moving in groups for _ in moving]
+        negative_updates = list(torch._foreach_mul(parameters, decays))
         self._add_adam(parameters, negative_updates)
         squares = self.shards.add(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
+        ratios = torch.split(self._trust_ratios(squares), [len(moving) for _, moving in groups])
+        rates = torch.cat([self._rates(group, part) for (group, _), part in zip(groups, ratios, strict=True)])
+        # Factors that stay on the device: for numbers the host would have to wait, in the middle of a step.
+        torch._foreach_addcmul_(parameters, negative_updates, rates.to(parameters[0].dtype).unbind())
+
+    def _trust_ratios(self, squares: Tensor) -> Tensor:
+        """[n], from the squared norms [2, n] of parameters and updates."""
         p_norms, u_norms = squares.sqrt()
         clipped = (p_norms / u_norms).clamp(max=self.config.max_trust_ratio or torch.inf)
-        ratios = torch.where((p_norms > 0) & (u_norms > 0), clipped, 1.0)
-        for (group, p), negative_update, ratio in zip(moving, negative_updates, ratios, strict=True):
-            adapts = group["weight_decay"] != 0 or self.config.trust_ratio_on_undecayed
-            rate = group["lr"] * (ratio if adapts else torch.ones_like(ratio))
-            # The ratio stays on the device: reading it would make the host wait once for every tensor.
-            p.addcmul_(negative_update, rate.to(p.dtype))
+        return torch.where((p_norms > 0) & (u_norms > 0), clipped, 1.0)
 
-    def _negative_update(self, p: Tensor, weight_decay: float) -> Tensor:
-        """The buffer of `p`, filled with the decay term of -u."""
-        if p not in self._negative_updates:
-            self._negative_updates[p] = torch.empty_like(p)
-        return torch.mul(p, -weight_decay, out=self._negative_updates[p])
+    def _rates(self, group: dict[str, Any], ratios: Tensor) -> Tensor:
+        """[n] what the updates of a group's tensors are multiplied by, from their trust ratios [n]."""
+        adapts = group["weight_decay"] != 0 or self.config.trust_ratio_on_undecayed
+        return group["lr"] * (ratios if adapts else torch.ones_like(ratios))  # type: ignore[no-any-return]
 
-    def _add_adam(self, parameters: list[Tensor], negative_updates: list[Tensor]) -> None:
-        """Advance the moments and take m̂ / (√v̂ + eps) off the buffers: an Adam step of rate 1 on them."""
+    def _add_adam(self, parameters: Sequence[Tensor], negative_updates: list[Tensor]) -> None:
+        """Advance the moments and take m̂ / (√v̂ + eps) off the updates: an Adam step of rate 1 on them."""
         beta1, beta2 = self.config.betas
         states = [self._state(p) for p in parameters]
-        steps = [state["step"].add_(1) for state in states]
+        steps = [state["step"] for state in states]
+        torch._foreach_add_(steps, 1)
         if not self.config.bias_correction:
-            steps = [torch.full_like(step, torch.inf) for step in steps]  # 1 - beta^inf = 1: nothing is corrected
+            steps = [torch.full_like(steps[0], torch.inf)] * len(steps)  # 1 - beta^inf = 1: nothing is corrected
         torch._fused_adamw_(
             negative_updates,
             [p.grad for p in parameters if p.grad is not None],

@@ -130,23 +130,6 @@ class TrainConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _what_parts_allow(self) -> TrainConfig:
-        if self.engine.kind != "fsdp":
-            return self
-        whole = {
-            "averaging": self.averaging.kind != "none",
-            "precision": self.precision.kind == "fp8" or getattr(self.precision, "weights", "fp32") != "fp32",
-            "graph": self.graph.kind != "eager",
-            "phases.0.micro_batch": any(phase.micro_batch == "auto" for phase in self.phases),
-        }
-        if asked := [key for key, there in whole.items() if there]:
-            raise ValueError(
-                f"engine fsdp holds parts of the weights, and {asked[0]} as it is set works on whole ones; set "
-                f"engine=zero, or leave {asked[0]} out"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _observers_once(self) -> TrainConfig:
         for observer in self.observers:
             alike = [each for each in self.observers if each.kind == observer.kind]

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 from bertwright.core import rng
-from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import StepCounts
+from bertwright.model.batch import PackedBatch, to_device
 from bertwright.train.after_step import after_step, end_now, row_is_due
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
 from bertwright.train.micro_batch import Cutting
@@ -42,7 +42,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     trained, loader = session.trained, phase.loader
-    ranks, cutting = trained.ranks, Cutting(phase, trained.ranks, session.log)
+    ranks, cutting = trained.ranks, Cutting(phase, trained, session.log)
     # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
     ahead = prefetch(cutting.fetch, state.data_step, phase.steps)
     # No step before the first one brings its counts.
@@ -71,14 +71,13 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
 
 
 def _step(
-    session: Session, cutting: Cutting, state: State, counts: StepCounts, rate: float, batches: Sequence[MicroBatch]
+    session: Session, cutting: Cutting, state: State, counts: StepCounts, rate: float, batches: Sequence[PackedBatch]
 ) -> StepResult:
     trained, phase = session.trained, cutting.phase
-    room = phase.shape(trained.ranks.world)
     return train_step(
         trained,
         # Each goes to the device when its turn comes, so that memory does not grow with accumulation.
-        (trained.read(batch, room) for batch in trained.to_compute(batches)),
+        (to_device(batch, trained.precision.device) for batch in batches),
         {term: getattr(counts, what) for term, what in trained.objective.counted.items()},
         StepSettings(
             rate,

@@ -19,13 +19,14 @@ from bertwright.core.log import Log
 from bertwright.core.memory import memory_size
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import Loader, StepCounts
+from bertwright.model.batch import PackedBatch
 from bertwright.train.facts import cut_of
 from bertwright.train.job import Job
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.sizes import computing_of, fitting_sequences
 from bertwright.train.state import State
-from bertwright.train.step import MicroBatchTooLargeError, StepResult
+from bertwright.train.step import MicroBatchTooLargeError, StepResult, Trained
 
 
 class Drawn(NamedTuple):
@@ -33,6 +34,8 @@ class Drawn(NamedTuple):
 
     loader: Loader
     micro_batches: list[MicroBatch]
+    prepared: list[PackedBatch]
+    """Those with sequences, in the host's memory as the network reads them (`Trained.prepare`)."""
 
 
 def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
@@ -71,16 +74,16 @@ def _device_memory(device: torch.device) -> float:
 class Cutting:
     """The steps of a phase on one rank, cut smaller once memory has run out."""
 
-    def __init__(self, phase: Phase, ranks: Ranks, log: Log) -> None:
-        self.phase, self.ranks, self.log = phase, ranks, log
+    def __init__(self, phase: Phase, trained: Trained, log: Log) -> None:
+        self.phase, self.ranks, self.log = phase, trained.ranks, log
+        self._to_compute, self._prepare = trained.to_compute, trained.prepare
 
     def fetch(self, step: int) -> tuple[Drawn, StepCounts]:
         """The rank's part of `step`, and its counts of the step after it; called on another thread."""
-        loader = self.phase.loader
-        part = self.ranks.rank, self.ranks.world
-        return Drawn(loader, loader.step(step, *part)), loader.counts(step + 1, *part)
+        phase = self.phase
+        return self._drawn(phase, step), phase.loader.counts(step + 1, self.ranks.rank, self.ranks.world)
 
-    def trained(self, step: int, drawn: Drawn, train: Callable[[Sequence[MicroBatch]], StepResult]) -> StepResult:
+    def trained(self, step: int, drawn: Drawn, train: Callable[[Sequence[PackedBatch]], StepResult]) -> StepResult:
         """What `train` gives for the rank's part of `step`, in smaller micro-batches where memory runs out.
 
         `train` raises `MicroBatchTooLargeError` on all ranks or on none. Memory that runs out in an update cannot be
@@ -88,9 +91,9 @@ class Cutting:
         """
         while True:
             if drawn.loader is not self.phase.loader:  # drawn ahead, or trained in vain, before it was cut smaller
-                drawn = Drawn(self.phase.loader, self.phase.loader.step(step, self.ranks.rank, self.ranks.world))
+                drawn = self._drawn(self.phase, step)
             try:
-                return train(drawn.micro_batches)
+                return train(drawn.prepared)
             except MicroBatchTooLargeError:
                 # Not cut here: until this block is left, its error holds what fills the memory.
                 if not self.phase.finds_micro_batch or self._size(step) == 1:
@@ -105,6 +108,11 @@ class Cutting:
             return state
         cuts[index] = cut_of(self.phase)
         return replace(state, sessions=(*earlier, {**last, "micro_batches": cuts}))
+
+    def _drawn(self, phase: Phase, step: int) -> Drawn:
+        batches, room = phase.loader.step(step, self.ranks.rank, self.ranks.world), phase.shape(self.ranks.world)
+        prepared = [self._prepare(batch, room) for batch in self._to_compute(batches)]
+        return Drawn(phase.loader, batches, prepared)
 
     def _size(self, step: int) -> int:
         """Sequences (or rows) of the largest micro-batch of a step, at most."""

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bertwright.core import rng
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows, with_room
-from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.batch import PackedBatch, host_tensors, to_device
 from bertwright.objectives.objective import Objective
 from bertwright.objectives.term import Summed
 from bertwright.train.engine.engine import Engine
@@ -58,10 +58,15 @@ class Trained:
             batches = [batch if batch.counts.sequences else with_room(batch, 1, 1) for batch in batches]
         return [batch for batch in batches if batch.counts.sequences]
 
-    def read(self, batch: MicroBatch, room: Room) -> PackedBatch:
-        """The batch as the network reads it, of the shape `room` where the network is compiled for one."""
+    def prepare(self, batch: MicroBatch, room: Room) -> PackedBatch:
+        """The batch in the host's memory as the network reads it, of the shape `room` where the network is compiled for
+        one; needs no weights, so another thread may do it while the network computes."""
         shaped = in_rows(batch, room) if self.graph.kind == "compiled" else self.precision.fit(batch)
-        return packed(shaped, self.precision.device)
+        return host_tensors(shaped, self.precision.device)
+
+    def read(self, batch: MicroBatch, room: Room) -> PackedBatch:
+        """As `prepare`, on the network's device."""
+        return to_device(self.prepare(batch, room), self.precision.device)
 
 
 class MicroBatchTooLargeError(torch.OutOfMemoryError):

@@ -8,15 +8,42 @@ import pytest
 
 pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from gpu import Measured, main, table
+from gpu import CASES, Measured, main, sides_of, table
+
+TINY = ["--device", "cpu", "--tiny", "--steps", "1"]
 
 
 def test_a_case_is_measured_beside_the_peer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--device", "cpu", "--tiny", "--steps", "1", "--json", str(tmp_path / "a.json"), "tiny-32-half-packed"])
+    main([*TINY, "--json", str(tmp_path / "a.json"), "tiny-32-half"])
     assert "same weights, same batch: loss" in capsys.readouterr().out
     found = json.loads((tmp_path / "a.json").read_text())
-    assert [row["side"] for row in found["rows"]] == ["bertwright", "transformers"]
+    sides = ["bertwright, fp32, packed, eager", "bertwright, fp32, padded, eager", "transformers"]
+    assert [row["side"] for row in found["rows"]] == sides
     assert all(row["tokens"] > row["sequences"] > 0 and row["teraflops"] > 0 for row in found["rows"])
+
+
+def test_one_side_is_measured_alone(tmp_path: Path) -> None:
+    main([*TINY, "--side", "padded", "--json", str(tmp_path / "a.json"), "tiny-32-half"])
+    (row,) = json.loads((tmp_path / "a.json").read_text())["rows"]
+    assert row["side"] == "bertwright, fp32, padded, eager"
+
+
+def test_on_a_gpu_every_case_is_trained_in_both_precisions_and_half_filled_ones_in_both_layouts() -> None:
+    assert [case.name for case in CASES[:3]] == ["base-128-full", "base-512-full", "base-512-half"]
+    assert {case.size for case in CASES} == {"base", "large"}
+    full, half = ([(side.name, side.kernel) for side in sides_of(case, gpu=True)] for case in CASES[1:3])
+    assert full == [
+        ("bertwright, bf16", "varlen"),
+        ("bertwright, fp8", "varlen"),
+        ("bertwright, bf16, eager", "padded"),
+    ]
+    assert half == [
+        ("bertwright, bf16, packed", "varlen"),
+        ("bertwright, fp8, packed", "varlen"),
+        ("bertwright, bf16, padded", "padded"),
+        ("bertwright, fp8, padded", "padded"),
+        ("bertwright, bf16, packed, eager", "padded"),
+    ]
 
 
 def test_the_table_says_how_many_times_the_peer() -> None:

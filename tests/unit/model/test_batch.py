@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import fields
 
 import pytest
@@ -7,7 +8,7 @@ from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
 from bertwright.examples.batch import Batch
-from bertwright.model.batch import packed, packed_sequences
+from bertwright.model.batch import host_tensors, packed, packed_sequences
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
@@ -28,6 +29,23 @@ def test_every_tensor_goes_to_the_device(tiny: BertConfig, make_batch: MakeBatch
     moved = packed(make_batch(tiny, [4, 9]).map(Tensor.numpy), "meta")
     assert {getattr(moved, field.name).device.type for field in fields(Batch) if field.name != "max_row"} == {"meta"}
     assert moved.max_row == 9
+
+
+def test_for_a_gpu_every_tensor_is_pinned_and_for_a_cpu_none_is_copied(
+    tiny: BertConfig, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = make_batch(tiny, [4, 9]).map(Tensor.numpy)
+    pinned: list[Tensor] = []
+    monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: (pinned.append(tensor), tensor.clone())[1])
+    entered: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "device", lambda device: (entered.append(device), nullcontext())[1])
+    arrays = [field.name for field in fields(Batch) if field.name != "max_row"]
+    own = host_tensors(drawn, torch.device("cpu"))
+    assert not pinned and not entered
+    assert all(getattr(own, name).data_ptr() == getattr(drawn, name).ctypes.data for name in arrays)
+    theirs = host_tensors(drawn, torch.device("cuda", 1))
+    assert len(pinned) == len(arrays) and entered == [torch.device("cuda", 1)]
+    assert all(torch.equal(getattr(theirs, name), getattr(own, name)) for name in arrays)
 
 
 @pytest.mark.parametrize("kernel", ["sequences", "padded"])

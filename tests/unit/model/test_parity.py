@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.reference.kernels import KERNELS
 from tests.reference.padded import padded_inputs
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
@@ -38,13 +39,16 @@ def theirs(config: BertConfig, model: PreTrainingModel) -> Any:
     return network.to(next(model.parameters()).dtype)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=["fp32", "fp64"])
-def test_same_network(make_batch: MakeBatch, shape: str, lengths: str, dtype: torch.dtype, tolerance: float) -> None:
+def test_same_network(
+    make_batch: MakeBatch, shape: str, lengths: str, kernel: Kernel, dtype: torch.dtype, tolerance: float
+) -> None:
     torch.manual_seed(3)
     config = config_of(shape)
-    model = PreTrainingModel(config).to(dtype)
+    model = PreTrainingModel(config, kernel).to(dtype)
     peer, batch = theirs(config, model), make_batch(config, LENGTHS[lengths])
     inputs, labels, mask = padded_inputs(batch)
     expected = peer(**inputs, labels=labels, next_sentence_label=batch.next_sentence_labels, output_hidden_states=True)
@@ -67,7 +71,7 @@ def test_same_network(make_batch: MakeBatch, shape: str, lengths: str, dtype: to
         close(parameter.grad, gradients[name], f"gradient of {name}")
 
 
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_same_network_without_next_sentence(make_batch: MakeBatch, kernel: Kernel) -> None:
     torch.manual_seed(4)
     config = config_of("tiny", next_sentence=False)

@@ -6,7 +6,9 @@ import pytest
 import torch
 from tests.reference.lamb import ReferenceLamb
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from bertwright.optim import norms
 from bertwright.optim.config import LambConfig
 from bertwright.optim.lamb import Lamb
 from bertwright.optim.norms import clip_global_norm
@@ -33,6 +35,13 @@ class Adding(Whole):
         return self._add(numbers)
 
 
+@pytest.fixture(params=["by rows", "at once"])
+def _norms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to take norms, that of CPUs and that of GPUs, which a CPU can do as well."""
+    if request.param == "at once":
+        monkeypatch.setattr(norms, "_by_rows", norms._at_once)
+
+
 def start() -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
     weights = {name: random.normal(scale=0.1, size=shape).astype(np.float32) for name, shape in SHAPES.items()}
@@ -50,9 +59,12 @@ def gradients(step: int) -> dict[str, np.ndarray]:
 
 
 def ours(
-    weights: dict[str, np.ndarray], add: Callable[[Tensor], Tensor] = lambda squares: squares, **options: Any
+    weights: dict[str, np.ndarray],
+    add: Callable[[Tensor], Tensor] = lambda squares: squares,
+    device: str = "cpu",
+    **options: Any,
 ) -> tuple[dict[str, torch.nn.Parameter], Lamb]:
-    named = {name: torch.nn.Parameter(torch.tensor(w)) for name, w in weights.items()}
+    named = {name: torch.nn.Parameter(torch.tensor(w, device=device)) for name, w in weights.items()}
     decaying = [p for name, p in named.items() if name not in UNDECAYED]
     groups = [
         {"params": decaying, "weight_decay": 0.01},
@@ -64,31 +76,37 @@ def ours(
 def run(named: dict[str, torch.nn.Parameter], optimizer: Lamb, steps: range, max_norm: float = 1.0) -> None:
     for step in steps:
         for name, gradient in gradients(step).items():
-            named[name].grad = torch.tensor(gradient)
+            named[name].grad = torch.tensor(gradient, device=named[name].device)
         clip_global_norm([p.grad for p in named.values() if p.grad is not None], max_norm)
         for group in optimizer.param_groups:
             group["lr"] = 6e-3 / (step + 1)
         optimizer.step()
 
 
-@pytest.mark.parametrize(
-    ("options", "reference"),
-    [
-        ({}, {}),
-        ({"trust_ratio_on_undecayed": True}, {"nvlamb": True}),
-        ({"bias_correction": False}, {"bias_correction": False}),
-        ({"betas": (0.8, 0.99), "eps": 1e-4}, {"betas": (0.8, 0.99), "eps": 1e-4}),
-        ({"max_trust_ratio": 0.05}, {"max_trust_ratio": 0.05}),
-        ({"grad_averaging": False}, {"grad_averaging": False}),
-    ],
-    ids=["nvidia", "nvlamb", "uncorrected", "other betas", "clipped ratio", "whole gradient"],
-)
+RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nvidia": ({}, {}),
+    "nvlamb": ({"trust_ratio_on_undecayed": True}, {"nvlamb": True}),
+    "uncorrected": ({"bias_correction": False}, {"bias_correction": False}),
+    "other betas": ({"betas": (0.8, 0.99), "eps": 1e-4}, {"betas": (0.8, 0.99), "eps": 1e-4}),
+    "clipped ratio": ({"max_trust_ratio": 0.05}, {"max_trust_ratio": 0.05}),
+    "whole gradient": ({"grad_averaging": False}, {"grad_averaging": False}),
+}
+"""Options, and what the plain rule calls them."""
+
+
+@pytest.mark.parametrize(("options", "reference"), RULES.values(), ids=RULES)
 @pytest.mark.parametrize("max_norm", [1.0, 0.0])
+@pytest.mark.usefixtures("_norms")
 def test_twenty_updates_agree_with_the_plain_rule(
     options: dict[str, Any], reference: dict[str, Any], max_norm: float
 ) -> None:
+    check_twenty_updates(options, reference, max_norm, "cpu")
+
+
+def check_twenty_updates(options: dict[str, Any], reference: dict[str, Any], max_norm: float, device: str) -> None:
+    """On a GPU: `tests/gpu/test_optimizers.py`."""
     weights = start()
-    named, optimizer = ours(weights, **options)
+    named, optimizer = ours(weights, device=device, **options)
     run(named, optimizer, range(20), max_norm)
     decay = {name: 0.0 if name in UNDECAYED else 0.01 for name in SHAPES}
     doubles = {name: w.astype(np.float64) for name, w in weights.items()}
@@ -96,7 +114,7 @@ def test_twenty_updates_agree_with_the_plain_rule(
     for step in range(20):
         plain.update(gradients(step), 6e-3 / (step + 1))
     for name, expected in plain.weights.items():
-        got = named[name].detach().double().numpy()
+        got = named[name].detach().double().cpu().numpy()
         assert np.linalg.norm(got - expected) <= 1e-6 * np.linalg.norm(expected), name
         assert np.linalg.norm(expected - weights[name]) > 1e-3 * np.linalg.norm(expected) or name == "zero gradient", (
             name
@@ -159,3 +177,32 @@ def test_state_dict_round_trip_goes_on_bit_for_bit() -> None:
     third.load_state_dict(other.state_dict())
     run(third_named, third, range(3, 5))
     assert all(torch.equal(third_named[name], p) for name, p in named.items())
+
+
+class Calls(TorchDispatchMode):
+    """Counts what torch is asked for."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_an_update_asks_torch_as_often_for_many_tensors_as_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU, where each question is a kernel or several; on a CPU the norms are taken one by one."""
+    monkeypatch.setattr(norms, "_by_rows", norms._at_once)
+    asked = []
+    for copies in (1, 5):
+        weights = {f"{name} {copy}": w for name, w in start().items() for copy in range(copies)}
+        named = {name: torch.nn.Parameter(torch.tensor(w)) for name, w in weights.items()}
+        groups = [{"params": list(named.values()), "weight_decay": 0.01}]
+        optimizer = Lamb(groups, LambConfig(bias_correction=False))
+        for p in named.values():
+            p.grad = torch.ones_like(p)
+        optimizer.step()  # the first makes the moments
+        with Calls() as calls:
+            clip_global_norm([p.grad for p in named.values() if p.grad is not None], 1.0)
+            optimizer.step()
+        asked.append(calls.number)
+    assert asked[0] == asked[1] < 50

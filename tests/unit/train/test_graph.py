@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import TypeAdapter, ValidationError
 from tests.reference.batches import random_batch
 from tests.reference.unions import sections_of
 from torch._dynamo.utils import counters
@@ -21,7 +22,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.train.graph import compiler
-from bertwright.train.graph.config import CompiledConfig
+from bertwright.train.graph.config import CompiledConfig, GraphConfig
 from bertwright.train.graph.graph import wrap_graph
 
 Train = Callable[..., Artifact]
@@ -82,6 +83,32 @@ def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Tr
         for key in ("mlm_loss", "grad_norm"):
             assert other[key] == pytest.approx(one[key], rel=1e-4)
     assert compiled.counts["sessions"][0]["graph"] == "compiled"
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "mode"),
+    [
+        ({"kind": "compiled"}, "cuda", "reduce-overhead"),
+        ({"kind": "compiled", "cuda_graphs": False}, "cuda", "default"),
+        ({"kind": "compiled", "cuda_graphs": True}, "cpu", "default"),
+    ],
+)
+def test_passes_are_replayed_as_recorded_graphs_on_a_gpu_unless_that_is_turned_off(
+    settings: dict[str, Any], device: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole and of fixed shape in each case. That replays compute the same only a GPU shows: `tests/gpu`."""
+    monkeypatch.setattr(compiler, "find_spec", lambda name: object())
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: name)
+    model, asked = torch.nn.Linear(2, 2), list[dict[str, Any]]()
+    monkeypatch.setattr(model, "compile", lambda **settings: asked.append(settings))
+    config = TypeAdapter[CompiledConfig](GraphConfig).validate_python(settings)
+    wrap_graph(model, config, torch.device(device))
+    assert asked == [{"fullgraph": True, "dynamic": False, "mode": mode}]
+
+
+def test_what_is_not_compiled_has_no_graphs_to_record() -> None:
+    with pytest.raises(ValidationError, match=r"eager\.cuda_graphs\s+Extra inputs are not permitted"):
+        TypeAdapter(GraphConfig).validate_python({"kind": "eager", "cuda_graphs": True})
 
 
 def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The loop: which key a step drops with, and which rate it has after a step that was dropped."""
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +12,8 @@ import torch
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import Silent
-from bertwright.train import loop
+from bertwright.model.batch import PackedBatch
+from bertwright.train import loop, step
 from bertwright.train.step import StepResult, StepSettings
 
 Train = Callable[..., Artifact]
@@ -31,6 +33,21 @@ def test_every_step_of_every_phase_drops_by_a_key_of_its_own(train: Train, monke
     again = list(keys)
     train("second", phases=[PHASE, PHASE])
     assert len(set(again)) == 16 and keys == again * 2
+
+
+def test_batches_are_prepared_while_the_step_before_is_trained(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the loader's thread, where a GPU's batches are pinned; on a CPU nothing is."""
+    real, threads = step.host_tensors, list[str]()
+
+    def noting(*arguments: Any) -> PackedBatch:
+        threads.append(threading.current_thread().name)
+        return real(*arguments)
+
+    monkeypatch.setattr(step, "host_tensors", noting)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", None)
+    train(phases=[PHASE | {"micro_batch": 4}], evaluate_every=8)
+    of_the_loader = [name for name in threads if name.startswith("loader")]
+    assert len(of_the_loader) == 16, "two micro-batches for each of eight steps; the others were scored"
 
 
 def test_the_schedule_follows_applied_updates(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from bertwright.optim.config import LambConfig
+from bertwright.optim.norms import clip_part
 from bertwright.train.engine.config import DdpConfig, ZeroConfig
 from bertwright.train.engine.single import Single, gradient_of
 from bertwright.train.ranks import Ranks, Sum
@@ -26,6 +28,7 @@ class DataParallel:
     def __init__(self, single: Single, ranks: Ranks, config: DdpConfig | ZeroConfig) -> None:
         self.single, self.ranks = single, ranks
         self._low = LOW.get(config.reduction)
+        self._clips_first = isinstance(single.optim, LambConfig) and single.optim.clip_before_reduction
         trained = [p for p in single.model.parameters() if p.requires_grad]
         self._buckets = list(buckets(trained[::-1], config.bucket_mb * 1e6))
         self._ready: set[nn.Parameter] = set()
@@ -42,13 +45,16 @@ class DataParallel:
 
     def backward(self, loss: Tensor, last: bool = True) -> None:
         """As `Engine.backward`; the loss is a scalar."""
-        self._last = last
+        self._last = last and not self._clips_first
         self.single.backward(loss)
         self._last = False
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; a rank without sequences takes part in the sum."""
         if self.ranks.world > 1:
+            if self._clips_first:
+                clip_part(self.single.gradients(), self.single.optim.max_grad_norm, self.ranks.world, loss_scale)
+                loss_scale = 1.0
             # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
             for bucket in self._buckets[len(self._sums) :]:
                 self._sums.append(self._start(bucket))
