@@ -3,7 +3,7 @@
 import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.conftest import small_text
 
-from bertwright import Recipe, run
-from bertwright.pipeline.stage import STAGES
+from bertwright import Recipe
 
 pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -217,14 +216,8 @@ KEYS = [
 ]
 
 
-def in_process(recipe: Path, keys: Sequence[str], out: Path, until: str) -> None:
-    """What `run_recipe` does, without a start of Python."""
-    stages = list(STAGES)
-    run(Recipe.load(recipe, keys), out, stages[: stages.index(until) + 1])
-
-
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def whole(tmp_path_factory: pytest.TempPathFactory, in_process: Callable[..., None]) -> tuple[Path, list[str]]:
     """The folder of a comparison of seconds, and the command that made it."""
     folder = tmp_path_factory.mktemp("speedrun")
     (folder / "text.txt").write_text(small_text())
