@@ -4,6 +4,8 @@ In a process of its own, because what is measured is what a user starts: how its
 loaded, and nothing of the benchmark stands in its memory.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,3 +36,18 @@ def run_recipe(recipe: Path, keys: Sequence[str], out: Path, until: str) -> None
         raise Refused(last.removeprefix("bertwright: "))
     if process.returncode:
         raise SystemExit(f"bertwright run {recipe.name} ended with exit code {process.returncode}: {last}")
+
+
+MADE = ("corpus", "vocab", "examples")
+"""The stages that a training starts from."""
+
+
+def linked(made: Path, run: Path) -> None:
+    """The stages up to examples of the run folder `made` in the folder `run`, as links to their files; each of them is
+    whole there or absent."""
+    for stage in MADE:
+        if not (run / stage).exists():
+            draft = run / f"{stage}.part"
+            shutil.rmtree(draft, ignore_errors=True)
+            shutil.copytree(made / stage, draft, copy_function=os.link)
+            draft.rename(run / stage)

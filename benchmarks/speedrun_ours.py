@@ -1,20 +1,17 @@
 """Our side of benchmarks/speedrun.py: the text that both sides train on, and trainings with the keys of rungs."""
 
 import json
-import os
 import shutil
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from run_recipe import Refused, run_recipe
+from run_recipe import Refused, linked, run_recipe
 from speedrun_score import score_folder
 from speedrun_setting import Note, Setting
 
 HERE = Path(__file__).parent
 RECIPE = HERE / "speedrun.toml"
-MADE = ("corpus", "vocab", "examples")
-"""The stages that a training starts from."""
 
 
 def rungs_of() -> dict[str, list[str]]:
@@ -47,8 +44,7 @@ def train_ours(setting: Setting, rungs: Sequence[str], minutes: float, seed: int
 
 
 def _trained(setting: Setting, out: Path, keys: Sequence[str], minutes: float, seed: int) -> Note:
-    for stage in MADE:
-        linked(setting.folder / "text" / stage, out / stage)
+    linked(setting.folder / "text", out)
     fixed = [f"train.phases.0.hours={minutes / 60}", f"train.seed={seed}", f"train.threads={setting.threads}"]
     try:
         run_recipe(RECIPE, [*_keys(setting), *keys, *fixed], out, "train")
@@ -61,13 +57,3 @@ def _trained(setting: Setting, out: Path, keys: Sequence[str], minutes: float, s
 
 def _keys(setting: Setting) -> list[str]:
     return [f"corpus.source.path={setting.text}", f"model.size={setting.size}", *setting.keys]
-
-
-def linked(stage: Path, place: Path) -> None:
-    """The folder of a stage at another place, as links to its files; whole or absent there."""
-    if place.exists():
-        return
-    draft = place.with_name(f"{place.name}.part")
-    shutil.rmtree(draft, ignore_errors=True)
-    shutil.copytree(stage, draft, copy_function=os.link)
-    draft.rename(place)

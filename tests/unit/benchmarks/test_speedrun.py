@@ -17,8 +17,8 @@ pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import speedrun
 import speedrun_ours
-from run_recipe import Refused, run_recipe
-from speedrun_ours import check_rungs, linked, rungs_of
+from run_recipe import Refused
+from speedrun_ours import check_rungs, rungs_of
 from speedrun_report import judged, markdown, report, sooner, void
 from speedrun_setting import Note, Setting, setting_of, threads
 
@@ -120,28 +120,6 @@ def test_every_rung_changes_one_thing_and_is_a_recipe() -> None:
 def test_a_rung_that_is_not_there_is_refused() -> None:
     with pytest.raises(SystemExit, match=r"there is no rung 'bf61'; there are bf16, batch8"):
         check_rungs(["bf16", "bf61"])
-
-
-def test_a_stage_is_linked_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy that was killed half way is no stage: it is made again."""
-    stage = tmp_path / "stage"
-    (stage / "inner").mkdir(parents=True)
-    for name in ("a", "inner/b"):
-        (stage / name).write_text(name)
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    real = speedrun_ours.os.link
-    monkeypatch.setattr(speedrun_ours.os, "link", lambda *names: real(*names) if names[0].endswith("a") else killed())
-    (tmp_path / "run").mkdir()
-    with pytest.raises(KeyboardInterrupt):
-        linked(stage, tmp_path / "run" / "corpus")
-    assert not (tmp_path / "run" / "corpus").exists()
-    monkeypatch.setattr(speedrun_ours.os, "link", real)
-    linked(stage, tmp_path / "run" / "corpus")
-    assert (tmp_path / "run" / "corpus" / "inner" / "b").read_text() == "inner/b"
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["corpus"]
 
 
 def test_a_measurement_is_made_once_and_noted_whole(tmp_path: Path) -> None:
@@ -279,12 +257,3 @@ def test_a_peer_that_was_stopped_goes_on(whole: tuple[Path, list[str]], rest: in
     assert again["steps"] == done["steps"] + rest and again["curve"][:before] == done["curve"]
     assert all(row["seconds"] >= done["seconds"] for row in again["curve"][before:])
     assert (len(again["curve"]) > before) is (rest > 0)
-
-
-def test_a_recipe_is_run_in_a_process_of_its_own_and_its_refusal_is_told(small_recipe: Path, tmp_path: Path) -> None:
-    run_recipe(small_recipe, ["vocab.size=150"], tmp_path, "vocab")
-    assert (tmp_path / "vocab" / "manifest.json").is_file() and not (tmp_path / "examples").exists()
-    with pytest.raises(Refused, match=r"vocab.size"):
-        run_recipe(small_recipe, ["vocab.size=-1"], tmp_path, "vocab")
-    with pytest.raises(SystemExit, match=r"bertwright run small.toml ended with exit code [13-9]\d*: .*nowhere"):
-        run_recipe(small_recipe, [f"corpus.source={{path='{tmp_path}/nowhere'}}"], tmp_path / "other", "vocab")
