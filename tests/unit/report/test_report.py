@@ -223,6 +223,12 @@ def test_bits_a_character_stand_where_they_were_scored(run_folder: Make) -> None
     assert "which training never saw. Their loss is 2.49 bits a character, white space not counted." in text
 
 
+def test_bits_a_character_stand_in_the_summary(run_folder: Make) -> None:
+    folder = run_folder(bits_per_character=2.494)
+    facts = read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
+    assert summary(facts, ReportConfig())["bits_per_character"] == 2.494
+
+
 @pytest.mark.parametrize("scores", [{}, {"bits_per_character": None}], ids=["of an older run", "of a loss that is NaN"])
 def test_without_them_nothing_is_said_of_bits(run_folder: Make, scores: dict[str, Any]) -> None:
     text = report(run_folder(**scores)).text
