@@ -1,100 +1,83 @@
-"""Speed to quality: the held-out loss that minutes of one machine give, beside Hugging Face's Trainer on the same text.
+"""Speed to quality: how much sooner ours reaches the held-out loss that an hour of Hugging Face's Trainer ends with.
 
-    python benchmarks/speedrun.py text FOLDER TEXT                  once: corpus, vocabulary, examples of speedrun.toml
-    python benchmarks/speedrun.py peer FOLDER MINUTES [RATE]        Trainer with the habits of its run_mlm.py
-    python benchmarks/speedrun.py rung FOLDER NAME MINUTES [SEED]   bertwright with the keys of a rung
-    python benchmarks/speedrun.py table FOLDER                      all that was measured
+    python benchmarks/speedrun.py FOLDER TEXT                    all of it; started again, it goes on
+    python benchmarks/speedrun.py FOLDER TEXT --only peer        a part of it: text, peer, ours, ladder or report
+    python benchmarks/speedrun.py FOLDER TEXT --size tiny        another network, of both sides
+    python benchmarks/speedrun.py FOLDER TEXT --on bf16 batch8   ours, and a ladder, with rungs already won
 
-Time is training alone, without start, scoring and saving, with SPEEDRUN_THREADS threads (2 unless set). Everything is
-scored alike, on the same held-out sentences with the same masks. A measurement that was stopped goes on when it is
-started again, and one that is done is not repeated. Nothing else may run on those processors meanwhile.
+`peer`: Trainer with the habits of its run_mlm.py, at the best of `--rates`, for `--minutes`; its curve has twelve
+scores. Where it does not end at least 1 nat below the unigram loss, it has hardly learnt to use the context, and the
+comparison is void.
+
+`ours`: for each of `--seeds` trainings of 1/10, 1/8, 1/6 ... of the time that the peer took, each with a rate that
+falls to zero at its end, up to the first that ends at or below the peer's final loss. Not one long training with scores
+on the way: its rate is still high where a shorter one has come to rest, so it would say less of us than is true, and
+nobody could have had the network at the moment it crossed without knowing that moment. What is reported is the time of
+a training that somebody could have started; the ratio is a floor, for between two of them nothing was tried.
+
+`ladder`: the start with every seed, and every other rung (speedrun_rungs.toml: one change each) with the first one. A
+rung has won or lost where it is more than two standard deviations of the start from its mean. What is refused on this
+machine stands in the table too.
+
+Time is training alone, drawing of batches included, without start, scoring and saving, with SPEEDRUN_THREADS threads
+(2 unless set). Everything is scored alike, on the same held-out sentences with the same masks. A measurement that was
+stopped goes on when it is started again, and one that is done is not repeated. Nothing else may run on those processors
+meanwhile. report.json and report.md say what has been measured so far.
 """
 
 import json
-import os
-import shutil
-import subprocess
 import sys
-import tomllib
-from collections.abc import Sequence
-from pathlib import Path
 
-HERE = Path(__file__).parent
-RECIPE = HERE / "speedrun.toml"
-THREADS = int(os.environ.get("SPEEDRUN_THREADS", "2"))
+from speedrun_ours import check_rungs, make_text, rungs_of, train_ours
+from speedrun_report import markdown, report
+from speedrun_setting import Note, Setting, setting_of
 
-
-def text(folder: Path, source: str) -> None:
-    """Make the examples that all train on."""
-    _bertwright(RECIPE, [f"corpus.source.path={source}"], folder / "text", "examples")
+STEPS = ("text", "peer", "ours", "ladder", "report")
 
 
-def peer(folder: Path, minutes: float, rate: float) -> None:
-    """Train with Trainer for so many minutes, and note its curve."""
-    name = f"peer-{minutes:g}-{rate:g}"
-    if not (folder / f"{name}.json").exists():
-        from speedrun_peer import train
+def peer(setting: Setting) -> Note:
+    """The peer's training, at the best of its rates."""
+    from speedrun_peer import train_peer
 
-        _note(folder, name, train(folder, folder / name, 60 * minutes, rate, THREADS))
-
-
-def rung(folder: Path, rung: str, minutes: float, seed: int) -> None:
-    """Train with the keys of a rung for so many minutes, and note what it reached."""
-    name = f"{rung}-{minutes:g}-{seed}"
-    if (folder / f"{name}.json").exists():
-        return
-    keys = tomllib.loads((HERE / "speedrun_rungs.toml").read_text(encoding="utf-8"))[rung]["keys"]
-    out = folder / name
-    for stage in ("corpus", "vocab", "examples"):
-        if not (out / stage).is_dir():
-            shutil.copytree(folder / "text" / stage, out / stage, copy_function=os.link)
-    fixed = [f"train.phases.0.hours={minutes / 60}", f"train.seed={seed}", f"train.threads={THREADS}"]
-    source = json.loads((folder / "text.json").read_text())["source"]
-    _bertwright(RECIPE, [f"corpus.source.path={source}", *keys, *fixed], out, "train")
-    from speedrun_score import score_folder
-
-    rows = [json.loads(line) for line in (out / "train" / "metrics.jsonl").read_text().splitlines()]
-    score = score_folder(out, THREADS)
-    _note(folder, name, {"keys": keys, "steps": rows[-1]["step"], "tokens": rows[-1]["tokens_seen"], **score})
+    if len(setting.rates) == 1:
+        return train_peer(setting, setting.minutes, setting.rates[0])
+    tried = {rate: train_peer(setting, setting.rung_minutes, rate)["loss"] for rate in setting.rates}
+    return train_peer(setting, setting.minutes, min(tried, key=tried.__getitem__))
 
 
-def table(folder: Path) -> None:
-    """Print all that was measured, the best first."""
-    notes = [json.loads(path.read_text()) | {"name": path.stem} for path in folder.glob("*.json")]
-    done = sorted((note for note in notes if "loss" in note), key=lambda note: note["loss"])
-    print("| what (name-minutes-seed, or rate) | loss, nats | accuracy | bits a character | steps | M tokens |")
-    print("|---|---|---|---|---|---|")
-    for note in done:
-        loss, accuracy = f"{note['loss']:.3f}", f"{note['accuracy']:.1%}"
-        size = f"{note['steps']:,} | {note['tokens'] / 1e6:.1f}"
-        print(f"| {note['name']} | {loss} | {accuracy} | {note['bits_per_character']:.3f} | {size} |")
+def ours(setting: Setting, theirs: Note) -> None:
+    """For each seed trainings from the shortest up to the first as good as the peer's."""
+    for seed in range(1, setting.seeds + 1):
+        for times in sorted(setting.times, reverse=True):
+            found = train_ours(setting, setting.on, theirs["seconds"] / times / 60, seed)
+            if "refused" in found or found["loss"] <= theirs["loss"]:
+                break
 
 
-def _bertwright(recipe: Path, keys: Sequence[str], out: Path, until: str) -> None:
-    command = ["bertwright.cli", "run", str(recipe), *keys, "--out", str(out), "--until", until]
-    subprocess.run([sys.executable, "-m", *command], check=True)
+def ladder(setting: Setting) -> None:
+    """The start with every seed, and each rung."""
+    for seed in range(1, setting.seeds + 1):
+        train_ours(setting, setting.on, setting.rung_minutes, seed)
+    for rung in setting.rungs or rungs_of():
+        if rung not in setting.on:
+            train_ours(setting, (*setting.on, rung), setting.rung_minutes, 1)
 
 
-def _note(folder: Path, name: str, what: dict[str, object]) -> None:
-    (folder / f"{name}.json").write_text(json.dumps(what, indent=1) + "\n")
-
-
-def main(verb: str, folder: str, *rest: str) -> None:
-    """Do what the verb says."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    match verb:
-        case "text":
-            text(place, rest[0])
-            _note(place, "text", {"source": rest[0]})
-        case "peer":
-            peer(place, float(rest[0]), float(rest[1]) if rest[1:] else 5e-5)
-        case "rung":
-            rung(place, rest[0], float(rest[1]), int(rest[2]) if rest[2:] else 1)
-        case "table":
-            table(place)
-        case _:
-            raise SystemExit(__doc__)
+def main(*arguments: str) -> None:
+    """Do what is asked for, and what it rests on."""
+    setting, steps = setting_of(arguments, __doc__, STEPS)
+    check_rungs((*setting.on, *setting.rungs))
+    setting.claim()
+    make_text(setting)
+    theirs = peer(setting) if {"peer", "ours"} & set(steps) else None
+    if theirs and "ours" in steps:
+        ours(setting, theirs)
+    if "ladder" in steps:
+        ladder(setting)
+    found = report(setting.notes(), setting)
+    (setting.folder / "report.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (setting.folder / "report.md").write_text(markdown(found), encoding="utf-8")
+    print(markdown(found))
 
 
 if __name__ == "__main__":

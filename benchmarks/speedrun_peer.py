@@ -28,32 +28,39 @@ from bertwright.model.bert.config import BertConfig, BertModelConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import model_from
 from speedrun_score import LENGTH, score_model
+from speedrun_setting import Note, Setting
 
-BATCH, TRIAL, MARKS = 8, 30, 6
-"""Sequences a step; steps that the speed is taken of; scores of a training."""
+BATCH, TRIAL, MARKS = 8, 30, 12
+"""Sequences a step; steps that the speed is taken of; scores of a training, at even parts of its time."""
 
 
-def train(folder: Path, out: Path, seconds: float, rate: float, threads: int) -> dict[str, object]:
-    """Train for so many seconds; the score at the end, and the curve."""
-    torch.set_num_threads(threads)
-    run = folder / "text"
+def train_peer(setting: Setting, minutes: float, rate: float) -> Note:
+    """The score after so many minutes at this peak rate, and the curve to it."""
+    name = f"peer-{minutes:g}-{rate:g}"
+    about = {"kind": "peer", "minutes": minutes, "rate": rate}
+    return setting.noted(name, lambda: about | _trained(setting, setting.folder / name, 60 * minutes, rate))
+
+
+def _trained(setting: Setting, out: Path, seconds: float, rate: float) -> Note:
+    torch.set_num_threads(setting.threads)
+    run = setting.folder / "text"
     blocks, tokenizer = _Blocks(run), BertTokenizer(str(run / "vocab" / "vocab.txt"), do_lower_case=False)
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    network = network_of(setting.size, len(tokenizer))
     out.mkdir(exist_ok=True)
     plan = out / "steps.json"
     if not plan.exists():
-        trial = _Clock(run, out, TRIAL, scored=False)
-        _trainer(blocks, collator, out, 10 * TRIAL, rate, trial).train()
-        took = sorted(b - a for a, b in zip(trial.ends, trial.ends[1:], strict=False))[TRIAL // 2]
-        plan.write_text(json.dumps(int(seconds / took)))
+        trial = _Clock(run, network, out, TRIAL, float("inf"))
+        _trainer(network, blocks, collator, out, 10 * TRIAL, rate, trial).train()
+        took = sorted(trial.took)[TRIAL // 2]
+        plan.write_text(json.dumps(max(1, int(seconds / took))))
     steps = json.loads(plan.read_text())
-    clock = _Clock(run, out, steps, scored=True)
-    before = sorted(out.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-    clock.restore(len(before) > 0)
-    _trainer(blocks, collator, out, steps, rate, clock).train(
-        resume_from_checkpoint=str(before[-1]) if before else None
-    )
-    return {**clock.curve[-1], "rate": rate, "curve": clock.curve}
+    clock = _Clock(run, network, out, steps, seconds / MARKS)
+    before = clock.restore()
+    # Asked to go on from its last step, Trainer takes one more.
+    if not clock.curve or clock.curve[-1]["steps"] < steps:
+        _trainer(network, blocks, collator, out, steps, rate, clock).train(resume_from_checkpoint=before)
+    return {**clock.curve[-1], "curve": clock.curve}
 
 
 class _Blocks(Dataset[dict[str, Any]]):
@@ -73,56 +80,69 @@ class _Blocks(Dataset[dict[str, Any]]):
 
 
 class _Clock(TrainerCallback):  # type: ignore[misc]
-    """Counts the time of steps alone; scores and saves at even parts of the steps."""
+    """Counts the time from the end of one step to the end of the next; scores and saves whenever `part` seconds of it
+    have passed, and after the last step. What scoring and saving take does not count."""
 
-    def __init__(self, run: Path, out: Path, steps: int, scored: bool) -> None:
-        self.run, self.out, self.steps = run, out, steps
-        self.marks = {round(steps * (part + 1) / MARKS) for part in range(MARKS)} if scored else set[int]()
-        self.used, self.began = 0.0, time.perf_counter()
-        self.ends, self.curve = list[float](), list[dict[str, float]]()
+    def __init__(self, run: Path, network: BertConfig, out: Path, steps: int, part: float) -> None:
+        self.run, self.network, self.out, self.steps, self.part = run, network, out, steps, part
+        self.used, self.since = 0.0, None
+        self.took, self.curve = list[float](), list[dict[str, float]]()
 
-    def restore(self, again: bool) -> None:
-        """Go on from the marks that were saved."""
-        if again:
-            self.curve = json.loads((self.out / "curve.json").read_text())
-            self.used = self.curve[-1]["seconds"]
+    def restore(self) -> str | None:
+        """Go on from the newest whole checkpoint, which is returned, and the scores up to it."""
+        # The file that Trainer writes last: without it the process ended while a checkpoint was written.
+        whole = [path.parent for path in self.out.glob("checkpoint-*/trainer_state.json")]
+        newest = max(whole, key=_step, default=None)
+        if newest is None:
+            return None
+        curve = json.loads((self.out / "curve.json").read_text(encoding="utf-8"))
+        self.curve = [row for row in curve if row["steps"] <= _step(newest)]
+        self.used = self.curve[-1]["seconds"]
+        return str(newest)
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        self.began = time.perf_counter()
+        if self.since is None:  # what was before the first one is starting
+            self.since = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
-        self.ends.append(time.perf_counter())
-        self.used += self.ends[-1] - self.began
-        if state.global_step in self.marks:
+        now = time.perf_counter()
+        self.took.append(now - self.since)
+        self.used, self.since = self.used + self.took[-1], now
+        ends = state.global_step >= self.steps
+        if self.part < float("inf") and (ends or self.used >= self.part * (len(self.curve) + 1)):
             self.curve.append(self._scored(state.global_step, model))
-            (self.out / "curve.json").write_text(json.dumps(self.curve))
+            (self.out / "curve.json").write_text(json.dumps(self.curve), encoding="utf-8")
             control.should_save = True
-        control.should_training_stop = state.global_step >= self.steps
+            self.since = time.perf_counter()
+        control.should_training_stop = ends
         return control
 
+    def on_save(self, *_: Any, **__: Any) -> None:
+        self.since = time.perf_counter()
+
     def _scored(self, step: int, model: Any) -> dict[str, float]:
-        network = network_of(len(model.bert.embeddings.word_embeddings.weight))
         tensors = {name: value.detach().clone() for name, value in model.state_dict().items()}
-        model_ours = model_from(network, peer_of(network).names.to_ours(tensors))
-        row = {
-            "seconds": self.used,
-            "steps": step,
-            "tokens": step * BATCH * LENGTH,
-            **score_model(model_ours, self.run),
-        }
+        ours = model_from(self.network, peer_of(self.network).names.to_ours(tensors))
+        spent = {"seconds": self.used, "steps": step, "tokens": step * BATCH * LENGTH}
+        row = spent | score_model(ours, self.run)
         print(json.dumps(row), flush=True)
         return row
 
 
-def network_of(entries: int) -> BertConfig:
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("checkpoint-"))
+
+
+def network_of(size: str, entries: int) -> BertConfig:
     """The network that is trained, with BertConfig's dropout of attention weights, as its users have it."""
-    section = BertModelConfig(size="mini", max_positions=LENGTH, attention_dropout=0.1)
+    section = BertModelConfig.model_validate({"size": size, "max_positions": LENGTH, "attention_dropout": 0.1})
     return section.resolve(entries, next_sentence=False)
 
 
-def _trainer(blocks: Any, collator: Any, out: Path, steps: int, rate: float, clock: _Clock) -> Trainer:
+def _trainer(
+    network: BertConfig, blocks: Any, collator: Any, out: Path, steps: int, rate: float, clock: _Clock
+) -> Trainer:
     torch.manual_seed(1)
-    network = network_of(len(collator.tokenizer))
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=BATCH,

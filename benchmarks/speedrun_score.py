@@ -7,31 +7,39 @@ import numpy as np
 import torch
 
 from bertwright.core.artifact import open_artifact
+from bertwright.evaluate.baselines import baselines
+from bertwright.evaluate.characters import bits_per_character, entry_lengths
+from bertwright.examples.frequencies import training_counts
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.model.batch import packed
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
+from bertwright.vocab.tokenizer import load_tokenizer
 
 LENGTH, RATE, MOST, SEQUENCES = 128, 0.15, 20, 1024
 
 
 def score_model(model: PreTrainingModel, run: Path) -> dict[str, float]:
-    """Loss in nats, accuracy and bits a character of 1,024 held-out sequences, 15 % of their tokens predicted.
-
-    The characters are those of the predicted pieces, with one for the space before each that begins a word.
-    """
-    examples, vocab = open_artifact(run / "examples", "examples"), open_artifact(run / "vocab", "vocab")
+    """Loss in nats, accuracy and bits a character of 1,024 held-out sequences, 15 % of their tokens predicted; beside
+    them the loss of word frequencies alone on the same tokens. A loss that is no number is infinite."""
+    examples = open_artifact(run / "examples", "examples")
     batches = list(heldout_batches(examples, LENGTH, MOST, RATE, 64, SEQUENCES))
     scores = score(PreTraining(False), model, (packed(batch, torch.device("cpu")) for batch in batches))
-    pieces = vocab.file("vocab.txt").read_text(encoding="utf-8").splitlines()
-    lengths = np.array([len(piece.removeprefix("##")) + (not piece.startswith("##")) for piece in pieces])
-    characters = sum(int(lengths[batch.labels].sum()) for batch in batches)
-    loss, accuracy, predictions = scores["mlm_loss"], scores["mlm_accuracy"], scores["predictions"]
-    assert loss is not None and accuracy is not None and predictions is not None
-    bits = loss * predictions / math.log(2) / characters
-    return {"loss": loss, "accuracy": accuracy, "bits_per_character": bits}
+    labels = np.concatenate([batch.labels for batch in batches])
+    mean = scores["mlm_loss"]
+    loss = mean if mean is not None and math.isfinite(mean) else math.inf
+    lengths = entry_lengths(load_tokenizer(run / "vocab").vocabulary)
+    found = {
+        "loss": loss,
+        "accuracy": scores["mlm_accuracy"],
+        "bits_per_character": bits_per_character(loss, labels, lengths),
+        "unigram": baselines(training_counts(examples), labels)["unigram_loss"],
+    }
+    if absent := [name for name, value in found.items() if value is None]:
+        raise SystemExit(f"{run} has no {absent[0]} of its held-out text: give a longer text, or more examples.heldout")
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def score_folder(run: Path, threads: int) -> dict[str, float]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import cast
 
 import torch
 
+from bertwright.bench.training import Step, Training
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.loader import StepCounts
 from bertwright.examples.masking_config import MaskingConfig
@@ -18,6 +21,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
+from bertwright.train.meter import Meter, build_meter
 from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.prefetch import prefetch
@@ -25,28 +29,44 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepSettings, Trained, train_step
 
 
-def ours(workload: Workload, dropout: float, bf16: bool, threads: int) -> Iterator[tuple[float, float]]:
-    """Seconds and processor seconds of step after step, for ever."""
-    with torch_settings(threads, keep_kernels=bf16):
-        trained, loader = _trained(workload, dropout, bf16), loader_of(workload)
-        room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))
-        ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
-        while True:
-            began, used = time.perf_counter(), time.process_time()
-            (micro_batches, counts), _ = next(ahead)
-            train_step(
-                trained,
-                (trained.read(batch, room) for batch in micro_batches),
-                {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
-                StepSettings(learning_rate=1e-4, dropout_key=1),
+def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
+    """What takes the next so many steps. The floor is measured before each of these blocks, as the machine is then."""
+    with _settings(training):
+        trained, loader = _trained(workload, training), loader_of(workload)
+    room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))
+    ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
+
+    def step(meter: Meter) -> Step:
+        began, used = time.perf_counter(), time.process_time()
+        (micro_batches, counts), _ = next(ahead)
+        train_step(
+            trained,
+            (trained.read(batch, room) for batch in micro_batches),
+            {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
+            StepSettings(learning_rate=1e-4, dropout_key=1),
+        )
+        took = time.perf_counter() - began, time.process_time() - used
+        return Step(*took, floor=meter.flops(micro_batches) / meter.floor)
+
+    def block(number: int) -> list[Step]:
+        with _settings(training):
+            meter = build_meter(
+                cast(PreTrainingModel, trained.model), trained.precision, loader.settings, trained.ranks
             )
-            yield time.perf_counter() - began, time.process_time() - used
+            return [step(meter) for _ in range(number)]
+
+    return block
 
 
-def _trained(workload: Workload, dropout: float, bf16: bool) -> Trained:
+def _settings(training: Training) -> AbstractContextManager[None]:
+    return torch_settings(training.threads, keep_kernels=training.precision == "bf16")
+
+
+def _trained(workload: Workload, training: Training) -> Trained:
     torch.manual_seed(1)
-    network = BertModelConfig(size=workload.size, dropout=dropout).resolve(VOCABULARY.size, workload.pairs)
+    dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
+    network = BertModelConfig(size=workload.size, **dropped).resolve(VOCABULARY.size, workload.pairs)
     model = PreTrainingModel(network, kernel_for("cpu")).train()
-    precision = build_precision(Bf16Config() if bf16 else Fp32Config(), torch.device("cpu"))
+    precision = build_precision(Bf16Config() if training.precision == "bf16" else Fp32Config(), torch.device("cpu"))
     engine = Single(model, AdamWConfig(max_grad_norm=1.0))
     return Trained(model, PreTraining(workload.pairs), engine, Ranks(), precision)

@@ -27,6 +27,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from bertwright.bench.training import Step, Training
 from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
@@ -69,13 +70,11 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         return control
 
 
-def trainer(
-    workload: Workload, dropout: float, bf16: bool, threads: int, tuned: bool, steps: int
-) -> Iterator[list[tuple[float, float]]]:
-    """Seconds and processor seconds of `steps` steps, for ever; the first one of a call of `train` does not count."""
-    torch.set_num_threads(threads)
+def trainer(workload: Workload, training: Training, tuned: bool, steps: int) -> Iterator[list[Step]]:
+    """What `steps` steps take, for ever; the first one of a call of `train` does not count."""
+    torch.set_num_threads(training.threads)
     torch.manual_seed(1)
-    examples, model = _Examples(workload, padded=not tuned), _model(workload, dropout)
+    examples, model = _Examples(workload, padded=not tuned), _model(workload, training)
     with tempfile.TemporaryDirectory() as folder:
         collator = DataCollatorForLanguageModeling(_tokenizer(Path(folder)), mlm_probability=0.15)
         grouped = {"train_sampling_strategy": "group_by_length"} if tuned else {}
@@ -83,7 +82,7 @@ def trainer(
             output_dir=folder,
             per_device_train_batch_size=workload.batch,
             max_steps=BLOCK,
-            bf16=bf16,
+            bf16=training.precision == "bf16",
             use_cpu=True,
             save_strategy="no",
             logging_strategy="no",
@@ -94,11 +93,12 @@ def trainer(
         while True:
             clock = _Clock(steps)
             Trainer(model, arguments, collator, examples, callbacks=[clock]).train()
-            yield [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(clock.ends)]
+            yield [Step(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(clock.ends)]
 
 
-def _model(workload: Workload, dropout: float) -> Any:
-    section = BertModelConfig(size=workload.size, dropout=dropout)
+def _model(workload: Workload, training: Training) -> Any:
+    dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
+    section = BertModelConfig(size=workload.size, **dropped)
     config = BertConfig(**peer_of(section.resolve(VOCABULARY.size, workload.pairs)).config)
     return BertForPreTraining(config) if workload.pairs else BertForMaskedLM(config)
 

@@ -1,6 +1,6 @@
 """One side of a comparison, in a process of its own: told a number of steps, it does them and says what each took.
 
-python -m bertwright.bench.side SIDE WORKLOAD DROPOUT PRECISION THREADS
+python -m bertwright.bench.side SIDE WORKLOAD TRAINING      (TRAINING: the fields of `Training` as a JSON object)
 """
 
 from __future__ import annotations
@@ -8,37 +8,34 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import cast
 
+from bertwright.bench.training import Side, Step, Training
 from bertwright.bench.workload import WORKLOADS, Name
 
-Times = list[tuple[float, float]]
-"""Seconds and processor seconds of each step."""
 
-
-def main(side: str, workload: str, dropout: str, precision: str, threads: str) -> None:
-    """Answer each line of standard input, a number of steps, with a line of JSON."""
-    take = _side(side, cast(Name, workload), float(dropout), precision == "bf16", int(threads))
+def main(side: str, workload: str, training: str) -> None:
+    """Answer each line of standard input, a number of steps, with a line of JSON: the fields of each `Step`."""
+    take = take_of(cast(Side, side), cast(Name, workload), Training(**json.loads(training)))
     out, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
     for line in sys.stdin:
         print(json.dumps(take(int(line))), file=out, flush=True)
 
 
-def _side(side: str, name: Name, dropout: float, bf16: bool, threads: int) -> Callable[[int], Times]:
+def take_of(side: Side, name: Name, training: Training) -> Callable[[int], list[Step]]:
+    """What takes so many steps of a side; its own library alone is loaded."""
     workload = WORKLOADS[name]
     if side == "bertwright":
         from bertwright.bench.ours import ours
 
-        steps = ours(workload, dropout, bf16, threads)
-        return lambda number: list(islice(steps, number))
+        return ours(workload, training)
     from bertwright.bench.peer import trainer
 
-    blocks: dict[int, Iterator[Times]] = {}
+    blocks: dict[int, Iterator[list[Step]]] = {}
 
-    def block(number: int) -> Times:
+    def block(number: int) -> list[Step]:
         if number not in blocks:
-            blocks[number] = trainer(workload, dropout, bf16, threads, side == "trainer-tuned", number)
+            blocks[number] = trainer(workload, training, side == "trainer-tuned", number)
         return next(blocks[number])
 
     return block

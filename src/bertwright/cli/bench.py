@@ -15,11 +15,15 @@ from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import MissingExtraError, RecipeError
 
 if TYPE_CHECKING:
-    from bertwright.bench.run import Measured, Side
+    from bertwright.bench.measured import Measured
+    from bertwright.bench.training import Precision, Side
 
 verbs = typer.Typer(help="Measure this machine, beside other programs.", no_args_is_help=True)
 SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
-HEAD = ("workload", "side", "s a step", "fastest", "slowest", "CPU s", "ours is", "in CPU s")
+HEAD = (
+    *("workload", "side", "in", "s a step", "fastest", "slowest", "CPU s"),
+    *("ours is", "worst", "best", "in CPU s", "floor", "to fp32"),
+)
 
 
 @verbs.command("train")
@@ -30,8 +34,13 @@ def train(
     peer: Annotated[
         Literal["hf", "none"], typer.Option(help="Beside Hugging Face's Trainer (hf), as started and tuned, or alone.")
     ] = "none",
-    precision: Annotated[Literal["fp32", "bf16"], typer.Option(help="Of both sides.")] = "fp32",
-    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Of hidden states, of both sides.")] = 0.1,
+    precision: Annotated[
+        Literal["fp32", "bf16", "both"], typer.Option(help="Of every side; both: each side in either, in the same run.")
+    ] = "fp32",
+    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Of hidden states, of all sides.")] = 0.1,
+    attention_dropout: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Of attention weights, of all sides; the paper has 0.1.")
+    ] = 0.0,
     threads: Annotated[int, typer.Option(min=1, help="Of each side.")] = 2,
     rounds: Annotated[int, typer.Option(min=1, help="Blocks of steps of each side, in turn.")] = 3,
     steps: Annotated[int, typer.Option(min=1, help="Steps of a block.")] = 5,
@@ -47,7 +56,8 @@ def train(
     if peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
         raise MissingExtraError("--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'")
     names = [name for name in WORKLOADS if not workload or name in workload]
-    setting = Setting(threads, dropout, precision, rounds, steps)
+    precisions: tuple[Precision, ...] = ("fp32", "bf16") if precision == "both" else (precision,)
+    setting = Setting(precisions, threads, dropout, attention_dropout, rounds, steps)
     with Terminal() as log:
         measured = bench(names, SIDES[peer], setting, log.say)
     if as_json:
@@ -58,10 +68,12 @@ def train(
 
 def _row(measured: Measured) -> tuple[str, ...]:
     numbers = (measured.seconds, measured.fastest, measured.slowest, measured.processor_seconds)
-    ratios = (measured.times_as_fast, measured.processor_ratio)
+    times = (measured.times_as_fast, measured.times_lowest, measured.times_highest, measured.processor_ratio)
+    ratios = (*times, measured.floor_ratio, measured.times_fp32)
     return (
         measured.workload,
         measured.side,
+        measured.precision,
         *(f"{number:.3f}" for number in numbers),
-        *(f"{ratio:.2f} ×" for ratio in ratios),
+        *("–" if ratio is None else f"{ratio:.2f} ×" for ratio in ratios),
     )

@@ -16,6 +16,7 @@ from bertwright.core.files import write_json
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained
+from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
 from bertwright.examples.batch import MicroBatch
@@ -70,6 +71,8 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     scores = _scores(model, task, batches, training_counts(examples), log)
     scores["most_common_token"] = tokenizer.vocabulary[scores.pop("most_common_id")]
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
+    labels = np.concatenate([batch.labels for batch in batches])
+    scores["bits_per_character"] = bits_per_character(scores["mlm_loss"], labels, entry_lengths(tokenizer.vocabulary))
     # Copied on: whoever reads the scores alone must see that they are of an unfinished training.
     if note := train.counts.get("unfinished"):
         scores["unfinished"] = note

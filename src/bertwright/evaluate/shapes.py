@@ -27,6 +27,7 @@ class Counts(TypedDict, total=False):
     untrained: Flag
     unfinished: Unfinished
     perplexity: Score
+    bits_per_character: Score
     unigram_loss: Score
     most_common_token_accuracy: Score
     most_common_token: Text

@@ -92,6 +92,8 @@ class Scores(TypedDict):
     """Share of masked tokens whose best guess is right."""
     perplexity: float | None
     """e to the power of `mlm_loss`."""
+    bits_per_character: NotRequired[float | None]
+    """The loss in bits by the characters of the masked tokens, white space not counted; absent in older scores."""
     unigram_loss: float
     """`mlm_loss` of the training tokens' frequencies alone."""
     most_common_token_accuracy: float

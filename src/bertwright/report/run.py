@@ -83,6 +83,8 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "title": facts.title,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
         **{name: facts.scores[name] for name in SCORES},
+        # Scores of before have it not.
+        "bits_per_character": facts.scores.get("bits_per_character"),
         **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
         "parameters": train["parameters"],
         "steps": train["steps"],

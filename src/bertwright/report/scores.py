@@ -63,6 +63,9 @@ def _scored(facts: Facts) -> str:
             f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from held-out "
             f"{facts.heldout_unit}, which training never saw."
         )
+        # Scores of older runs have it not; a loss that is no number is none of anything.
+        if (bits := scores.get("bits_per_character")) is not None:
+            sentence += f" Their loss is {bits:.2f} bits a character, white space not counted."
     elif scores["step"] is None:
         sentence = "The model has not been scored yet."
     else:

@@ -19,6 +19,7 @@ from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority, untrained
+from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.evaluate.config import EvaluateConfig, Inputs
 from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
@@ -108,6 +109,18 @@ def test_counting_in_pieces_is_counting(monkeypatch: pytest.MonkeyPatch) -> None
     assert token_counts(tokens, 13).tolist() == [tokens.tolist().count(i) for i in range(13)]
 
 
+def test_bits_a_character_are_those_of_the_text_that_was_masked() -> None:
+    entries = ["[PAD]", "[UNK]", "víz", "##nek", "東", "."]
+    lengths = entry_lengths(entries)
+    assert lengths.tolist() == [0, 0, 3, 3, 1, 1]
+    labels = np.array([2, 3, 4, 5, 1])
+    # Five labels of one bit each, for eight characters; what [UNK] hides is not known.
+    assert bits_per_character(math.log(2), labels, lengths) == pytest.approx(5 / 8)
+    assert bits_per_character(None, labels, lengths) is None
+    assert bits_per_character(1.0, labels[-1:], lengths) is None
+    assert bits_per_character(1.0, labels[:0], lengths) is None
+
+
 def test_majority_is_that_of_either_label() -> None:
     assert majority([0, 0, 0, 1]) == majority([1, 1, 1, 0]) == 0.75
 
@@ -130,6 +143,9 @@ def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> N
     assert scores["nsp_majority"] == pytest.approx(max(random_pairs, 1 - random_pairs))
     assert scores["nsp_label_share"] == pytest.approx(random_pairs, abs=1e-4)
     assert scores["perplexity"] == pytest.approx(math.exp(scores["mlm_loss"]))
+    vocabulary = made.vocab.file("vocab.txt").read_text(encoding="utf-8").splitlines()
+    text = "".join(vocabulary[label].removeprefix("##") for label in labels if vocabulary[label] != "[UNK]")
+    assert scores["bits_per_character"] == pytest.approx(scores["mlm_loss"] / math.log(2) * len(labels) / len(text))
     # untrained: near the uniform distribution over all rows of the embedding
     assert scores["mlm_loss"] == pytest.approx(math.log(size + 3), abs=0.3)
 

@@ -216,3 +216,20 @@ def test_the_report_has_a_version_and_a_fingerprint_of_what_it_shows(run_folder:
 
 def test_without_predictions_the_page_says_so(run_folder: Make) -> None:
     assert "None were asked for" in report(run_folder([])).text
+
+
+def test_bits_a_character_stand_where_they_were_scored(run_folder: Make) -> None:
+    text = report(run_folder(bits_per_character=2.494)).text
+    assert "which training never saw. Their loss is 2.49 bits a character, white space not counted." in text
+
+
+def test_bits_a_character_stand_in_the_summary(run_folder: Make) -> None:
+    folder = run_folder(bits_per_character=2.494)
+    facts = read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
+    assert summary(facts, ReportConfig())["bits_per_character"] == 2.494
+
+
+@pytest.mark.parametrize("scores", [{}, {"bits_per_character": None}], ids=["of an older run", "of a loss that is NaN"])
+def test_without_them_nothing_is_said_of_bits(run_folder: Make, scores: dict[str, Any]) -> None:
+    text = report(run_folder(**scores)).text
+    assert "which training never saw. The model for" in text and "bits a character" not in text

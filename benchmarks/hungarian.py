@@ -1,0 +1,106 @@
+"""The Hungarian hour: what two cores learn of a language in an hour of training, from the recipe hungarian_hour.toml.
+
+    python benchmarks/hungarian.py OUT DATA [--minutes 60] [--key KEY=VALUE ...]
+
+DATA has text/hu_eltec.txt.xz, text/hu_nerkor_wikipedia_sents.txt, and for the probe eval/hu_nerkor with train.tsv and
+test.tsv (the second text is of that train.tsv, so nothing that is asked was trained on). Prints, and keeps in
+OUT/hungarian.json and OUT/hungarian.md: the curve of held-out losses, bits a character of the masked tokens beside
+the loss of word frequencies, what stands in the gaps of the recipe's lines, and the probe of parts of speech
+(benchmarks/probe.py) beside weights as they are drawn. Started again, it goes on. Nothing else may run on those cores
+meanwhile.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bertwright.check.machine import bf16_units
+from probe import Accuracy, Probe, lines, probe_run
+from run_recipe import run_recipe
+
+RECIPE = Path(__file__).parent / "hungarian_hour.toml"
+SENTENCES = 5000
+"""That the probe learns from."""
+
+
+def hour(out: Path, data: Path, minutes: float, keys: Sequence[str]) -> dict[str, Any]:
+    """Train, score and probe; all that the page says."""
+    texts = ("hu_eltec.txt.xz", "hu_nerkor_wikipedia_sents.txt")
+    paths = [f"corpus.source.{number}.path={data / 'text' / name}" for number, name in enumerate(texts)]
+    # Asked for where there is no unit for it, it would be refused: an hour of float32 is what there is then.
+    precision = [] if bf16_units() else ["train.precision=fp32"]
+    run = out / "run"
+    run_recipe(RECIPE, [*paths, *precision, f"train.phases.0.hours={minutes / 60}", *keys], run, "evaluate")
+    tagged = data / "eval" / "hu_nerkor"
+    rows = [json.loads(row) for row in (run / "train" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return {
+        "keys": [*precision, *keys],
+        "curve": [_point(row) for row in rows if "heldout_mlm_loss" in row],
+        "scores": json.loads((run / "evaluate" / "scores.json").read_text(encoding="utf-8")),
+        "predictions": json.loads((run / "evaluate" / "predictions.json").read_text(encoding="utf-8")),
+        "probe": asdict(probe_run(run, tagged / "train.tsv", tagged / "test.tsv", SENTENCES)),
+    }
+
+
+def _point(row: dict[str, Any]) -> dict[str, float]:
+    scores = {name: row[f"heldout_mlm_{name}"] for name in ("loss", "accuracy")}
+    return {"seconds": row["seconds"], "tokens": row["tokens_seen"], **scores}
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The page."""
+    scores = found["scores"]
+    points = [
+        f"| {point['seconds'] / 60:.1f} | {point['tokens'] / 1e6:.1f} | {point['loss']:.3f} | {point['accuracy']:.1%} |"
+        for point in found["curve"]
+    ]
+    said = [f"{name} {_number(scores[key])}" for name, key in SCORES.items()]
+    gaps = [f"- {line['text']} ({line['gold'] or '?'}): {_guesses(line['top'])}" for line in found["predictions"]]
+    table = lines(_probe(found["probe"]))
+    curve = ["| minutes | M tokens | held-out loss | accuracy |", "|---|---|---|---|", *points]
+    return "\n\n".join("\n".join(part) for part in (curve, ["; ".join(said) + "."], gaps, table)) + "\n"
+
+
+SCORES = {
+    "Held-out loss": "mlm_loss",
+    "of word frequencies": "unigram_loss",
+    "bits a character": "bits_per_character",
+    "accuracy": "mlm_accuracy",
+    "of the commonest token": "most_common_token_accuracy",
+}
+
+
+def _number(score: float | None) -> str:
+    return "NaN" if score is None else f"{score:.3f}"
+
+
+def _guesses(top: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(f"{guess['token']} {guess['probability']:.0%}" for guess in top)
+
+
+def _probe(found: dict[str, Any]) -> Probe:
+    sides = {name: Accuracy(**found[name]) for name in ("trained", "random", "majority")}
+    return Probe(found["words"], found["unseen"], **sides)
+
+
+def main(*arguments: str) -> None:
+    """Run the hour and print the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="where everything is kept")
+    parser.add_argument("data", type=Path, help="the folder of text/ and eval/")
+    parser.add_argument("--minutes", type=float, default=60, help="of training")
+    parser.add_argument("--key", nargs="+", default=[], metavar="KEY=VALUE", help="further keys of the recipe")
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    found = hour(given.out, given.data, given.minutes, given.key)
+    (given.out / "hungarian.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (given.out / "hungarian.md").write_text(markdown(found), encoding="utf-8")
+    print(markdown(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,49 @@
+"""Sentences whose words have a part-of-speech tag, from CoNLL-U or from columns of word and tag."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+Tagged = list[tuple[str, str]]
+"""A sentence: each word with its tag."""
+
+TAGS = set("ADJ,ADP,ADV,AUX,CCONJ,DET,INTJ,NOUN,NUM,PART,PRON,PROPN,PUNCT,SCONJ,SYM,VERB,X".split(","))  # noqa: SIM905
+"""The universal ones: https://universaldependencies.org/u/pos."""
+
+
+def read_tagged(path: Path) -> list[Tagged]:
+    """The sentences of a file; one that is neither format, or has a tag that is not universal, is refused by line.
+
+    CoNLL-U where it is called .conllu: ten columns, the word in the second, its tag in the fourth; words that are
+    written together (1-2) and those that are not written (1.1) stand there for their parts, and are left out. Else word
+    and tag are the first two of two or more columns (NerKor's .tsv). Lines of one column that begin with # say
+    something about what follows; a blank line ends a sentence.
+    """
+    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)  # U+0085 and its like stand in words
+    rows = _conllu if path.suffix == ".conllu" else _columns
+    sentences: list[Tagged] = [[]]
+    for number, line in lines:
+        if not line.strip():
+            sentences.append([])
+        elif not (line.startswith("#") and "\t" not in line):
+            for word, tag in rows(line.split("\t")):
+                if tag not in TAGS:
+                    raise SystemExit(f"{path}:{number}: {tag!r} is no universal part-of-speech tag, in {line!r}")
+                sentences[-1].append((word, tag))
+    return [sentence for sentence in sentences if sentence]
+
+
+def _conllu(columns: list[str]) -> Iterator[tuple[str, str]]:
+    if len(columns) != 10:
+        yield "", f"of {len(columns)} columns, not 10"
+    elif columns[0].isdecimal():
+        yield columns[1], columns[3]
+
+
+def _columns(columns: list[str]) -> Iterator[tuple[str, str]]:
+    yield columns[0], columns[1] if len(columns) > 1 else ""
+
+
+def spread(sentences: list[Tagged], most: int) -> list[Tagged]:
+    """At most so many of them, evenly over the file: files go genre by genre."""
+    taken = min(most, len(sentences))
+    return [sentences[i * len(sentences) // taken] for i in range(taken)]
