@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from bertwright.core.errors import ArtifactError, DataError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError, of_memory
 from bertwright.core.json_values import parse_json
 
 Shape = TypeVar("Shape")
@@ -81,7 +82,9 @@ def refuse_address(path: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> DataError:
-    """The error for a path that cannot be written."""
+    """The error for a path that cannot be written; for a lack of memory that which says so."""
+    if error.errno == errno.ENOMEM and (full := of_memory(error)):
+        return full
     reason = error.strerror or str(error)
     return DataError(
         f"cannot write {path}: {reason}. Choose a folder you may write to (--out DIR), or free space there."
