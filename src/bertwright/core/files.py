@@ -112,6 +112,12 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
     return data
 
 
+def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
+    """The text of a file of at most `most` bytes, its line ends as newlines; else as `read_bytes`, and a `ValueError`
+    when it is not in `encoding`."""
+    return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
 def sha256(path: Path) -> str:
     """The SHA-256 of a file as 64 hexadecimal digits, read in blocks."""
     with naming(path), open(path, "rb") as handle:
