@@ -40,6 +40,7 @@ def rows(manifests: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, 
     size = corpus["bytes"]
     passed, of_corpus = size["documents"] - sum(size["dropped"].values()), size["kept"] / size["documents"]
     cuts = [source["cut"]["lost_bytes"] for source in corpus["sources"] if source["cut"]]
+    commonest = summary["most_common_token_accuracy"]
     return [
         ("XML", f"{megabytes:.1f} MB" + "".join(f", cut mid-page: {lost:,} bytes lost" for lost in cuts)),
         ("pages", f"{corpus['pages']:,} (redirects {corpus['redirects']:,}, other {corpus['other_namespaces']:,})"),
@@ -56,7 +57,7 @@ def rows(manifests: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, 
         ("training", f"{train['steps']:,} steps, {train['tokens_seen']:,} tokens"),
         ("training speed", f"{train['tokens_per_second']:,.0f} real tokens a second"),
         ("held-out loss", f"{summary['mlm_loss']:.3f} nats; unigram {summary['unigram_loss']:.3f}"),
-        ("held-out accuracy", f"{summary['mlm_accuracy']:.1%}; commonest token {summary['commonest_accuracy']:.1%}"),
+        ("held-out accuracy", f"{summary['mlm_accuracy']:.1%}; commonest token {commonest:.1%}"),
         ("export", f"transformers agrees to {manifests['export']['counts']['mlm_difference']:.1e}"),
         ("whole road", f"{summary['seconds']:.0f} s"),
     ]  # fmt: skip

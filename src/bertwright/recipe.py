@@ -25,9 +25,9 @@ from bertwright.contradictions import (
 )
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import write_atomic
+from bertwright.core.files import read_bytes, read_text, write_atomic
 from bertwright.core.redact import redact_credentials
-from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
+from bertwright.core.toml import MAX_BYTES, apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
@@ -39,7 +39,7 @@ from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import LENGTHS
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import MAX_FILE, VocabConfig
 
 
 class Recipe(Section):
@@ -128,10 +128,9 @@ class Recipe(Section):
     def _model_mistakes(self, given: bool) -> list[Mistake]:
         try:
             entries = self._vocabulary_entries()
-        except OSError as error:
-            return [
-                ("vocab.file", f"{self.vocab.file} cannot be read ({error.strerror}); give the path of a vocab.txt")
-            ]
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            return [("vocab.file", f"{self.vocab.file} cannot be read ({reason}); give the path of a vocab.txt")]
         mistakes = [*pairs_unseen(self.model, self.examples), *without_kernel(self.train, self.model)]
         try:
             network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs)
@@ -150,7 +149,9 @@ class Recipe(Section):
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
-        return len(self.vocab.file.read_bytes().splitlines()) if self.vocab.file else self.vocab.size or 0
+        if self.vocab.file:
+            return len(read_bytes(self.vocab.file, MAX_FILE).splitlines())
+        return self.vocab.size or 0
 
     def network(self) -> NetworkConfig:
         """The network, for the most entries that the vocabulary may have."""
@@ -189,8 +190,8 @@ class Recipe(Section):
 
 def _says(path: Path, values: Mapping[str, Any]) -> bool:
     """Whether there is a TOML file at `path` with exactly these values."""
-    with suppress(FileNotFoundError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return tomllib.loads(path.read_text(encoding="utf-8")) == values
+    with suppress(FileNotFoundError, ValueError, RecursionError):  # what is no TOML, or no UTF-8, or a monster
+        return tomllib.loads(read_text(path, MAX_BYTES)) == values
     return False
 
 

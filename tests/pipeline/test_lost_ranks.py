@@ -82,6 +82,29 @@ def test_a_killed_or_stopped_rank_is_named(
         ranks[lost].join()
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_killed_rank_ends_the_others_within_ten_seconds_whatever_the_time_out(
+    lost: int, small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    """The time-out, ten minutes, is for ranks that are stopped or cut off; of a dead one the connection ends."""
+    folder = small_examples(tmp_path / "run")
+    ranks = start_two(small_recipe, folder, *STEPS)
+    wait_for_lines(folder, 3, ranks)
+    pid = ranks[lost].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    killed = time.monotonic()
+    try:
+        ranks[1 - lost].join(60)
+        took = time.monotonic() - killed
+        assert ranks[1 - lost].exitcode == 6, said(folder, 1 - lost)
+        assert took < 10, f"the other rank ended after {took:.1f} s"
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.join()
+
+
 def slow_scoring() -> None:
     """Make the scoring in training last longer than the time-out."""
     from bertwright.train import scoring

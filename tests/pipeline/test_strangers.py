@@ -4,16 +4,19 @@ import json
 import random
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import zstandard
 from tests.pipeline.conftest import Call
 
 from bertwright.core import artifact
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.files import sha256, sha256_of
+from bertwright.examples.plans import ROW
 
 SAMPLED = 60
 """Hostile files that are tried, of some hundreds."""
@@ -91,6 +94,34 @@ def of_tensors(data: bytes, chance: random.Random) -> Iterator[Case]:
     yield "empty", b""
 
 
+def of_text(data: bytes, chance: random.Random) -> Iterator[Case]:
+    whole = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    place = chance.randrange(1, len(whole))
+    yield "no UTF-8", zstandard.compress(whole[:place] + b"\xff\xfe" + whole[place:])
+    yield "half a character", zstandard.compress(whole + b"\xc3")
+    yield "no zstd", whole
+    yield "damaged", data[: len(data) // 2] + bytes(chance.randrange(256) for _ in data[len(data) // 2 :])
+    yield "empty", b""
+
+
+def of_rows(data: bytes, chance: random.Random) -> Iterator[Case]:
+    for column in ROW.names or ():
+        rows = np.frombuffer(data, ROW).copy()
+        rows[column][chance.randrange(len(rows))] = np.iinfo(rows[column].dtype).max
+        yield f"{column} too large", rows.tobytes()
+    yield "ones", b"\xff" * len(data)
+    yield "cut", data[:-1]
+    yield "empty", b""
+
+
+def of_tokens(data: bytes, chance: random.Random) -> Iterator[Case]:
+    place = 2 * chance.randrange(len(data) // 2)
+    yield "one id too large", data[:place] + b"\xff\xff" + data[place + 2 :]
+    yield "ones", b"\xff" * len(data)
+    yield "cut", data[:-1]
+    yield "empty", b""
+
+
 def cases(finished: Path, chance: random.Random) -> list[tuple[str, str, bytes]]:
     """File, what was done to it, and its new content; the same every time."""
     found = []
@@ -137,6 +168,42 @@ def test_a_strangers_files_end_in_one_sentence(
             refused += bool(said)
         shutil.rmtree(run)
     assert refused > SAMPLED / 3
+
+
+BINARY = [
+    ("corpus/shards/00000.txt.zst", of_text, ["vocab"]),
+    ("examples/plans/train/16/00.rows", of_rows, ["train"]),
+    ("examples/plans/heldout/32/00.rows", of_rows, ["train", "evaluate"]),
+    ("examples/store/train.tokens", of_tokens, ["train", "evaluate"]),
+    ("examples/store/heldout.tokens", of_tokens, ["train", "evaluate"]),
+]
+"""Files that are no JSON, what is done to them, and the stages that read them."""
+
+
+@pytest.mark.parametrize(("name", "mutate", "stages"), BINARY, ids=[name for name, *_ in BINARY])
+def test_a_strangers_text_plans_and_tokens_are_refused(
+    name: str,
+    mutate: Callable[[bytes, random.Random], Iterator[Case]],
+    stages: list[str],
+    finished: Path,
+    tmp_path: Path,
+    call: Call,
+    small_recipe: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = random.Random(name)
+    overrides = {stage: override for readers in READERS.values() for stage, override in readers}
+    for what, data in mutate((finished / name).read_bytes(), chance):
+        run = Path(shutil.copytree(finished, tmp_path / "run"))
+        (run / name).write_bytes(data)
+        sealed(run, name)
+        monkeypatch.setattr(artifact, "_verified", set())
+        stage = chance.choice(stages)
+        done = call("run", small_recipe, overrides[stage], "--until", stage, "--out", run)
+        said = [line for line in done.err.splitlines() if line.startswith("bertwright: ")]
+        assert done.code == 4 and "Traceback" not in done.err, (what, stage, done.err)
+        assert str(run) in " ".join(said), (what, stage, done.err)
+        shutil.rmtree(run)
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "a/../b", "./a", "a//b", "a\0b", "a\nb", ".."])

@@ -1,13 +1,21 @@
 """What `check --explain` says of keys and of other programs' parameters."""
 
 import dataclasses
+import re
+from typing import Any, get_args
 
 import pytest
 import transformers
+from pydantic import BaseModel
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
+from bertwright.core.mistakes import members
 from bertwright.explain import Original, explain, originals, where_is
+from bertwright.optim.config import OptimConfig, ScheduleConfig
+from bertwright.train.graph.config import GraphConfig
+from bertwright.train.observers.config import ObserverConfig
+from bertwright.train.precision.config import PrecisionConfig
 
 ALL = [original for group in originals().values() for original in group]
 PHASE = "train.phases.0"
@@ -38,11 +46,73 @@ def test_the_options_of_the_programs_are_there() -> None:
     assert len(known & fields) >= 50
 
 
+DENIALS = re.compile(r"\b(?:no|not|never|always|nobody|cannot)\b", re.IGNORECASE)
+DENIED = {
+    "allreduce_post_accumulation": r"allreduce|accumulat",
+    "CODEDIR": r"code_?dir",
+    "deepspeed": r"deepspeed",
+    "deepspeed_zero_stage": r"zero",
+    "dense_seq_output": r"dense",
+    "do_eval": r"^(do_eval|score)$",
+    "fsdp": r"fsdp|^sharding",
+    "group_by_length": r"group_by",
+    "init_tf_checkpoint": r"tensorflow|_tf_",
+    "label_smoothing_factor": r"smooth",
+    "no_dense_sequence_output": r"dense",
+    "overwrite_cache": r"overwrite",
+    "remove_unused_columns": r"columns",
+    "start_warmup_step": r"start_warmup|warmup_start",
+    "use_env": r"_env$",
+}
+"""What is said not to be there, and the names that a key or a kind for it would have."""
+
+
+def keys_and_kinds(model: type[BaseModel] = Recipe) -> set[str]:
+    """The last parts of all keys, and the kinds of their sections."""
+    found: set[str] = set()
+    for name, field in model.model_fields.items():
+        found |= {name} | ({field.default} if name == "kind" else set())
+        for inner in members(field.annotation):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                found |= keys_and_kinds(inner)
+    return found
+
+
+def test_what_is_said_not_to_be_there_is_not() -> None:
+    """A key that is added takes what was said of its absence with it: the names it would have are named here."""
+    without_key = [original for original in ALL if not original.keys]
+    assert {original.name for original in without_key if DENIALS.search(original.note)} == set(DENIED)
+    names = keys_and_kinds()
+    assert not {original.name for original in without_key} & names, "a key of that very name"
+    assert {
+        name: named for name, pattern in DENIED.items() if (named := {n for n in names if re.search(pattern, n)})
+    } == {}
+
+
+@pytest.mark.parametrize(
+    ("union", "options"),
+    [
+        (OptimConfig, ["optim"]),
+        (ScheduleConfig, ["lr_scheduler_type"]),
+        (ObserverConfig, ["report_to"]),
+        (PrecisionConfig, ["precision", "PRECISION", "fp16", "bf16", "tf32", "fp8"]),
+        (GraphConfig, ["torch_compile", "disable_jit_fusions"]),
+    ],
+    ids=["optim", "schedule", "observers", "precision", "graph"],
+)
+def test_the_notes_name_every_kind_there_is(union: Any, options: list[str]) -> None:
+    notes = " ".join(original.note for original in ALL if original.name in options)
+    kinds = {section.model_fields["kind"].default for section in get_args(get_args(union)[0])}
+    assert {kind for kind in kinds if not re.search(rf"\b{kind}\b", notes)} == set()
+
+
 @pytest.mark.parametrize(
     ("name", "key", "difference"),
     [
         ("train_batch_size", f"{PHASE}.batch", "times the GPUs"),
-        ("gradient_checkpointing", None, "activations are kept"),
+        ("gradient_checkpointing", "train.checkpoint_activations", "the same"),
+        ("torch_compile", "train.graph", "`compiled`"),
+        ("min_learning_rate", f"{PHASE}.schedule.floor", "a share of the peak"),
         ("do_lower_case", "vocab.lower_case", "strips accents"),
         ("vocab_size", "vocab.size", "32101 here"),
         ("json_summary", None, "metrics.jsonl"),
@@ -105,5 +175,6 @@ def test_where_a_misplaced_name_belongs() -> None:
     assert where_is(Recipe, "weight_decay") == "it is optim.weight_decay or optim.groups.0.weight_decay here."
     assert where_is(Recipe, "per_device_train_batch_size") == f"it is {PHASE}.micro_batch here."
     assert where_is(Recipe, "fp16") == "it is train.precision here."
-    assert where_is(Recipe, "fp8").startswith("no key holds it: not offered")
+    assert where_is(Recipe, "fp8") == "it is train.precision here."
+    assert where_is(Recipe, "fsdp").startswith("no key holds it: weights are not sharded")
     assert where_is(Recipe, "zzz") == ""

@@ -37,7 +37,8 @@ MISTAKES = {
         f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
     "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
-    "fp8=1": "fp8: unknown key 'fp8'; no key holds it: not offered; train.precision=bf16 is the nearest",
+    "fp8=1": "fp8: unknown key 'fp8'; it is train.precision here.",
+    "fsdp=1": "fsdp: unknown key 'fsdp'; no key holds it: weights are not sharded; every rank holds all of them",
     "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
     "train.weight_decay=0.1": (
         "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."

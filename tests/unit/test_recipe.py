@@ -74,6 +74,23 @@ def test_every_contradiction_is_shown_at_once(load: Load) -> None:
     assert keys == ["evaluate.length", "train.phases.0.length", "train.init_from"]
 
 
+def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Load) -> None:
+    keys = (
+        "train.averaging=ema",
+        "train.phases.0.micro_batch=auto",
+        "optim.kind=lamb",
+        "optim.clip_before_reduction=true",
+    )
+    with pytest.raises(RecipeError) as caught:
+        load("train.engine=fsdp", *keys)
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[1] for line in lines] == [
+        "train.averaging", "optim.clip_before_reduction", "train.phases.0.micro_batch"
+    ]  # fmt: skip
+    assert all("train.engine=fsdp each rank has parts of them; set train.engine=zero" in line for line in lines)
+    load("train.engine=zero", *keys)
+
+
 def test_a_batch_smaller_than_the_ranks_is_a_contradiction(load: Load) -> None:
     with pytest.raises(RecipeError, match=r"train.phases.0.batch: 8 is smaller than micro_batch 4 x 400 ranks"):
         load().check(ranks=400)

@@ -48,23 +48,36 @@ app.add_typer(bench.verbs, name="bench")
 
 def main() -> None:
     """Parse and call: errors of the user's make are printed without a traceback and give their exit code."""
-    with end_on_signals():
-        try:
-            app()
-        except BertwrightError as error:
-            _leave(str(error), error.exit_code)
-        # A full disk, a folder without permission: the user's to mend, so a sentence and no traceback.
-        except OSError as error:
-            if (told := of_the_system(error)) is None:
-                raise
-            _leave(str(told), told.exit_code)
-        # torch reports a lack of memory as a RuntimeError, and a library that cannot be mapped is an ImportError.
-        except (MemoryError, RuntimeError, ImportError) as error:
-            if (full := of_memory(error)) is None:
-                raise
-            _leave(str(full), full.exit_code)
-        except Stopped as stop:
-            _leave(*farewell(stop))
+    try:
+        with end_on_signals():
+            _parse_and_call()
+    # Waiting for signals takes a thread, and there may be no memory for one.
+    except RuntimeError as error:
+        _leave_for_memory(error)
+
+
+def _parse_and_call() -> None:
+    try:
+        app()
+    except BertwrightError as error:
+        _leave(str(error), error.exit_code)
+    # A full disk, a folder without permission: the user's to mend, so a sentence and no traceback.
+    except OSError as error:
+        if (told := of_the_system(error)) is None:
+            raise
+        _leave(str(told), told.exit_code)
+    # torch reports a lack of memory as a RuntimeError, and a library that cannot be mapped is an ImportError.
+    except (MemoryError, RuntimeError, ImportError) as error:
+        _leave_for_memory(error)
+    except Stopped as stop:
+        _leave(*farewell(stop))
+
+
+def _leave_for_memory(error: Exception) -> NoReturn:
+    """Leave with a sentence if the error says that there is no memory left; else it is raised again."""
+    if (full := of_memory(error)) is None:
+        raise error
+    _leave(str(full), full.exit_code)
 
 
 def _leave(message: str, code: int) -> NoReturn:

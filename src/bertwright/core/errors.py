@@ -85,6 +85,8 @@ def of_the_system(error: OSError) -> DataError | None:
     """
     if error.errno in _OURS:
         return None
+    if error.errno == errno.ENOMEM:  # as of `mmap`: no disk is to be seen to
+        return of_memory(error)
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if error.errno in _NO_PLACE:
         remedy = "Free space or mend the permissions there, or choose another --out DIR"
@@ -96,7 +98,8 @@ def of_the_system(error: OSError) -> DataError | None:
 def of_memory(error: Exception) -> DataError | None:
     """One sentence where the error says that there is no memory left, whoever says it; None where it does not."""
     text = str(error).lower()
-    if not isinstance(error, MemoryError) and not any(words in text for words in _NO_MEMORY):
+    short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+    if not short and not any(words in text for words in _NO_MEMORY):
         return None
     return DataError(
         "there is no memory left for this process (a limit may be set: ulimit -v, a container, a Slurm job). Run the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from bertwright.core.errors import ArtifactError, DataError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError, of_memory
 from bertwright.core.json_values import parse_json
 
 Shape = TypeVar("Shape")
@@ -81,7 +82,9 @@ def refuse_address(path: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> DataError:
-    """The error for a path that cannot be written."""
+    """The error for a path that cannot be written; for a lack of memory that which says so."""
+    if error.errno == errno.ENOMEM and (full := of_memory(error)):
+        return full
     reason = error.strerror or str(error)
     return DataError(
         f"cannot write {path}: {reason}. Choose a folder you may write to (--out DIR), or free space there."
@@ -107,6 +110,12 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
     if most is not None and len(data) > most:
         raise ValueError(f"it is larger than {most:,} bytes")
     return data
+
+
+def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
+    """The text of a file of at most `most` bytes, its line ends as newlines; else as `read_bytes`, and a `ValueError`
+    when it is not in `encoding`."""
+    return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def sha256(path: Path) -> str:

@@ -18,7 +18,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import refuse_depth
 
-_MAX_BYTES = 4 * 2**20
+MAX_BYTES = 4 * 2**20
+"""Most bytes of a TOML file."""
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\-\"']+)\s*=")
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -31,7 +32,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The values of a TOML file and the line of each dotted key that stands at the start of a line."""
     try:
         # The path of a dump may be given in the place of a recipe.
-        text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
     except (OSError, ValueError) as error:
         raise RecipeError(f"cannot read the recipe {path}: {error}. Give the path of a TOML file in UTF-8.") from error
     try:

@@ -18,7 +18,29 @@ LEFT_OUT = {
 }
 """Documents that passed the filter and are not in the corpus."""
 _MUCH = 0.1
-"""Share of the bytes from which what the filter drops deserves a warning."""
+"""Share of the bytes above which what is dropped, for one reason or by the filter, deserves a warning."""
+_REPEATED = {
+    "duplicates": ("documents with the text of an earlier one", "a source is named twice", "documents=false"),
+    "near_duplicates": (
+        "documents with nearly the text of an earlier one",
+        "many pages are made alike",
+        "near_documents=false",
+    ),
+    "emptied": (
+        "documents too short without repeated paragraphs",
+        "pages are made of the same parts",
+        "paragraphs=false",
+    ),
+    "duplicate_paragraphs": ("repeated paragraphs", "pages are made of the same parts", "paragraphs=false"),
+}
+"""What is left out as repeated: what it is, why most likely, and the key of `deduplicate` that keeps it."""
+_KEEPS = {
+    "reference": "references=keep",
+    "boilerplate": "boilerplate=false (and no patterns)",
+    "email": "emails=keep",
+    "phone": "phones=keep",
+}
+"""For each reason to remove paragraphs the key of `filter` that keeps them."""
 
 
 def count(sources: Sequence[Parts]) -> dict[str, Any]:
@@ -68,12 +90,31 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
         size = sizes["removed_paragraphs"]
         yield _row(f"{count:,} paragraphs removed before", "", "", f"{size:,}", "")
     yield _row("all", f"{documents:,}", "", f"{sizes['documents']:,}", "")
+    yield from _warnings(counts)
+
+
+def _warnings(counts: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each large loss: what the filter drops, what is repeated, paragraphs removed beforehand."""
+    sizes = counts["bytes"]
     if (lost := sum(sizes["dropped"].values())) > _MUCH * sizes["documents"]:
         worst = max(sizes["dropped"], key=lambda name: sizes["dropped"][name])
         yield (
             f"corpus: WARNING: the filter dropped {_share(lost, sizes['documents'])} of the text, most of it as "
             f"{worst!r} ({REASONS[worst].meaning}). Most likely {REASONS[worst].remedy}. "
             "`bertwright corpus RECIPE --dropped` shows what was dropped."
+        )
+    for name, (what, why, key) in _REPEATED.items():
+        if sizes[name] > _MUCH * sizes["documents"]:
+            yield (
+                f"corpus: WARNING: {_share(sizes[name], sizes['documents'])} of the text is left out as {what}. Most "
+                f"likely {why}; corpus.deduplicate.{key} keeps them."
+            )
+    whole = sizes["documents"] + sizes["removed_paragraphs"]
+    if sizes["removed_paragraphs"] > _MUCH * whole:
+        worst = max(counts["removed_paragraphs"], key=counts["removed_paragraphs"].__getitem__)
+        yield (
+            f"corpus: WARNING: {_share(sizes['removed_paragraphs'], whole)} of the text was removed by paragraphs, "
+            f"most of them as {worst!r}; corpus.filter.{_KEEPS[worst]} keeps them."
         )
 
 

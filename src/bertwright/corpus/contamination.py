@@ -8,7 +8,6 @@ texts alone: the corpus is read once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.errors import DataError
-from bertwright.core.files import sha256, sha256_of
+from bertwright.core.files import read_text, sha256, sha256_of
+from bertwright.core.json_values import parse_json
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
 from bertwright.corpus.ngrams import Hashes, runs, words
@@ -25,6 +25,8 @@ from bertwright.corpus.part import read_array, write_array
 from bertwright.corpus.text import documents_in
 
 RUN = 13
+_MAX_BYTES = 256 * 2**20
+"""Most bytes of a file of evaluation texts; its sentences are held in memory."""
 _EXAMPLES = 5
 _TABLE_BITS = 22
 
@@ -131,18 +133,21 @@ def read_lines(path: Path) -> Iterator[str]:
     """The lines of a text, or of every text in the values of JSON lines (`.jsonl`); `DataError` where it is neither."""
     try:
         # A byte-order mark would be a part of the first word.
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_text(path, _MAX_BYTES, "utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 at byte {error.start:,}. Convert it with `iconv` first.") from error
+    except ValueError as error:
+        raise DataError(f"cannot read {path}: {error}. Name its parts in corpus.contamination.") from error
     for number, line in enumerate(lines, 1):
         if path.suffix != ".jsonl":
             yield line
         elif line.strip():
             try:
-                value = json.loads(line)
-            except json.JSONDecodeError as error:
+                value = parse_json(line)
+            except ValueError as error:
+                reason = getattr(error, "msg", error)  # of the parser without the place, which counts from the line
                 raise DataError(
-                    f"{path}, line {number}: not JSON ({error.msg}). A .jsonl file has one JSON value a line; rename "
+                    f"{path}, line {number}: not JSON ({reason}). A .jsonl file has one JSON value a line; rename "
                     "it to .txt if it is plain text."
                 ) from error
             yield from _texts(value)

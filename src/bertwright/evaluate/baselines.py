@@ -27,15 +27,6 @@ def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[st
     }
 
 
-UNTRAINED = 0.2
-"""Nats by which a model that uses the context is below the loss of word frequencies, at the least."""
-
-
-def untrained(loss: float | None, unigram: float) -> bool:
-    """Whether a held-out loss shows no use of the context; None is no number."""
-    return loss is None or loss > unigram - UNTRAINED
-
-
 def majority(labels: Iterable[int]) -> float:
     """The share of the commoner of two labels: what always guessing it would score."""
     share = float(np.mean(np.fromiter(labels, np.int64)))

@@ -15,10 +15,11 @@ from bertwright.core.config import Identity
 from bertwright.core.files import write_json
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
-from bertwright.evaluate.baselines import baselines, majority, untrained
+from bertwright.evaluate.baselines import baselines, majority
 from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
+from bertwright.evaluate.shapes import untrained
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import training_counts

@@ -48,3 +48,11 @@ class _Prediction(TypedDict, total=False):
 
 
 PREDICTIONS = TypeAdapter(list[_Prediction])
+
+UNTRAINED = 0.2
+"""Nats by which a model that uses the context is below the loss of word frequencies, at the least."""
+
+
+def untrained(loss: float | None, unigram: float) -> bool:
+    """Whether a held-out loss shows no use of the context; None is no number."""
+    return loss is None or loss > unigram - UNTRAINED

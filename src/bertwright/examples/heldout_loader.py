@@ -14,6 +14,7 @@ from bertwright.examples.collate import collate, rows_of
 from bertwright.examples.config import PlanSet
 from bertwright.examples.masking import Ids, Masking
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_check import check_plans
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
 
@@ -53,6 +54,7 @@ def open_heldout(
     the rule of MLPerf's evaluation set (mlcommons/training, pick_eval_samples.py), rounding included.
     """
     store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
+    check_plans(plans, store)
     # The defaults, whatever units and shares the phase masks by, so that scores can be compared.
     masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
     total = int(plans.sizes[0])

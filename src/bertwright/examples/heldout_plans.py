@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plans import ROW
+from bertwright.examples.plans import ROW, UNLABELLED
 from bertwright.examples.rows import Tally
 from bertwright.examples.store import Documents, map_file
 
@@ -69,8 +69,14 @@ def write_heldout_plans(
 
 
 def plan_once(documents: Documents, length: int, config: ExamplesConfig) -> NDArray[np.void]:
-    """[R] `ROW`: the rows of one pass over all `documents`."""
+    """[R] `ROW`: the rows of one pass over all `documents`.
+
+    Of a document alone pairs have no label: what should come from another document came from its own, so not one pair
+    of them would be random, and next-sentence prediction would be scored on another task than the one trained on.
+    """
     (plan,) = plan_passes(documents, np.ones(len(documents.hashes), np.bool_), length, config, 1)
+    if config.plan == "next-sentence" and len(documents.hashes) == 1:
+        plan["label"] = UNLABELLED
     return plan
 
 

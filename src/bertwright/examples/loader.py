@@ -21,6 +21,7 @@ from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.masking import Masking
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.packing import Assignment, assign_to_ranks
+from bertwright.examples.plan_check import check_plans
 from bertwright.examples.plans import UNLABELLED, Epochs, Plans
 from bertwright.examples.store import Store
 
@@ -202,4 +203,5 @@ def open_loader(
     `within` as for `Store.open`.
     """
     store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
+    check_plans(plans, store)
     return PlanLoader(store, plans, settings)

@@ -33,7 +33,7 @@ ROW = np.dtype([
 """One example: where its segments start in the shard's tokens, how many tokens they have before truncation (at most
 65,535; without a second segment `b_count` is 0), how many documents begin inside A, and the label of a pair."""
 UNLABELLED = 2
-"""The label of a held-out pair that has none: others made it, or the plan is not about pairs."""
+"""The label of a held-out pair that has none: others made it, the plan is not about pairs, or its document is alone."""
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,8 @@ def _make(
     if heldout < FEW_HELDOUT:
         more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
         log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
+    if heldout == 1 and config.plan == "next-sentence":
+        log.say("examples: next-sentence prediction is not scored: a random pair takes two held-out documents")
     overlap = heldout_contamination(draft / "store", entries)
     return {
         "vocabulary": vocabulary["hash"],

@@ -14,7 +14,7 @@ otherwise need more open files than a process may have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,12 +25,13 @@ from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_typed
+from bertwright.core.files import naming, read_typed
 from bertwright.core.shapes import Count
 
 Split = Literal["train", "heldout"]
 SPLITS: tuple[Split, ...] = ("train", "heldout")
 Id = Annotated[int, Field(ge=0, lt=2**31)]
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -149,13 +150,38 @@ class Store(Documents):
                     f"{examples.path / f'{within}store/{split}.{name}'} has {len(array):,} entries, its facts tell of "
                     f"{totals[name]:,}. Run the stage examples again."
                 )
+        tokens = f"{within}store/{split}.tokens"
+        largest = _largest_id(examples.path / tokens, facts["dtype"], examples.manifest["files"][tokens]["sha256"])
+        # It would fail on the device, or count for another entry.
+        if largest >= vocabulary.size:
+            raise ArtifactError(
+                f"{examples.path / tokens} has the id {largest:,}, beyond the {vocabulary.size:,} entries of its "
+                "vocabulary. Run the stage examples again."
+            )
         shard_tokens = np.cumsum([0, *(shard["tokens"] for shard in facts["shards"])])
         return cls(**arrays, shard_tokens=shard_tokens, vocabulary=vocabulary)
 
 
+@cache
+def _largest_id(path: Path, dtype: str, sha256: str) -> int:
+    """The largest id of a file of tokens with this hash, read once in a process; -1 where there is none."""
+    largest = -1
+    # Read and not mapped, so that the store does not count as memory of the process.
+    with naming(path), path.open("rb") as handle:
+        while block := handle.read(_BLOCK):
+            largest = max(largest, int(np.frombuffer(block, dtype).max()))
+    return largest
+
+
 def map_file(path: Path, dtype: Any) -> NDArray[Any]:
-    """[N] a file as a read-only array; an empty file, which cannot be mapped, as an empty one."""
-    return np.memmap(path, dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype)
+    """[N] a file as a read-only array; an empty file, which cannot be mapped, as an empty one.
+
+    A file that ends inside an entry is an `ArtifactError`.
+    """
+    size = path.stat().st_size
+    if size % np.dtype(dtype).itemsize:
+        raise ArtifactError(f"{path} ends inside an entry: it has {size:,} bytes. Run the stage examples again.")
+    return np.memmap(path, dtype, mode="r") if size else np.zeros(0, dtype)
 
 
 def token_dtype(vocabulary_size: int) -> str:

@@ -19,6 +19,8 @@ from bertwright.objectives.config import DistillationConfig
 
 FILES = ("config.json", "model.safetensors", "vocab.txt")
 """What is read of a teacher."""
+_MOST = 256 * 2**20
+"""Most bytes of a vocabulary."""
 _GIVE = f"give a finished train folder, or a folder as transformers writes it ({', '.join(FILES)})"
 _PLACES = {"train": "model", "export": "hf"}
 """Where the model lies in the artifact of a stage."""
@@ -103,7 +105,10 @@ def _hash(path: Path, size: int, changed: int) -> str:
 
 def entries_of(vocabulary: Path) -> tuple[str, ...]:
     """The entries of a vocab.txt, one a line, whatever ends the lines."""
-    text = read_bytes(vocabulary).decode("utf-8-sig", errors="replace")
+    try:
+        text = read_bytes(vocabulary, _MOST).decode("utf-8-sig", errors="replace")
+    except ValueError as error:
+        raise RecipeError(f"{vocabulary} is no vocabulary: {error}; {_GIVE}") from error
     return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))
 
 

@@ -11,7 +11,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_typed
 from bertwright.core.json_values import parse_json
-from bertwright.evaluate.shapes import PREDICTIONS
+from bertwright.evaluate.shapes import PREDICTIONS, untrained
 from bertwright.train.shapes import ROW
 
 METRICS = "metrics.jsonl"
@@ -120,7 +120,8 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
     row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
     # What only the stage evaluate takes is there as None, so the page need not ask which of the two it reads.
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
-    scores["unigram_loss"] = stages["examples"].counts["heldout"]["unigram_loss"]
+    scores["unigram_loss"] = unigram = stages["examples"].counts["heldout"]["unigram_loss"]
+    scores["untrained"] = bool(row) and untrained(row["heldout_mlm_loss"], unigram)
     return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
 
 

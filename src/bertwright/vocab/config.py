@@ -12,6 +12,8 @@ VERSION = 4
 """Raised when the code of the stage changes its result."""
 
 DEFAULT_SIZE = 30_000
+MAX_FILE = 256 * 2**20
+"""Most bytes of a vocab.txt that is read; a million entries take 10 to 20 MB."""
 # Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK].
 _SPECIAL = 5
 _OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.vocab.config import VocabConfig
+from bertwright.core.files import read_bytes
+from bertwright.vocab.config import MAX_FILE, VocabConfig
 from bertwright.vocab.normalization import CONTINUATION, SPECIALS, bert_splitter, normalizer
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
@@ -18,11 +19,13 @@ def read_vocabulary(path: Path) -> list[str]:
     """The entries of a vocab.txt: UTF-8, one a line, none empty or double, the five special ones present."""
     try:
         # A byte-order mark would become a part of [PAD].
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path, MAX_FILE).decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 (byte {error.start:,}). Convert it, one entry a line.") from error
+    except ValueError as error:
+        raise DataError(f"cannot read vocab.file={path}: {error}. Give the path of a vocab.txt.") from error
     entries = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     if entries == [""]:
         raise DataError(f"{path} is empty. A vocab.txt has one entry a line, {', '.join(SPECIALS)} among them.")

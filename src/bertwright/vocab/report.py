@@ -18,7 +18,8 @@ from bertwright.vocab.normalization import CONTINUATION, UNK
 SHOWN_SHARE = 1e-4
 _SHOWN_CHARACTERS = 10
 MOST_UNKNOWN = 1e-3
-"""Share of unknown words above which a vocabulary that was trained is warned of."""
+"""Share of unknown words above which a vocabulary is warned of."""
+_FOR_GIVEN = "Take a vocab.file made for such text, or leave it out to train one"
 
 
 def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
@@ -47,8 +48,9 @@ def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def shortcomings(report: Mapping[str, Any]) -> str:
-    """What to say of a trained vocabulary that leaves more than one word in a thousand unknown; "" for others."""
+def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
+    """What to say of a vocabulary, trained here or `given`, that leaves more than one word in a thousand unknown; ""
+    for others."""
     if report["unknown_rate"] <= MOST_UNKNOWN:
         return ""
     alphabet, unknown = report["alphabet"], report["sample_words"] * report["unknown_rate"]
@@ -61,10 +63,11 @@ def shortcomings(report: Mapping[str, Any]) -> str:
         warning += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
     # Coverage cannot help where every character has its entry.
     if not alphabet["missing"]:
-        return f"{warning}."
+        return f"{warning}. {_FOR_GIVEN}." if given else f"{warning}."
+    remedy = _FOR_GIVEN if given else "Raise vocab.alphabet_coverage"
     return (
         f"{warning}; {1 - alphabet['coverage']:.3%} of the characters are no entries, such as "
-        f"{' '.join(alphabet['missing'])}. Raise vocab.alphabet_coverage."
+        f"{' '.join(alphabet['missing'])}. {remedy}."
     )
 
 

@@ -1,7 +1,9 @@
 """Errors of the command line: as JSON for programs, of memory, of an empty --out."""
 
+import errno
 import json
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,8 +75,10 @@ def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable
         ),
         RuntimeError("can't start new thread"),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError(errno.ENOMEM, "Nicht genügend Hauptspeicher verfügbar", "train.tokens"),
     ],
-    ids=lambda error: type(error).__name__,
+    ids=lambda error: f"{type(error).__name__} {error}"[:40],
 )
 def test_no_memory_left_is_one_sentence(
     error: Exception, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
@@ -86,6 +90,32 @@ def test_no_memory_left_is_one_sentence(
     code, out, err = failing("check")
     assert (code, out) == (3, "") and err.startswith("bertwright: there is no memory left for this process")
     assert "corpus.workers=1" in err and err.count("\n") == 1
+
+
+def test_no_memory_to_wait_for_signals_is_the_same_sentence(
+    failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    code, _, err = failing("check")
+    assert code == 3 and err.startswith("bertwright: there is no memory left") and err.count("\n") == 1
+
+
+def test_no_memory_to_load_the_program_is_the_same_sentence(
+    failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "bertwright.cli.app":
+                raise MemoryError
+
+    monkeypatch.delitem(sys.modules, "bertwright.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Full, *sys.meta_path])
+    code, _, err = failing("check")
+    assert code == 3 and err.startswith("bertwright: there is no memory left") and err.count("\n") == 1
 
 
 def test_other_faults_keep_their_traceback(

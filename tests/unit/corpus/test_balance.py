@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from bertwright import Recipe
 from bertwright.corpus.balance import LEFT_OUT, balance
 from bertwright.corpus.filter import REASONS
 from bertwright.report.corpus import _LEFT_OUT
@@ -48,6 +51,57 @@ def test_more_than_a_tenth_dropped_is_a_warning_that_names_the_worst_and_its_rem
     (warning,) = [line for line in lines(min_words=60, language=41) if "WARNING" in line]
     assert "dropped 10.1% of the text" in warning and "'min_words'" in warning
     assert REASONS["min_words"].remedy in warning and "--dropped" in warning
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("duplicates", "left out as documents with the text of an earlier one. Most likely a source is named twice; "
+         "corpus.deduplicate.documents=false keeps them."),
+        ("near_duplicates", "left out as documents with nearly the text of an earlier one. Most likely many pages are "
+         "made alike; corpus.deduplicate.near_documents=false keeps them."),
+        ("emptied", "left out as documents too short without repeated paragraphs. Most likely pages are made of the "
+         "same parts; corpus.deduplicate.paragraphs=false keeps them."),
+        ("duplicate_paragraphs", "left out as repeated paragraphs. Most likely pages are made of the same parts; "
+         "corpus.deduplicate.paragraphs=false keeps them."),
+    ],
+)  # fmt: skip
+def test_more_than_a_tenth_of_repetitions_is_a_warning(name: str, says: str) -> None:
+    some = counts()
+    some["bytes"][name] = 1000
+    assert not any("WARNING" in line for line in balance(some))
+    some["bytes"][name] = 1234
+    (warning,) = [line for line in balance(some) if "WARNING" in line]
+    assert warning == f"corpus: WARNING: 12.3% of the text is {says}"
+    key = warning.split("corpus.")[1].split(" ")[0]
+    assert Recipe.load("demo", [f"corpus.{key}"])
+
+
+@pytest.mark.parametrize(
+    ("reason", "key"),
+    [
+        ("reference", "references=keep"),
+        ("email", "emails=keep"),
+        ("boilerplate", "boilerplate=false (and no patterns)"),
+    ],
+)
+def test_more_than_a_tenth_of_removed_paragraphs_is_a_warning(reason: str, key: str) -> None:
+    some = counts()
+    some["bytes"]["removed_paragraphs"], some["removed_paragraphs"] = 1100, {"phone": 2, reason: 3}
+    assert not any("WARNING" in line for line in balance(some))
+    some["bytes"]["removed_paragraphs"] = 2500
+    (warning,) = [line for line in balance(some) if "WARNING" in line]
+    assert warning == (
+        f"corpus: WARNING: 20.0% of the text was removed by paragraphs, most of them as {reason!r}; "
+        f"corpus.filter.{key} keeps them."
+    )
+    assert Recipe.load("demo", [f"corpus.filter.{key.partition(' ')[0]}"])
+
+
+def test_what_was_not_drawn_was_meant() -> None:
+    some = counts()
+    some["bytes"]["not_drawn"] = 5000
+    assert not any("WARNING" in line for line in balance(some))
 
 
 def test_what_did_not_happen_has_no_line() -> None:

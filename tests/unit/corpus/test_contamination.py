@@ -5,6 +5,7 @@ import zstandard
 
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import Pool
+from bertwright.corpus import contamination as module
 from bertwright.corpus.contamination import check_files, contamination, read_lines, text_hash
 
 TEXT = "a régi híd a folyó fölött ível át és naponta sokan járnak rajta kelet felé tavasztól késő őszig"
@@ -87,12 +88,19 @@ def test_files_are_checked_against_all_shards(tmp_path: Path) -> None:
     assert check_files((), shards, tmp_path, Pool(1)) == {}
 
 
-def test_unusable_files_are_named(tmp_path: Path) -> None:
+def test_unusable_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"cannot read .*missing.txt.*corpus.contamination"):
         text_hash(tmp_path / "missing.txt")
     (tmp_path / "a.jsonl").write_bytes(b'"fine"\n{"text": \n')
     with pytest.raises(DataError, match=r"a.jsonl, line 2: not JSON .*rename"):
         list(read_lines(tmp_path / "a.jsonl"))
+    (tmp_path / "d.jsonl").write_bytes(b"[" * 100_000)
+    with pytest.raises(DataError, match=r"d.jsonl, line 1: not JSON \(it is nested deeper than 64 levels\)"):
+        list(read_lines(tmp_path / "d.jsonl"))
+    monkeypatch.setattr(module, "_MAX_BYTES", 10)
+    (tmp_path / "c.txt").write_text("eleven bytes")
+    with pytest.raises(DataError, match=r"cannot read .*c.txt: it is larger than 10 bytes. Name its parts"):
+        text_hash(tmp_path / "c.txt")
     (tmp_path / "b.txt").write_bytes("őr".encode("iso-8859-2"))
     with pytest.raises(DataError, match=r"b.txt is not UTF-8 at byte 0"):
         list(read_lines(tmp_path / "b.txt"))

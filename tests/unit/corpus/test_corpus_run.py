@@ -390,6 +390,8 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
         "corpus: WARNING: the filter dropped 27.6% of the text, most of it as 'language' (in another language). Most "
         "likely corpus.language (or corpus.filter.languages) must name the language the text is in. `bertwright corpus "
         "RECIPE --dropped` shows what was dropped.",
+        "corpus: WARNING: 28.8% of the text is left out as documents with the text of an earlier one. Most likely a "
+        "source is named twice; corpus.deduplicate.documents=false keeps them.",
     ]
 
 

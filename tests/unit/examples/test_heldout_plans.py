@@ -46,6 +46,19 @@ def test_lone_held_out_documents_of_shards_are_partners_of_each_other(tmp_path: 
     assert labels.mean().round(4) == held["label_share"]
 
 
+@pytest.mark.parametrize("label", ["nvidia", "google"])
+def test_a_document_that_is_held_out_alone_has_no_pairs_to_score(label: str, tmp_path: Path) -> None:
+    """It was paired with itself: not a pair was called random, and half of those trained on are."""
+    lone = one_held_out_a_shard(1, documents=30)
+    artifact = made_of(tmp_path, lone, random_label=label)
+    held = artifact.counts["heldout"]
+    assert held["documents"] == 1 and held["sequences"]["64"]["label_share"] is None
+    batches = list(heldout_batches(artifact, 64, 10, 0.15, 8))
+    assert sum(len(batch.sequence_weights) for batch in batches) == held["rows"]["64"][0] > 2
+    assert not any(batch.sequence_weights.any() for batch in batches)
+    assert all(batch.weights.all() and len(batch.labels) for batch in batches), "masked tokens are scored as ever"
+
+
 def test_a_random_segment_lies_in_another_held_out_document(tmp_path: Path) -> None:
     artifact = made_of(tmp_path, one_held_out_a_shard(6), short_seq_prob=0.0)
     store = Store.open(artifact, "heldout")

@@ -12,9 +12,12 @@ import pytest
 from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.log import SILENT
-from bertwright.examples.config import PlanSet
+from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.heldout_loader import open_heldout
+from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plans import ROW, Epochs, Plans
-from bertwright.examples.store import Store, Vocabulary, map_file
+from bertwright.examples.store import Split, Store, Vocabulary, map_file
 
 Edit = Callable[[Path], None]
 PLANS = "plans/train/64"
@@ -72,6 +75,48 @@ def test_plans_with_a_short_file_are_refused(examples: Artifact, tmp_path: Path)
     short = sealed_again(examples, tmp_path / "examples", cut(f"{PLANS}/01.rows", ROW.itemsize))
     with pytest.raises(ArtifactError, match=r"have other numbers of rows than plans/train/64\.json says"):
         Plans.open(short, PlanSet(length=64))
+
+
+def with_row(name: str, place: int, **values: int) -> Edit:
+    def edit(draft: Path) -> None:
+        rows = np.fromfile(draft / name, ROW)
+        for column, value in values.items():
+            rows[column][place] = value
+        rows.tofile(draft / name)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"a_start": 2**32 - 1}, {"b_start": 2**32 - 1, "b_count": 9}, {"a_count": 65_535}, {"breaks": 9}, {"label": 3}],
+    ids=lambda values: next(iter(values)),
+)
+def test_a_row_that_takes_what_is_not_there_is_refused(
+    values: dict[str, int], examples: Artifact, tmp_path: Path
+) -> None:
+    """A row beyond the store was filled up with its last token, and nobody was told."""
+    last = len(np.fromfile(examples.path / f"{PLANS}/01.rows", ROW)) - 1
+    beyond = sealed_again(examples, tmp_path / "examples", with_row(f"{PLANS}/01.rows", last, **values))
+    with pytest.raises(ArtifactError, match=rf"row {last:,} of .*64/01\.rows takes what is not in its shard\. Run"):
+        open_loader(beyond, PlanSet(length=64), LoaderSettings(64, MaskingConfig(), 4, MicroBatching(4), 1, "0"))
+    held = sealed_again(examples, tmp_path / "held", with_row("plans/heldout/64/00.rows", 0, **values))
+    with pytest.raises(ArtifactError, match=r"row 0 of .*heldout/64/00\.rows takes what is not in its shard"):
+        open_heldout(held, 64, 10, 0.15)
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_a_token_beyond_the_vocabulary_is_refused_before_a_device_meets_it(
+    split: Split, examples: Artifact, tmp_path: Path
+) -> None:
+    def edit(draft: Path) -> None:
+        tokens = np.fromfile(draft / f"store/{split}.tokens", "<u2")
+        tokens[len(tokens) // 2] = 40_000
+        tokens.tofile(draft / f"store/{split}.tokens")
+
+    beyond = sealed_again(examples, tmp_path / "examples", edit)
+    with pytest.raises(ArtifactError, match=rf"{split}\.tokens has the id 40,000, beyond the \d+ entries"):
+        Store.open(beyond, split)
 
 
 def test_plans_with_a_shard_too_many_in_one_pass_are_refused(examples: Artifact, tmp_path: Path) -> None:

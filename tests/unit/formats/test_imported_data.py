@@ -1,5 +1,6 @@
 """Phases that train on examples made elsewhere, as their files lie."""
 
+import errno
 import shutil
 import sys
 from collections import Counter
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import tasks
 from bertwright.formats.known import format_of
 from bertwright.formats.recognise import recognise
+from bertwright.formats.tfrecord import records
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
@@ -333,6 +335,27 @@ def test_damaged_files_are_left_out_only_on_request(
         file.write_bytes(whole[:-7])
     with pytest.raises(DataError, match=r"train.phases.0.data: there is no example to train on in .* is cut off"):
         prepared(two_phases, tmp_path / "other", *options, key)
+
+
+def test_a_disk_that_fails_leaves_no_file_out(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `quarantine` a whole file was left out for good, because the disk had failed once."""
+    source = converted("tfrecord")[0]
+    failing, whole = sorted(source.glob("train/part-*"))[1], records.open_records
+
+    def opened(file: Path) -> BinaryIO:
+        if file == failing:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return whole(file)
+
+    options = [*data([source, converted("tfrecord")[1]]), "train.phases.0.quarantine=true"]
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "open_records", opened)
+        with pytest.raises(DataError, match=rf"{failing.name}: Stale file handle. See to the disk"):
+            prepared(two_phases, tmp_path / "run", *options)
+    facts = read_json(prepared(two_phases, tmp_path / "run", *options).path / "examples/imported/0/facts.json")
+    assert facts["quarantined"] == [] and failing.name in [each["file"] for each in facts["files"]]
 
 
 def test_another_vocabulary_is_told_by_its_special_tokens(

@@ -11,6 +11,7 @@ from tests.unit.report.test_report import Page
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import read_json
 from bertwright.report.config import ReportConfig
+from bertwright.report.facts import read_facts
 from bertwright.report.run import run, write_page
 
 Make = Callable[..., Path]
@@ -38,6 +39,22 @@ def test_the_page_of_a_training_under_way_says_so_before_any_number(run_folder: 
     assert "The stage evaluate has not run yet" in text and "always guessing “" not in text
     assert "peak memory" not in text and "export read back" not in text
     assert read_json(folder / "summary.json")["unfinished"] == UNFINISHED
+
+
+def test_a_training_under_way_that_has_learnt_nothing_yet_is_said_to(run_folder: Make) -> None:
+    folder, says = run_folder(), "The model has not learnt to use the context."
+    artifacts = under_way(folder)
+    assert says not in written(folder, artifacts)
+    loss = next(row for row in reversed(read_facts(folder, artifacts, "").metrics) if "heldout_mlm_loss" in row)
+    held = {**artifacts["examples"].counts["heldout"], "unigram_loss": loss["heldout_mlm_loss"] + 0.1}
+    artifacts["examples"] = counted(artifacts["examples"], heldout=held)
+    text = written(folder, artifacts)
+    assert text.index(says) < text.index("masked-token loss")
+    metrics = artifacts["train"].path / "metrics.jsonl"
+    metrics.write_text("".join(line for line in metrics.read_text().splitlines(True) if "heldout" not in line))
+    artifacts["train"] = Artifact(artifacts["train"].path, {**artifacts["train"].manifest, "files": {}})
+    text = written(folder, artifacts)
+    assert says not in text and "The model has not been scored yet." in text
 
 
 def test_while_training_runs_there_is_a_page_and_no_summary(run_folder: Make) -> None:

@@ -36,6 +36,14 @@ def test_what_is_unknown_is_counted_in_words_and_characters_and_named() -> None:
     )
 
 
+def test_of_a_given_vocabulary_the_remedy_is_another_one() -> None:
+    assert shortcomings(measure(ENTRIES, WORDS), given=True).endswith(
+        "are no entries, such as и м р c d g o t ы. Take a vocab.file made for such text, or leave it out to train one."
+    )
+    told = shortcomings(measure([*ENTRIES, "##a"], {"a" * 101: 1, "a": 2}), given=True)
+    assert told.endswith("without a space. Take a vocab.file made for such text, or leave it out to train one.")
+
+
 def test_words_that_are_too_long_are_said_to_be() -> None:
     report = measure([*ENTRIES, "##a"], {"a" * 101: 1, "a" * 100: 1, "cat": 2})
     assert report["too_long"] == 1 and report["unknown_rate"] == 0.25

@@ -59,6 +59,24 @@ def test_a_given_file_counts_by_content(corpus: Artifact, tmp_path: Path) -> Non
     assert changed.fingerprint != given.fingerprint and changed.counts["entries"] == 301
 
 
+def test_a_given_file_that_leaves_words_unknown_is_warned_of(corpus: Artifact, tmp_path: Path) -> None:
+    class Heard(Silent):
+        def say(self, message: str) -> None:
+            said.append(message)
+
+    said: list[str] = []
+    path = tmp_path / "theirs.txt"
+    path.write_bytes(stage.run(VocabConfig(size=300), corpus, tmp_path / "trained").file("vocab.txt").read_bytes())
+    config = VocabConfig.model_validate({"file": path})
+    stage.run(config, corpus, tmp_path / "fitting", Heard())
+    assert len(said) == 1 and "0.00% unknown" in said[0]
+    other = made.corpus(tmp_path / "other", [made.text(60, seed=3) + [["Жж."]] * 12])
+    stage.run(config, other, tmp_path / "given", Heard())
+    warning = said[-1]
+    assert warning.startswith("vocab: warning: 0.") and "are unknown ([UNK])" in warning
+    assert warning.endswith("such as Ж ж. Take a vocab.file made for such text, or leave it out to train one.")
+
+
 def test_a_file_that_does_not_belong_leaves_nothing(corpus: Artifact, tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n", encoding="utf-8")

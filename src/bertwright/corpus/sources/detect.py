@@ -100,7 +100,7 @@ def _kind(path: Path, head: bytes) -> SourceKind:
 def _refuse(path: Path, head: bytes) -> None:
     """Raise a `SourceError` where the text is near to a format that can be read, or of one that cannot."""
     if _HTML.match(head.lstrip()):
-        raise SourceError(f"{path} is an HTML page, not a dump: the download failed. Download it again.")
+        raise _html_page(path)
     name = root_element(head)
     if name.startswith("!"):
         raise SourceError(f"{path} declares a document type (<{name}>). No MediaWiki export does; none is accepted.")
@@ -116,6 +116,16 @@ def _refuse(path: Path, head: bytes) -> None:
             "Write it as JSON lines or Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is running "
             'text after all, set corpus.source.format = "text".'
         )
+
+
+def _html_page(path: Path) -> SourceError:
+    # By its name a page that is meant to be one, such as a report here, not a server's answer in the place of a dump.
+    if path.suffix.lower() in (".html", ".htm", ".xhtml"):
+        return SourceError(
+            f"{path} is an HTML page, and such pages are not read. Look at it in a browser; to train on its text, give "
+            "that as plain text or JSON lines."
+        )
+    return SourceError(f"{path} is an HTML page, not a dump: the download failed. Download it again.")
 
 
 def _columns(path: Path, head: bytes) -> list[str]:

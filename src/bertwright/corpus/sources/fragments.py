@@ -9,7 +9,8 @@ from bertwright.corpus.errors import SourceError
 
 _PARTS = {"page", "revision", "siteinfo", "namespaces", "contributor", "title", "text", "pages"}
 """Elements of an export below its root, with which a piece of one begins."""
-_INSIDE = re.compile(rb"</?(?:page|revision|timestamp|contributor|siteinfo)>|<text [^>]*xml:space=")
+# Here and below no pattern goes past where it could begin anew: each place is looked at once, whatever stands there.
+_INSIDE = re.compile(rb"</?(?:page|revision|timestamp|contributor|siteinfo)>|<text [^<>]*?xml:space=")
 _INDEX = re.compile(rb"(?:\d{3,}:\d+:[^\n]+\n){3}")
 # Possessive, here and below: white space, or a file made to look almost like XML, must not cost more than its length.
 _ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
@@ -19,7 +20,7 @@ _OTHER_ROOTS = {
     "api": "it is an answer of the wiki's API; use Special:Export or the dump named pages-articles",
     "rss": "it is a news feed; use the dump named pages-articles",
 }
-_MARKS = tuple(map(re.compile, (rb"\[\[[^\]\n]+\]\]", rb"\{\{[^}]+\}\}", rb"'''", rb"(?m)^==+[^=\n]+==+\s*$")))
+_MARKS = tuple(map(re.compile, (rb"\[\[[^\[\]\n]++\]\]", rb"\{\{[^{}]++\}\}", rb"'''", rb"(?m)^==+[^=\n]+==+\s*$")))
 
 
 def root_element(head: bytes) -> str:

@@ -36,7 +36,7 @@ def splits(
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """A document per line; a last line without end that is no JSON was cut off and is left out."""
-    torn, whole = 0, dict[str, Any]()
+    torn, whole = -1, dict[str, Any]()  # where it begins
     for offset, line in records(job, BOUNDARY, counts, state):
         try:
             record = json.loads(line)
@@ -44,12 +44,12 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
         except (ValueError, RecursionError) as error:
             if line.endswith("\n"):
                 raise _wrong(job, offset, f"is no JSON ({error})") from error
-            torn, whole = len(line.encode()), state.copy()
+            torn, whole = offset, state.copy()
             continue
         yield document(job, _text(job, offset, record), record, offset)
-    if torn:
+    if torn >= 0:
         del state["last"]  # the torn one
-        state.update(whole, ended=False, lost_bytes=torn)
+        state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
 
 
 def _text(job: Job, offset: int, record: Any) -> str:

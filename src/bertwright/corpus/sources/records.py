@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,21 +23,26 @@ _MARK = 16
 _WIKIEXTRACTOR = re.compile(r"[?&]curid=\d+$")
 _ESCAPED = re.compile(r"(?:[^&<>]++|&(?:amp|lt|gt|quot);)*+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+# Bytes that are damage, but in a text of a few letters; more of them, and more than a share, are another encoding.
+_FEW, _MOST_OF_FEW, _SHARE = 2, 0.1, 1e-3
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
 
 
 class RecordSplitter:
-    """Cuts UTF-8 bytes into records; `bytes` is the length of what was read, `rest` what is left out at a cut end."""
+    """Cuts UTF-8 bytes into records; `bytes` is the length of what was read, `rest` what is left out at a cut end, and
+    `replaced` the number of U+FFFD that stand for what is no UTF-8."""
 
     def __init__(self, path: Path, start: int, boundary: re.Pattern[bytes], *, cut: bool) -> None:
-        self.bytes, self.rest = 0, b""
+        self.bytes, self.rest, self.replaced, self._first_bad = 0, b"", 0, 0
         self._path, self._start, self._boundary, self._cut = path, start, boundary, cut
 
     def records(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
         """Each record that is not blank as (its byte offset in the text, the text with its boundary).
 
-        `start` is the offset of the first block. With `cut` the text breaks off in the last record, which is then
-        left out: its last line may be half a line. Bytes that are not UTF-8 are a `SourceError` with their offset.
+        `start` is the offset of the first block. With `cut`, or where it ends inside a character, the text breaks off
+        in the last record, which is then left out: its last line may be half a line. Bytes that are not UTF-8 become
+        U+FFFD; so many that the text must be in another encoding are a `SourceError` with the offset of the first, once
+        all is read.
         """
         buffer, solid = bytearray(), 0  # and its length without the white space at its end
         for block in blocks:
@@ -55,21 +61,30 @@ class RecordSplitter:
             if len(buffer) > MAX_DOCUMENT:
                 raise too_long(self._path, self._start + self.bytes - len(buffer))
         # The last record may be half a line, which no later check could tell from a whole one.
-        if self._cut:
+        if self._cut or _ends_inside_a_character(buffer):
             self.rest = bytes(buffer)
         else:
             yield from self._record(bytes(buffer), len(buffer))
+        if self.replaced > max(min(_FEW, _MOST_OF_FEW * self.bytes), _SHARE * self.bytes):
+            raise bad_encoding(self._path, self._first_bad)
 
     def _record(self, data: bytes, before_end: int) -> Iterator[tuple[int, str]]:
         offset = self._start + self.bytes - before_end
         stripped = data.lstrip()
         offset += len(data) - len(stripped)
-        try:
-            text = stripped.decode().removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            raise bad_encoding(self._path, offset + error.start) from error
+        text = self._decoded(stripped, offset).removeprefix("\ufeff")
         if text.strip():
             yield offset, text
+
+    def _decoded(self, data: bytes, offset: int) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            text = data.decode(errors="replace")
+            self._first_bad = self._first_bad if self.replaced else offset + error.start
+            # U+FFFD that the text holds itself was not put there by us.
+            self.replaced += text.count("\ufffd") - data.count("\ufffd".encode())
+            return text
 
 
 def records(
@@ -81,7 +96,16 @@ def records(
         yield offset, text
         state["last"] = f"the document at byte {offset:,}"
     counts["source_bytes"] = splitter.bytes
-    state["ended"], state["lost_bytes"] = not job.piece.cut, len(splitter.rest)
+    if splitter.replaced:
+        counts["replaced_characters"] = splitter.replaced
+    state["ended"], state["lost_bytes"] = not (job.piece.cut or splitter.rest), len(splitter.rest)
+
+
+def _ends_inside_a_character(data: bytearray) -> bool:
+    """Whether the first bytes of a character of UTF-8 end the data, as only a text that was cut ends."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
+    decoder.decode(bytes(data[-3:]))
+    return bool(decoder.getstate()[0])
 
 
 def plain_lines(text: str) -> list[str]:

@@ -42,7 +42,7 @@ def splits(
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """A document per `<doc>`; one without its end was cut off and is left out."""
-    torn, whole = 0, dict[str, Any]()
+    torn, whole = -1, dict[str, Any]()  # where it begins
     for offset, record in records(job, BOUNDARY, counts, state):
         match = _DOCUMENT.match(record)
         if match is None:
@@ -53,13 +53,13 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
             )
         # A document without its end is the last one of a file that was cut off.
         if match["end"] is None:
-            torn, whole = len(record.encode()), state.copy()
+            torn, whole = offset, state.copy()
             continue
         facts = {key: value for key, value in match.groupdict().items() if key not in ("end", "text") and value}
         yield document(job, match["text"], facts, offset, escaped=True)
-    if torn:
+    if torn >= 0:
         del state["last"]  # the torn one
-        state.update(whole, ended=False, lost_bytes=torn)
+        state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
 
 
 FORMAT = SourceFormat("wikiextractor", matches, splits, documents, also=("jsonl",))

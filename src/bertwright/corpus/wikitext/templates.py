@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError
+from bertwright.core.files import read_text
+from bertwright.core.toml import MAX_BYTES
 from bertwright.corpus.wikitext.patterns import Pattern
 
 _DISAMBIGUATION, _SILENT = "disambiguation", "silent"
@@ -61,7 +63,7 @@ class Templates:
 def read_table(path: Path) -> Table:
     """The table in a file; `DataError` where there is no text."""
     try:
-        return Table(path, path.read_text("utf-8"))
+        return Table(path, read_text(path, MAX_BYTES))
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

@@ -107,7 +107,7 @@ def import_file(task: Import) -> None:
         if not task.data.quarantine:
             raise damaged(task.data, error) from error
         facts, files = {"fault": error.fault}, []
-    # What goes wrong in reading is a `ShardError` by now, so this is of writing.
+    # What goes wrong in reading is a `DataError` by now, so this is of writing.
     except OSError as error:
         raise cannot_write(task.parts, error) from error
     mark_done(task.facts, files, {"file": task.file.name, **facts})

@@ -25,7 +25,7 @@ def is_tfrecord(file: Path) -> bool:
     with reading(file), open_records(file) as handle:
         try:
             head = handle.read(_HEADER.size)
-        except (OSError, EOFError):  # gzip of something else, or damaged
+        except (gzip.BadGzipFile, EOFError):  # gzip of something else, or damaged
             return False
     if len(head) < _HEADER.size:
         return False

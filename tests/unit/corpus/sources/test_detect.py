@@ -63,7 +63,17 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         ("empty.xml.bz2", b"", "is empty"),
         ("empty inside.xml.bz2", bz2.compress(b""), "empty bz2 file"),
         ("page.bz2", b"<!DOCTYPE html>\n<html><body>404</body></html>", "an HTML page: the download failed"),
-        ("page.xml", b"\n<html lang='en'><body>404</body></html>", "is an HTML page"),
+        (
+            "page.xml",
+            b"\n<html lang='en'><body>404</body></html>",
+            r"/page\.xml is an HTML page, not a dump: the download failed\. Download it again\.$",
+        ),
+        (
+            "report.html",
+            b"<!doctype html>\n<html lang='en'><body>A run</body></html>",
+            r"/report\.html is an HTML page, and such pages are not read\. Look at it in a browser; to train on its "
+            r"text, give that as plain text or JSON lines\.$",
+        ),
         ("random.bz2", random.Random(1).randbytes(5000), "is no bz2 file"),
         ("random.xml", random.Random(2).randbytes(5000), "not a MediaWiki export"),
         ("random", b"ab\0" + random.Random(3).randbytes(5000), "byte 2 is zero"),

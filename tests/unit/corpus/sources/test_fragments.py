@@ -58,3 +58,10 @@ def test_plain_text_may_speak_of_markup(tmp_path: Path, text: str) -> None:
 def test_wikitext_is_text_where_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(WIKITEXT)
     assert examine(tmp_path / "a.txt", "text").format == "text"
+
+
+@pytest.mark.parametrize("opening", ["[[x ", "[", "{{x ", "{", "<text ", "==x ", "\n==x", "<!-- ", "1234"])
+def test_what_is_opened_again_and_again_costs_its_length(tmp_path: Path, opening: str) -> None:
+    """A million bytes: what looks for an end from every beginning would take hours for them."""
+    (tmp_path / "a.txt").write_text("Text. " + opening * (2**20 // len(opening)))
+    assert examine(tmp_path / "a.txt").format == "text"

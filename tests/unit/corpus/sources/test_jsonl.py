@@ -53,6 +53,22 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
     assert [read.facts(key) for key in ("title", "id", "url")] == [["C\ufffd"], ["\ufffd"], ["u\ufffd"]]
 
 
+@pytest.mark.parametrize("pack", [bytes, zstandard.compress])
+def test_a_bad_byte_is_replaced_and_counted_as_in_a_dump(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """One of them ended the corpus stage; the same in a dump was counted."""
+    lines = [b'{"text": "H\xe1rom \xef\xbf\xbd."}', b'{"text": "N\xc3\xa9gy."}', b'{"text": "\xff"}']
+    (tmp_path / "a.jsonl").write_bytes(pack(b"\n".join(lines) + b"\n"))
+    read = Read(tmp_path / "a.jsonl", tmp_path)
+    assert read.texts == [["H\ufffdrom \ufffd."], ["Négy."], ["\ufffd"]]
+    assert read.counts["replaced_characters"] == 2 and all(state["ended"] for state in read.states)
+
+
+def test_a_file_that_ends_inside_a_character_loses_its_last_line(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "Egy."}\n{"text": "H\xc3')
+    read = Read(tmp_path / "a.jsonl", tmp_path)
+    assert read.texts == [["Egy."]] and read.states[-1]["lost_bytes"] == 12 and not read.states[-1]["ended"]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -61,7 +77,7 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
         (b"[1]", r"line 3 is no JSON object but '\[1\]'"),
         (b'{"body": "x"}', r"line 3 has no key 'text'; its keys are 'body'\. Name the key .* in corpus\.source\.text"),
         (b'{"text": 5}', "line 3 has no text under 'text' but '5'"),
-        (b'{"text": "\xff"}', "is not valid UTF-8 at byte 29 of its text"),
+        (b'{"text": "\xff\xfe\xfd"}', "is not valid UTF-8 at byte 29 of its text"),
     ],
 )
 @pytest.mark.parametrize("pack", [bytes, zstandard.compress])

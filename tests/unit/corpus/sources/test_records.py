@@ -67,6 +67,16 @@ def test_half_of_a_character_is_replaced() -> None:
     assert plain_lines("a\ud83d b\U0001f600") == ["a\ufffd b\U0001f600"]
 
 
+@pytest.mark.parametrize("character", ["é", "語", "\U0001f600"])
+def test_a_text_that_ends_inside_a_character_was_cut(character: str) -> None:
+    whole = character.encode()
+    for size in range(1, len(whole)):
+        splitter = RecordSplitter(PATH, 0, BLANK_LINES, cut=False)
+        assert list(splitter.records([b"One.\n\nTwo", whole[:size]])) == [(0, "One.\n\n")]
+        assert splitter.rest == b"Two" + whole[:size] and not splitter.replaced
+    assert records(b"One.\n\n" + whole, 3)[1] == (6, character)
+
+
 def test_the_line_of_an_offset(tmp_path: Path) -> None:
     text = b"one\n\nthree\nfour"
     (tmp_path / "a.xz").write_bytes(lzma.compress(text))
@@ -76,7 +86,17 @@ def test_the_line_of_an_offset(tmp_path: Path) -> None:
 
 def test_other_encodings_are_an_error_with_a_place() -> None:
     with pytest.raises(SourceError, match="byte 106 of its text"):
-        records(b"abc\n\nd\xe1", 3, start=100)
+        records(b"abc\n\nd\xe1 ", 3, start=100)
+    rare = b"R\xe9sum\xe9. " + b"Plain English. " * 30
+    with pytest.raises(SourceError, match="byte 1 of its text"):
+        records(rare * 4, 100)
+
+
+def test_a_few_bytes_that_are_no_text_are_replaced() -> None:
+    assert records(b"A text.\n\nd\xe1.", 3) == [(0, "A text.\n\n"), (9, "d\ufffd.")]
+    damaged = b"\xff" * 9 + b"Plain English. " * 1000
+    ((offset, text),) = records(damaged, 1000)
+    assert offset == 0 and text.count("\ufffd") == 9
 
 
 def test_text_without_blank_lines_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,7 @@ def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
         ('x = "{1}"', "outside a table"),
         ('[any]\nx = "{1"', "'x': .* brace"),
         ("[any", "cannot read the template table"),
+        ("#" * (4 * 2**20 + 1), "cannot read the template table .*: it is larger than 4,194,304 bytes"),
     ],
 )
 def test_a_wrong_file_is_refused(content: str, message: str, tmp_path: Path) -> None:

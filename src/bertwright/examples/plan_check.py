@@ -1,0 +1,61 @@
+"""Whether plans fit the store that their rows are drawn from.
+
+A hash that fits says only that a file is as somebody sealed it. Where a row reaches beyond the store, drawing would
+give other text for it and say nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.errors import ArtifactError
+from bertwright.examples.plans import ROW, UNLABELLED, Plans
+from bertwright.examples.store import Store
+
+_AT_ONCE = 1 << 18
+"""Rows that are looked at together."""
+
+
+def check_plans(plans: Plans, store: Store) -> None:
+    """Raise `ArtifactError` where a row takes what is not in its shard of `store`, or has a label that is none."""
+    room = np.diff(store.shard_tokens)
+    for rows, ends in zip(plans.rows, plans.shard_ends, strict=True):
+        if not isinstance(rows, np.memmap):  # without a row
+            continue
+        path = Path(str(rows.filename))
+        if len(ends) != len(room):
+            raise _unfit(f"{path} has rows of {len(ends):,} shards, the store {len(room):,}")
+        for first in range(0, len(rows), _AT_ONCE):
+            # Read and not mapped, so that plans do not count as memory of the process.
+            some = np.fromfile(path, ROW, _AT_ONCE, offset=first * ROW.itemsize)
+            shards = np.searchsorted(ends, np.arange(first, first + len(some)), side="right")
+            wrong = _beyond(some, room[shards]) | _breaks_elsewhere(some, store, store.shard_tokens[shards])
+            if wrong.any():
+                raise _unfit(f"row {first + int(wrong.argmax()):,} of {path} takes what is not in its shard")
+
+
+def _beyond(rows: NDArray[np.void], room: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[N] whether a segment ends after the `room` [N] tokens of its shard, or the label is none."""
+    wrong: NDArray[np.bool_] = rows["label"] > UNLABELLED
+    for segment in "ab":
+        # Widened first: sums of 32 bits would wrap around.
+        wrong = wrong | (rows[f"{segment}_start"].astype(np.int64) + rows[f"{segment}_count"] > room)
+    return wrong
+
+
+def _breaks_elsewhere(rows: NDArray[np.void], store: Store, shift: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[N] whether fewer documents begin inside A than the row says; rows count from token `shift` [N] of the store."""
+    wrong = np.zeros(len(rows), np.bool_)
+    broken = np.flatnonzero(rows["breaks"])
+    if len(broken):
+        first = rows["a_start"][broken].astype(np.uint64) + shift[broken].astype(np.uint64)
+        begun = np.searchsorted(store.starts, first, side="right")
+        wrong[broken] = np.searchsorted(store.starts, first + rows["a_count"][broken]) - begun < rows["breaks"][broken]
+    return wrong
+
+
+def _unfit(what: str) -> ArtifactError:
+    return ArtifactError(f"{what}. Run the stage examples again.")

@@ -1,0 +1,46 @@
+"""Stages under a real limit of memory (RLIMIT_AS, as `ulimit -v` and Slurm set it): done, or one sentence."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.pipeline.command import ENVIRONMENT
+
+LIMITED = """
+import resource, sys
+import numpy, bertwright.cli, bertwright.pipeline.run, {modules}  # what is loaded needs no more memory later
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + int(sys.argv.pop(1)) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+bertwright.cli.main()
+"""
+LIBRARIES = ("memory allocation of", "OpenBLAS error")
+"""What libraries say (those in Rust, OpenBLAS) that end the process themselves, which nobody can hinder."""
+STAGES = {
+    "corpus": ("corpus.seed=7", "bertwright.corpus.run"),
+    "examples": ("examples.passes=2", "bertwright.examples.run"),
+    "train": ("train.phases.1.steps=7", "bertwright.train.run"),
+}
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="the size of a process is asked of /proc")
+@pytest.mark.parametrize("megabytes", [2, 60])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_that_gets_no_memory_says_so(
+    stage: str, megabytes: int, finished: Path, small_recipe: Path, tmp_path: Path
+) -> None:
+    run, (override, module) = Path(shutil.copytree(finished, tmp_path / "run")), STAGES[stage]
+    program = LIMITED.format(modules=module)
+    arguments = [str(megabytes), "run", str(small_recipe), override, "--until", stage, "--out", str(run)]
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    if any(said in done.stderr for said in LIBRARIES):
+        return
+    assert done.returncode in (0, 3), (done.returncode, done.stderr)
+    if done.returncode:
+        (said,) = (line for line in done.stderr.splitlines() if line.startswith("bertwright: "))
+        assert "memory" in said, said

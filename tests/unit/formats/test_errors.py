@@ -1,0 +1,50 @@
+"""What is taken for a damaged file, and what for a disk or a memory that failed."""
+
+import errno
+import gzip
+import zlib
+from pathlib import Path
+
+import pytest
+
+from bertwright.core.errors import DataError
+from bertwright.formats.errors import ShardError, reading
+
+FILE = Path("part-1.tfrecord")
+HDF5 = "Can't synchronously read data (file read failed: time = now, filename = 'x', errno = 5, error message = '...')"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(errno.EIO, "Input/output error"), "part-1.tfrecord: Input/output error. See to the disk"),
+        (OSError(errno.ESTALE, "Stale file handle"), "part-1.tfrecord: Stale file handle. See to the disk"),
+        (PermissionError(errno.EACCES, "Permission denied"), "part-1.tfrecord: Permission denied. .*mend the perm"),
+        (OSError(HDF5), "part-1.tfrecord: Input/output error. See to the disk"),
+        (MemoryError(), "part-1.tfrecord cannot be read: there is no memory left for this process"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "part-1.tfrecord cannot be read: there is no memory left"),
+    ],
+    ids=["EIO", "ESTALE", "EACCES", "HDF5", "memory", "ENOMEM"],
+)
+def test_disk_and_memory_are_not_the_files_fault(error: Exception, says: str) -> None:
+    with pytest.raises(DataError, match=says) as caught, reading(FILE):
+        raise error
+    assert not isinstance(caught.value, ShardError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("Unable to synchronously open file (truncated file: eof = 9, sblock->base_addr = 0)"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory"),
+        gzip.BadGzipFile("CRC check failed"),
+        zlib.error("Error -3 while decompressing data"),
+        EOFError("Compressed file ended"),
+        ValueError("metadata"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_damage_is_the_files_own(error: Exception) -> None:
+    with pytest.raises(ShardError, match="part-1.tfrecord: cannot be read") as caught, reading(FILE):
+        raise error
+    assert caught.value.file == FILE
