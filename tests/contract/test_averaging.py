@@ -1,6 +1,7 @@
 """Every average of the union: its state is saved by name, loaded to the bit, refused where wrong, and never moves what
 is trained."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ Weights = dict[str, torch.Tensor]
 
 
 def built(kind: str) -> Averaging | None:
-    return build_averaging(CONFIGS[kind](**KEYS.get(kind, {})), STEPS)
+    phase: Any = SimpleNamespace(schedule_steps=STEPS, steps=STEPS)
+    return build_averaging(CONFIGS[kind](**KEYS.get(kind, {})), [phase])
 
 
 def at(step: int) -> Weights:
