@@ -44,7 +44,7 @@ def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: 
     A run that goes on takes the sizes it had, so that it ends with the bits of one that was not stopped, or smaller
     ones where memory is less.
     """
-    before = state.sessions[-1]["micro_batches"] if state.sessions else []
+    before = state.sessions[-1].get("micro_batches", []) if state.sessions else []
     limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
     computing = computing_of(job.config, ranks.world, device.type == "cuda")
     phases = []

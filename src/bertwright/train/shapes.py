@@ -25,7 +25,9 @@ NETWORK = tuple(_Network.__annotations__)
 """What is written of a network of any family."""
 
 
-class _Start(TypedDict):
+class Start(TypedDict):
+    """What is written of each start of the program, beside what only its own training asks for."""
+
     from_step: Count
     ranks: Count
     threads: Count
@@ -69,7 +71,7 @@ class Counts(TypedDict, total=False):
     averaging: _Averaging
     extensions: list[dict[Text, Count]]
     left_out: list[dict[Text, Count]]
-    sessions: list[_Start]
+    sessions: list[Start]
     unfinished: Unfinished
     vocabulary: Text
     weights: Text

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, read_typed
 from bertwright.train.precision.loss_scale import LossScale
+from bertwright.train.shapes import Start
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class State:
 
 
 _STATE = TypeAdapter(State)
+_STARTS = TypeAdapter(list[Start])
 _ADDED: Mapping[str, Any] = {"flops": None, "losses": ()}
 """What checkpoints of before lack, whose training goes on all the same, and what stands for it."""
 
@@ -97,6 +99,14 @@ def state_of(checkpoint: Artifact) -> State:
     """Where training stood; an `ArtifactError` where that cannot have been."""
     path = checkpoint.file("state.json")
     state, told = read_typed(path, _STATE), read_json(path)
+    try:
+        _STARTS.validate_python(told.get("sessions", []))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise ArtifactError(
+            f"{path} is not what it should be: sessions.{where}: {error.errors()[0]['msg']}. Restore it, or take an "
+            "older checkpoint."
+        ) from error
     added = {name: value for name, value in _ADDED.items() if name not in told}
     state, told = replace(state, **added), {**told, **added}
     # The seal says that the file is the one that was written, not that a training can have been there.

@@ -12,10 +12,19 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, write_json
 from bertwright.train.state import State, state_of
 
+START = {
+    "from_step": 0,
+    "ranks": 1,
+    "threads": 2,
+    "device": "cpu",
+    "machine": "gép",
+    "torch": "2.13.0",
+    "engine": "single",
+}
 STOOD = State(
     phase=1, data_step=4, optimizer_step=3, total_steps=14, sequences_seen=112, tokens_seen=900, seconds=2.5,
     phase_steps=(10, 8), phase_ends=(10, 8), heldout={"mlm_loss": 2.0},
-    extensions=({"phase": 0, "step": 5, "from": 8, "to": 10},), sessions=({"from_step": 0, "machine": "gép"},),
+    extensions=({"phase": 0, "step": 5, "from": 8, "to": 10},), sessions=(START,),
 )  # fmt: skip
 
 
@@ -36,6 +45,12 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):
+        state_of(written(tmp_path / "step-000000014", values))
+
+
+def test_a_start_of_which_nothing_is_said_is_refused(tmp_path: Path) -> None:
+    values = asdict(STOOD) | {"sessions": [{key: value for key, value in START.items() if key != "device"}]}
+    with pytest.raises(ArtifactError, match=r"sessions\.0\.device: Field required\. Restore it, or take an older"):
         state_of(written(tmp_path / "step-000000014", values))
 
 
