@@ -57,8 +57,17 @@ class FsdpConfig(Section):
     """As for `ddp`."""
 
 
+class DeepSpeedConfig(Section):
+    """DeepSpeed's ZeRO (Rajbhandari et al. 2020) by the package itself, with AdamW; the extra `deepspeed`."""
+
+    kind: Literal["deepspeed"] = "deepspeed"
+    """Names this engine."""
+    stage: Literal[1, 2] = 1
+    """What is held in parts: the optimizer's state (1), gradients too (2). For weights in parts take `fsdp`."""
+
+
 EngineConfig = Annotated[
-    AutoConfig | SingleConfig | DdpConfig | ZeroConfig | FsdpConfig,
+    AutoConfig | SingleConfig | DdpConfig | ZeroConfig | FsdpConfig | DeepSpeedConfig,
     Field(discriminator="kind"),
     BeforeValidator(by_kind),
 ]

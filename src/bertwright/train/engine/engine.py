@@ -13,6 +13,7 @@ from bertwright.optim.config import OptimConfig
 from bertwright.train.engine.config import (
     AutoConfig,
     DdpConfig,
+    DeepSpeedConfig,
     EngineConfig,
     FsdpConfig,
     SingleConfig,
@@ -86,5 +87,9 @@ def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConf
             from bertwright.train.engine.fsdp import FullySharded
 
             return FullySharded(model, optim, ranks, config)
+        case DeepSpeedConfig():
+            from bertwright.train.engine.deepspeed import DeepSpeed
+
+            return DeepSpeed(model, optim, ranks, config)
         case _:
             assert_never(config)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch import distributed as dist
-from torch.distributed import HashStore  # type: ignore[attr-defined]
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -23,6 +21,7 @@ from bertwright.optim.config import OptimConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.norms import clip_global_norm
 from bertwright.optim.state import check_state, load_named_state, named_state, reset_steps
+from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import FsdpConfig
 from bertwright.train.engine.ddp import LOW
 from bertwright.train.ranks import Ranks
@@ -36,8 +35,7 @@ class FullySharded:
 
     def __init__(self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
         self._optim, self._ranks, self._moments = optim, ranks, moment_names(optim, model)
-        if not dist.is_initialized():  # one process alone, which opens no socket
-            dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+        open_group()
         mesh = init_device_mesh(next(model.parameters()).device.type, (ranks.world,))
         policy = MixedPrecisionPolicy(reduce_dtype=LOW.get(config.reduction))
         for layer in model.encoder.layers:
