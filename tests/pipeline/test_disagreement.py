@@ -23,6 +23,7 @@ ENDED = {
         ("train.checkpoint_every=3", "train.log_every=2"),
         ("train.checkpoint_every is 2 on rank 0 and 3 on rank 1", "train.log_every is 1 on rank 0 and 2 on rank 1"),
     ),
+    "threads": (("train.threads=1",), ("train.threads is 0 on rank 0 and 1 on rank 1",)),
     "length": (("train.phases.1.steps=9",), ("train.phases.1.steps is 6 on rank 0 and 9 on rank 1",)),
 }
 
@@ -108,7 +109,7 @@ def test_another_vocabulary_and_other_data_are_named(
 def test_what_is_a_ranks_own_affair_may_differ(small_recipe: Path, small_examples: Copy, tmp_path: Path) -> None:
     folder = small_examples(tmp_path / "run")
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    own = ("train.timeout=100", "train.threads=1", "train.keep_checkpoints=1")
+    own = ("train.timeout=100", "train.keep_checkpoints=1")
     ranks = [
         forked(
             folder.with_suffix(f".{rank}"),

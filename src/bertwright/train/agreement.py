@@ -20,7 +20,7 @@ from bertwright.core.files import sha256_of
 from bertwright.train.job import Job
 from bertwright.train.ranks import Ranks
 
-OWN = {"device", "threads", "timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
+OWN = {"device", "timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
 """Keys of `[train]` that are a rank's own affair, or the first one's; by all others ranks depend on one another."""
 _LONGEST = 100
 """Characters of a value that are sent and shown; of a longer one its hash is."""
