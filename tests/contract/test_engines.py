@@ -113,7 +113,8 @@ def test_it_gathers_every_tensor_by_its_name_and_goes_on_from_them(config: Any, 
     for one, same in zip(engine.gather(), other.gather(), strict=True):
         assert one.keys() == same.keys() and all(torch.equal(tensor, same[name]) for name, tensor in one.items())
     engine.restart_steps()
-    assert int(engine.gather()[1]["step"]) == 0
+    _, handed_over = engine.gather()
+    assert int(handed_over["step"]) == 0 and handed_over.keys() == {"step", *moments}, "a hand-over keeps the moments"
 
 
 @pytest.mark.parametrize("config", ENGINES)

@@ -37,7 +37,7 @@ def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
     for name in ("cu_seqlens", "cu_rows"):
         bounds = getattr(batch, name)
         grown[name] = np.concatenate([bounds, ends.astype(bounds.dtype)])
-    return replace(batch, max_row=batch.max_row, **grown)
+    return replace(batch, max_row=max(batch.max_row, min(more, 1)), **grown)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bertwright.core.errors import DataError
+from bertwright.train.agreement import assert_equal
 from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.metrics import Metrics
@@ -58,9 +59,10 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     ranks = session.trained.ranks
     ranks.barrier()  # the first rank may still be writing the very checkpoint that the others look for
     checkpoint = newest_sound(session.folder, session.log) if gone_back < guard.returns else None
+    # Also where this rank has found none: one that stops while others go back would leave them waiting.
+    assert_equal(ranks, checkpoint.path.name if checkpoint else "none", "the checkpoint to go back to")
     if checkpoint is None:
         raise _stopped(session, phase, state, gone_back)
-    ranks.assert_equal(checkpoint.path.name, "the checkpoint to go back to")
     before, weights, moments = load(checkpoint)
     trained = session.trained
     trained.engine.load(moments, weights)

@@ -18,8 +18,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.distributed import Store  # type: ignore[attr-defined]
 
-from bertwright.core import rng
-from bertwright.core.errors import ArtifactError, RankError
+from bertwright.core.errors import RankError
 
 if TYPE_CHECKING:
     from bertwright.train.watchdog import Watchdog
@@ -78,20 +77,6 @@ class Ranks:
     def each(self, value: int) -> list[int]:
         """The number that each rank passes, in their order."""
         return self.all_reduce_async([value if rank == self.rank else 0 for rank in range(self.world)]).result()
-
-    def assert_equal(self, value: str, what: str) -> None:
-        """Raise `ArtifactError` on every rank unless all ranks pass the same value."""
-        if self.world == 1:
-            return
-        # The maximum of x and of -x are equal and opposite only where all x are the same: one reduction compares all.
-        number = rng.key(value) >> 1
-        extremes = torch.tensor([number, -number])
-        self._finish(dist.all_reduce(extremes, op=dist.ReduceOp.MAX, async_op=True), extremes)
-        if int(extremes[0]) != -int(extremes[1]):
-            raise ArtifactError(
-                f"the {self.world} ranks do not see the same thing: {what}. "
-                "All ranks need the same recipe and the same shared folder."
-            )
 
     def barrier(self) -> None:
         """Wait until every rank is here."""

@@ -29,6 +29,7 @@ from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import check_teacher
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.agreement import assert_same_training
 from bertwright.train.build import build
 from bertwright.train.facts import counts
 from bertwright.train.forecast import Forecast
@@ -124,7 +125,7 @@ def _start(job: Job, log: Log) -> None:
             # Only the first rank writes checkpoints, so it alone clears up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
-        ranks.assert_equal(job.identity.fingerprint, "the settings and data of this run")
+        assert_same_training(ranks, job)
         _train(job, ranks, stop_requested, log if ranks.first else SILENT)
         if ranks.any(stop_requested()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")

@@ -12,6 +12,7 @@ from torch import nn
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.distributed import rank_here
 from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
+from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.model.attention import varlen
 from bertwright.model.attention.kernel import kernel_for
@@ -21,6 +22,7 @@ from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.agreement import assert_equal
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import CHECKPOINTS
@@ -50,7 +52,8 @@ def where_to_start(job: Job, model: PreTrainingModel, averaging: Averaging | Non
     config, out = job.config, job.out
     # Each rank looks for itself; on a shared disk that lags, one may see an older checkpoint than another.
     ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
-    ranks.assert_equal(str(ours and ours.manifest["files"]), f"the checkpoint to continue from in {out / CHECKPOINTS}")
+    known = f"{ours.path.name} ({sha256_of(ours.manifest['files'])[:12]})" if ours else "none"
+    assert_equal(ranks, known, f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
         state, weights, moments = checkpoints.load(ours)
         if state.phase >= len(config.phases):

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -16,6 +17,7 @@ from tests.reference.batches import NUMBERS, random_batch
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash
+from bertwright.examples.collate import split
 from bertwright.examples.padding import with_room
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
@@ -192,6 +194,14 @@ def test_padding_changes_neither_hash_nor_score(kernel: Kernel, room: tuple[int,
     objective = PreTraining(next_sentence=True)
     one, other = (score(objective, model, [packed(each)]) for each in (batch, padded))
     assert other == pytest.approx(one, abs=1e-6)
+
+
+def test_an_empty_batch_with_room_has_a_row_as_long() -> None:
+    batch = random_batch([9]).map(lambda tensor: tensor.numpy())
+    empty = split(batch, [np.array([1]), np.array([], np.int64)])[1]
+    assert empty.counts.sequences == empty.max_row == 0
+    padded = with_room(empty, 1, 1)
+    assert padded.max_row == 1 and padded.cu_rows.tolist() == [0, 1] and not padded.weights.any()
 
 
 def test_only_low_precision_on_a_processor_is_padded() -> None:

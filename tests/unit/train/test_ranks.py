@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from bertwright.train.agreement import assert_equal
 from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
 
@@ -20,7 +21,7 @@ def test_sums_of_one_rank_are_its_own() -> None:
     assert tensor.tolist() == [0.0, 1.0, 2.0]
     assert Ranks().all_reduce_async([3, 2**40]).result() == [3, 2**40]
     assert Ranks().any(True) and not Ranks().any(False) and Ranks().each(7) == [7]
-    Ranks().assert_equal("recipe", "the recipe")
+    assert_equal(Ranks(), "recipe", "the recipe")
     Ranks().barrier()
 
 

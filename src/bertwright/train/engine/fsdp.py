@@ -6,12 +6,13 @@ are added up, the matrices of Muon are put together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn import Parameter
 
@@ -37,16 +38,17 @@ class FullySharded:
         self._optim, self._ranks, self._moments = optim, ranks, moment_names(optim, model)
         open_group()
         mesh = init_device_mesh(next(model.parameters()).device.type, (ranks.world,))
-        policy = MixedPrecisionPolicy(reduce_dtype=LOW.get(config.reduction))
         for layer in model.encoder.layers:
-            fully_shard(layer, mesh=mesh, mp_policy=policy)
+            fully_shard(layer, mesh=mesh)
         # What is outside the layers is put away after a forward pass, too: scoring has no backward pass to do it.
-        self._root, self._model = fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=True), model
+        self._root, self._model = fully_shard(model, mesh=mesh, reshard_after_forward=True), model
         for module in model.modules():
             if isinstance(module, FSDPModule):
                 # Losses are over global counts, so gradients are added and not averaged, and gloo knows no scaled sum.
                 module.set_gradient_divide_factor(1.0)
                 module.set_force_sum_reduction_for_comms(True)
+                if low := LOW.get(config.reduction):
+                    module.set_custom_reduce_scatter(_Rounding(low))  # type: ignore[arg-type]
         self._sharded = {name: p for name, p in model.named_parameters() if p.requires_grad}
         # The same memory, so that moving a part moves the network.
         self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
@@ -118,6 +120,31 @@ class FullySharded:
         sharded = self._sharded[name]
         assert isinstance(sharded, DTensor)
         return sharded
+
+
+class _Rounding:
+    """Sums gradients over ranks in 16 bits (see torch's `FSDPModule.set_custom_reduce_scatter`).
+
+    Not torch's own `reduce_dtype`, by which the gradients of micro-batches are added up in 16 bits as well.
+    """
+
+    def __init__(self, low: torch.dtype) -> None:
+        self._low = low
+
+    def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(
+        self,
+        output_tensor: Tensor,
+        input_tensor: Tensor,
+        group: dist.ProcessGroup,
+        op: Any,
+        async_op: bool = False,
+    ) -> None:
+        summed = torch.empty_like(output_tensor, dtype=self._low)
+        dist.reduce_scatter_tensor(summed, input_tensor.to(self._low), op=op, group=group)
+        output_tensor.copy_(summed)
 
 
 def _cut(whole: Tensor, like: Tensor) -> Tensor:

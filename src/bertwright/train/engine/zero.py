@@ -64,7 +64,9 @@ class Zero:
         # A rank may own nothing, and has then no count of its own.
         steps = max(self._ranks.each(int(state["step"])))
         gathered = {"step": torch.tensor(steps, dtype=torch.int64)}
-        for owner, names in enumerate(self._owned if steps else []):
+        # Not by the count, which is 0 after a hand-over, too.
+        begun = self._ranks.any(len(state) > 1)
+        for owner, names in enumerate(self._owned if begun else []):
             parts = dict[str, Tensor]()
             for name in names:
                 shape = self._model.get_parameter(name)

@@ -1,0 +1,113 @@
+"""Whether all ranks train the same, asked before the first step; where they do not, each says what differs.
+
+Hashes are compared first. Only where those differ the ranks tell one another what they are of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from pydantic import BaseModel
+
+from bertwright._version import __version__
+from bertwright.core import rng
+from bertwright.core.config import role
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import sha256_of
+from bertwright.train.job import Job
+from bertwright.train.ranks import Ranks
+
+OWN = {"device", "timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
+"""Keys of `[train]` that are a rank's own affair, or the first one's; by all others ranks depend on one another."""
+_LONGEST = 100
+"""Characters of a value that are sent and shown; of a longer one its hash is."""
+_SHOWN = 8
+"""Most keys that an error lists."""
+
+
+def assert_same_training(ranks: Ranks, job: Job) -> None:
+    """Raise `ArtifactError` on every rank, naming the keys and both values, unless all ranks have the same recipe,
+    version of bertwright, vocabulary and data; all ranks together."""
+    ours = dict(_training(job))
+    if _alike(ranks, json.dumps(ours)):
+        return
+    first, *others = (dict(json.loads(text)) for text in _texts(ranks, json.dumps(ours)))
+    other, theirs = next((rank, each) for rank, each in enumerate(others, 1) if each != first)
+    keys = [key for key in (first | theirs) if first.get(key) != theirs.get(key)]
+    said = [
+        f"{key} is {first.get(key, 'absent')} on rank 0 and {theirs.get(key, 'absent')} on rank {other}" for key in keys
+    ]
+    more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    raise ArtifactError(
+        f"the {ranks.world} ranks do not train the same: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
+        "same recipe and overrides, the same version of bertwright, and the same run folder (--out), which all see."
+    )
+
+
+def assert_equal(ranks: Ranks, value: str, what: str) -> None:
+    """Raise `ArtifactError` on every rank, with what each has, unless all pass the same value; all ranks together."""
+    if _alike(ranks, value):
+        return
+    said = ", ".join(f"{text} on rank {rank}" for rank, text in enumerate(_texts(ranks, _short(value))))
+    raise ArtifactError(
+        f"the {ranks.world} ranks do not see the same thing: {what} is {said}. All ranks need the same shared folder; "
+        "where it shows files late, wait a little and run the same command again."
+    )
+
+
+def _training(job: Job) -> Iterator[tuple[str, str]]:
+    """What a training is a function of, by dotted keys: of the recipe also what decides how ranks work together."""
+    yield "the version of bertwright", __version__
+    yield "the version of its training", str(job.identity.version)
+    yield from _flat(job.identity.config | {"train": _settings(job.config)})
+    for name, fingerprint in job.checkpoint.inputs.items():
+        yield f"the fingerprint of {name}", fingerprint
+    yield from _flat({f"steps of train.phases.{phase.index}": phase.steps for phase in job.phases})
+
+
+def _settings(value: Any) -> Any:
+    """A section as JSON, without files, which count by what they hold, and without what is a rank's own affair."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        return {
+            name: _settings(member)
+            for name, member in value
+            if name not in OWN and role(fields[name]) != "known_by_content"
+        }
+    if isinstance(value, tuple | list):
+        return [_settings(item) for item in value]
+    return value
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    if inner is None:
+        yield key, _short(json.dumps(value, default=str))
+        return
+    for name, item in inner:
+        yield from _flat(item, f"{key}.{name}" if key else str(name))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... (hash {sha256_of(text)[:12]})"
+
+
+def _alike(ranks: Ranks, value: str) -> bool:
+    """Whether all ranks pass the same value; without a message where there is one rank."""
+    # 63 bits: sums over ranks are of signed numbers.
+    return ranks.world == 1 or len(set(ranks.each(rng.key(value) >> 1))) == 1
+
+
+def _texts(ranks: Ranks, text: str) -> list[str]:
+    """What each rank passes, in their order."""
+    own, found = text.encode(), []
+    for rank, size in enumerate(ranks.each(len(own))):
+        letters = torch.zeros(size, dtype=torch.uint8)
+        if rank == ranks.rank:
+            letters = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        ranks.send([letters], rank)
+        found.append(letters.numpy().tobytes().decode())
+    return found

@@ -1,0 +1,260 @@
+"""What is asked of every engine of several ranks: sums, shares, hand-overs, and all that a training may ask for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.conftest import Prepared
+from tests.pipeline.ranks_of import PHASES, Training, train_on
+
+from bertwright.core.artifact import Artifact
+from bertwright.train.engine.zero import owned
+
+ENGINES = ("ddp", "zero", "fsdp")
+FIRST, SECOND = PHASES
+SHORT = [{**FIRST, "steps": 4}, {**SECOND, "steps": 2}]
+EXACT = ("phase", "step", "total_steps", "optimizer_step", "skipped", "tokens_seen", "learning_rate", "batch", "saved")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def assert_same(folder: Path, expected: Path, rel: float) -> None:
+    """The same rows, the measured ones within a tolerance."""
+    ours, theirs = rows(folder), rows(expected)
+    assert len(ours) == len(theirs) > 0
+    for row, other in zip(ours, theirs, strict=True):
+        assert row.keys() == other.keys(), folder.name
+        for name in row.keys() & set(EXACT):
+            assert row[name] == other[name], (folder.name, name, row["step"])
+        for name in (name for name in row if name.endswith("_loss") or name == "grad_norm"):
+            assert row[name] == pytest.approx(other[name], rel=rel), (folder.name, name, row["step"])
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Something that a training is asked for beside the plain recipe."""
+
+    name: str
+    train: Mapping[str, Any]
+    optim: str = "adamw"
+    rel: float = 2e-6
+    engines: Sequence[str] = ENGINES
+
+
+VARIANTS = (
+    # Micro-batches of one: of 5 sequences the second rank has 2 in three parts, so the last of them is empty.
+    Variant("empty", {"phases": [{**SECOND, "micro_batch": 1, "steps": 3}], "attention": "padded"}, "lamb"),
+    Variant("growing", {"phases": [{**FIRST, "batch_warmup": [[0, 2], [1, 3], [2, 7]], "steps": 4}]}),
+    # One batch of held-out sequences: the second rank has none to score.
+    Variant("one-batch", {"phases": SHORT, "heldout_sequences": 20}),
+    Variant("kept-count", {"phases": [*SHORT[:1], {**SECOND, "restart_bias_correction": False, "steps": 4}]}, "lamb"),
+    Variant("anew", {"phases": [*SHORT[:1], {**SECOND, "restart_bias_correction": True, "steps": 4}]}, "lamb"),
+    Variant("recomputed", {"phases": SHORT, "checkpoint_activations": True}, "muon"),
+    Variant("scaled", {"phases": SHORT, "precision": {"kind": "fp16", "allow_slow": True}}, rel=0.02),
+)
+FURTHER = (
+    Variant("empty", {"phases": [{**SECOND, "micro_batch": 1, "steps": 4}]}, "lamb"),
+    Variant("packed", {"phases": [{**SECOND, "packing": True, "micro_batch": 1, "steps": 4}]}),
+    Variant("autocast", {"phases": SHORT, "precision": {"kind": "bf16", "allow_slow": True}}, rel=0.02),
+    Variant(
+        "low-copy",
+        {"phases": SHORT, "precision": {"kind": "bf16", "weights": "bf16", "allow_slow": True}},
+        rel=0.02,
+        engines=("ddp", "zero"),
+    ),
+    Variant("average", {"phases": SHORT, "averaging": {"kind": "ema", "decay": 0.5}}, engines=("ddp", "zero")),
+    Variant("profiled", {"phases": SHORT, "profile": 2, "compare_ranks_every": 1}),
+)
+
+
+@pytest.mark.parametrize("variants", [VARIANTS, pytest.param(FURTHER, marks=pytest.mark.slow)], ids=["", "further"])
+def test_every_engine_does_what_one_process_does(
+    variants: Sequence[Variant], prepared: Prepared, tmp_path: Path
+) -> None:
+    def trainings(engine: str) -> list[Training]:
+        return [
+            Training(f"{engine}-{v.name}", {"engine": engine, **v.train}, {"kind": v.optim})
+            for v in variants
+            if engine in (*v.engines, "single")
+        ]
+
+    places = prepared.examples.path, prepared.vocab.path
+    train_on(1, trainings("single"), *places, tmp_path / "alone")
+    train_on(2, [each for engine in ENGINES for each in trainings(engine)], *places, tmp_path / "ranks")
+    for variant in variants:
+        for engine in variant.engines:
+            alone = tmp_path / "alone" / f"single-{variant.name}"
+            assert_same(tmp_path / "ranks" / f"{engine}-{variant.name}", alone, variant.rel)
+    if variants is VARIANTS:
+        anew, kept = (rows(tmp_path / "alone" / f"single-{name}")[-1]["mlm_loss"] for name in ("anew", "kept-count"))
+        assert anew != pytest.approx(kept, rel=1e-5), "or the hand-over would not have been tested"
+
+
+def test_every_engine_learns_from_a_teacher(prepared: Prepared, tmp_path: Path) -> None:
+    places = prepared.examples.path, prepared.vocab.path
+    train_on(1, [Training("teacher", {"phases": SHORT})], *places, tmp_path / "alone")
+    teacher = tmp_path / "alone" / "teacher"
+    objective = {"kind": "distillation", "teacher": str(teacher), "hidden_weight": 1.0}
+    asked = {"phases": SHORT, "objective": objective, "seed": 3}
+    train_on(1, [Training("single", {"engine": "single", **asked})], *places, tmp_path / "alone")
+    train_on(2, [Training(engine, {"engine": engine, **asked}) for engine in ENGINES], *places, tmp_path / "ranks")
+    for engine in ENGINES:
+        assert_same(tmp_path / "ranks" / engine, tmp_path / "alone" / "single", 2e-6)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A training whose sums over ranks and backward passes are written down, with the bytes of its optimizer."""
+
+    training: Training
+
+    @property
+    def name(self) -> str:
+        return self.training.name
+
+    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact:
+        events, engines = list[list[Any]](), list[Any]()
+        with _watching(events, engines):
+            done = self.training.run(examples, vocab, folder)
+        (engine,) = engines
+        single = getattr(engine, "single", None)
+        state = (single.optimizer if single else engine._optimizer).state
+        held = sum(t.nbytes for moments in state.values() for name, t in moments.items() if name != "step")
+        report = {"events": events, "bytes": held}
+        (folder / f"{self.name}.rank{os.environ['RANK']}.json").write_text(json.dumps(report))
+        return done
+
+
+@contextmanager
+def _watching(events: list[list[Any]], engines: list[Any]) -> Iterator[None]:
+    from torch import distributed as dist
+
+    from bertwright.train import build
+
+    backward, build_engine = torch.Tensor.backward, build.build_engine
+    sums = {name: getattr(dist, name) for name in ("all_reduce", "reduce_scatter_tensor", "reduce_scatter_single")}
+
+    def noting(name: str) -> Any:
+        def summed(*arguments: Any, **options: Any) -> Any:
+            tensor = options.get("input", arguments[-1] if arguments else None)
+            events.append(["sum", str(tensor.dtype).removeprefix("torch."), tensor.numel()])
+            return sums[name](*arguments, **options)
+
+        return summed
+
+    def timed(loss: torch.Tensor, *arguments: Any, **options: Any) -> None:
+        events.append(["backward"])
+        backward(loss, *arguments, **options)
+        events.append(["done"])
+
+    def built(*arguments: Any) -> Any:
+        engines.append(build_engine(*arguments))
+        return engines[-1]
+
+    torch.Tensor.backward, build.build_engine = timed, built  # type: ignore[assignment, method-assign]
+    for name in sums:
+        setattr(dist, name, noting(name))
+    try:
+        yield
+    finally:
+        torch.Tensor.backward, build.build_engine = backward, build_engine  # type: ignore[method-assign]
+        for name, own in sums.items():
+            setattr(dist, name, own)
+
+
+REDUCTIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+@pytest.fixture(scope="module")
+def watched(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trainings of every engine on two ranks in every kind of sums, each in 8 micro-batches a step and rank."""
+    folder = tmp_path_factory.mktemp("watched") / "ranks"
+    phases = [{**FIRST, "batch": 16, "micro_batch": 1, "steps": 3}]
+    small = {"bucket_mb": 0.02}  # 5,000 of the 26,000 parameters
+    every = [
+        Watched(
+            Training(
+                f"{engine}-{reduction}",
+                {"engine": {"kind": engine, "reduction": reduction, **({} if engine == "fsdp" else small)}}
+                | {"phases": phases, "heldout_sequences": 20},
+            )
+        )
+        for engine, reduction in product(ENGINES, REDUCTIONS)
+    ]
+    train_on(2, every, prepared.examples.path, prepared.vocab.path, folder)  # type: ignore[arg-type]
+    return folder
+
+
+def report(folder: Path, name: str, rank: int) -> dict[str, Any]:
+    return dict(json.loads((folder / f"{name}.rank{rank}.json").read_text()))
+
+
+def gradients_summed(events: Sequence[Sequence[Any]]) -> list[str]:
+    """The types in which gradients were summed; all else that is summed is counts and losses, of few numbers."""
+    return [event[1] for event in events if event[0] == "sum" and event[2] > 100]
+
+
+@pytest.mark.parametrize(("engine", "reduction"), list(product(ENGINES, REDUCTIONS)))
+def test_gradients_travel_in_the_numbers_that_are_asked_for(engine: str, reduction: str, watched: Path) -> None:
+    types = set(gradients_summed(report(watched, f"{engine}-{reduction}", 0)["events"]))
+    assert types - {"int64", "float64"} == {REDUCTIONS[reduction]}
+    ours, theirs = (rows(watched / f"{engine}-{kind}") for kind in (reduction, "fp32"))
+    # 8 bits of a gradient's 24 are left, and errors of many numbers cancel in a loss.
+    for row, other in zip(ours, theirs, strict=True):
+        assert row["mlm_loss"] == pytest.approx(other["mlm_loss"], rel=2e-3)
+        assert row["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-2)
+
+
+@pytest.mark.parametrize("reduction", ["bf16", "fp16"])
+@pytest.mark.parametrize("engine", ["zero", "fsdp"])
+def test_micro_batches_are_added_up_before_they_are_rounded(engine: str, reduction: str, watched: Path) -> None:
+    """Each rank's sum is rounded once, so all engines send the same numbers: eight roundings would be eight errors."""
+    ours, ddps = (rows(watched / f"{kind}-{reduction}")[0]["grad_norm"] for kind in (engine, "ddp"))
+    assert ours == pytest.approx(ddps, rel=2e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sums_begin_before_the_last_backward_pass_of_a_step_ends_and_not_before_it_begins(
+    engine: str, watched: Path
+) -> None:
+    events = report(watched, f"{engine}-fp32", 0)["events"]
+    during, inside = list[int](), False
+    for event in events:
+        if event[0] != "sum":
+            inside = event[0] == "backward"
+            during += [0] * inside
+        elif inside and event[2] > 100:
+            during[-1] += 1
+    steps = [during[first : first + 8] for first in range(0, len(during), 8)]
+    assert len(steps) == 3
+    for sums in steps:
+        assert not any(sums[:-1]) and sums[-1] >= 2, sums
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_keeps_its_share_of_the_optimizers_state(rank: int, watched: Path) -> None:
+    shapes = {name: tensor.shape for name, tensor in weights(watched / "ddp-fp32").items()}
+    moments = 2 * 4  # two of them, of four bytes each
+    sizes = {name: shape.numel() for name, shape in shapes.items()}
+    assert report(watched, "ddp-fp32", rank)["bytes"] == moments * sum(sizes.values())
+    own = owned(sizes, 2)[rank]
+    assert report(watched, "zero-fp32", rank)["bytes"] == moments * sum(sizes[name] for name in own)
+    # Of every tensor half of its rows, and the first rank the odd one.
+    parts = [(shape[0] + 1 - rank) // 2 * shape[1:].numel() for shape in shapes.values()]
+    assert report(watched, "fsdp-fp32", rank)["bytes"] == moments * sum(parts)
