@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bertwright.check.resources import training_gpus
+from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
 from bertwright.core.places import Place
 from bertwright.core.signals import handed_on
@@ -30,9 +31,9 @@ TO_LEAVE = 20.0
 
 def refuse_other_ranks(recipe: Recipe) -> None:
     """`RecipeError` where GPUs will train, or a launcher has started this process as a rank already."""
-    if given := [name for name in ("RANK", "WORLD_SIZE") if name in os.environ]:
+    if given := launched():
         raise RecipeError(
-            f"{given[0]}={os.environ[given[0]]} in the environment says that a launcher has started this rank, and "
+            f"{given} in the environment says that a launcher has started this rank, and "
             "--per-socket and --per-node start ranks themselves. Leave the option out, or unset the variable."
         )
     if training_gpus(recipe):
@@ -89,10 +90,7 @@ def _shells(code: int) -> int:
 
 def _start(number: int, world: int, place: Place, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     """One rank, bound to the processors of its place."""
-    environment = {
-        **os.environ, "RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": str(world),
-        "LOCAL_WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-    }  # fmt: skip
+    environment = {**os.environ, **told(number, world, port)}
     # As many as cores, not as hardware threads, of which two share the units that multiply.
     environment.setdefault("OMP_NUM_THREADS", str(place.cores))
     command = [*PROGRAM, *arguments]
