@@ -78,7 +78,7 @@ def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """What the attention kernel for GPUs cannot do."""
     if train.attention != "varlen":
         return
-    if train.precision.kind in ("fp32", "tf32"):
+    if train.precision.kind in ("fp32", "tf32", "bf32"):
         text = f"varlen computes in bf16 or fp16 only, and train.precision={train.precision.kind}"
         yield "train.attention", f"{text}; set train.precision=bf16, or train.attention=padded"
     if model.attention_dropout:

@@ -57,7 +57,18 @@ So a field has one definition, at the stage that writes it, and the reader still
 PUBLIC = SOURCE / "__init__.py"
 """Hands out the public names, those of the pipeline among them, to users."""
 TORCH = {"model", "objectives", "optim", "train", "evaluate", "export", "bench"}
-WITHOUT_TORCH = {"config", "identity", "phases", "forecast", "shapes", "sizes", "waiting", "flops", "compiler"}
+WITHOUT_TORCH = {
+    "config",
+    "identity",
+    "phases",
+    "forecast",
+    "shapes",
+    "sizes",
+    "waiting",
+    "flops",
+    "compiler",
+    "instructions",
+}
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
 
 

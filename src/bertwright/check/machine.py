@@ -11,6 +11,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from bertwright.core.processor import processor_flags
+
 # From cuda.h: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
 _MAJOR_MINOR = (75, 76)
 
@@ -81,14 +83,9 @@ def gpu_capability() -> tuple[int, int] | None:
     return found[0], found[1]
 
 
-@cache
 def bf16_units() -> tuple[str, ...]:
     """The instruction sets of this processor that multiply bfloat16, as Linux names them; () where none is known."""
-    try:
-        flags = set(Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split())
-    except OSError:
-        return ()
-    return tuple(unit for unit in ("amx_bf16", "avx512_bf16", "bf16", "svebf16") if unit in flags)
+    return tuple(unit for unit in ("amx_bf16", "avx512_bf16", "bf16", "svebf16") if unit in processor_flags())
 
 
 def disk_free(folder: Path) -> int:

@@ -9,7 +9,7 @@ from bertwright.check.computing import computing
 from bertwright.check.data import imported_data, sources
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
-from bertwright.check.resources import device, disk, memory, precision
+from bertwright.check.resources import device, disk, instructions, memory, precision
 from bertwright.check.teacher import teacher
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
@@ -39,6 +39,7 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from teacher(recipe, out, pending)
     yield from device(recipe, pending)
     yield from precision(recipe, pending)
+    yield from instructions(recipe, pending)
     yield from computing(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)

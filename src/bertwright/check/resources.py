@@ -21,7 +21,16 @@ from bertwright.core.errors import DataError
 from bertwright.core.memory import memory_size
 from bertwright.core.tasks import default_workers
 from bertwright.recipe import Recipe
-from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp16Config, Fp32Config, PrecisionConfig, Tf32Config
+from bertwright.train.instructions import lacking
+from bertwright.train.precision.config import (
+    Bf16Config,
+    Bf32Config,
+    Fp8Config,
+    Fp16Config,
+    Fp32Config,
+    PrecisionConfig,
+    Tf32Config,
+)
 from bertwright.train.sizes import averaged_copies, computing_of, training_bytes
 
 DOUBT = 2
@@ -61,6 +70,8 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         return
     if isinstance(wanted, Tf32Config):
         yield error(key, f"{key} = tf32, but a processor has no tensor cores for it.", f"Set {key}=fp32.")
+    elif isinstance(wanted, Bf32Config) and not set(bf16_units()) - {"avx512_bf16"}:
+        yield error(key, f"{key} = bf32, but this processor has no unit for it (AMX).", f"Set {key}=fp32.")
     elif isinstance(wanted, Fp16Config) and not wanted.allow_slow:
         yield error(
             key, f"{key} = fp16, but a processor is slow with it.", f"Set {key}=fp32, or {key}.allow_slow=true."
@@ -72,8 +83,19 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     elif isinstance(wanted, Bf16Config) and not wanted.allow_slow and not bf16_units():
         missing = "this processor has no unit for it (AMX or AVX512-BF16): a step would take ten times as long"
         yield error(key, f"{key} = bf16, but {missing}.", f"Set {key}=fp32, or {key}.allow_slow=true.")
-    elif isinstance(wanted, Bf16Config):
-        yield ok(key, f"bf16, by {', '.join(bf16_units()) or 'software'}")
+    elif isinstance(wanted, (Bf16Config, Bf32Config)):
+        yield ok(key, f"{wanted.kind}, by {', '.join(bf16_units()) or 'software'}")
+
+
+def instructions(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """Whether the processor has the instructions that the recipe lets it use at most."""
+    key, wanted = "train.cpu_isa", recipe.train.cpu_isa
+    if "train" not in stages or wanted == "auto":
+        return
+    if reason := lacking(wanted):
+        yield error(key, f"{key} = {wanted}, but {reason}.", "Leave it out, or name less.")
+    else:
+        yield ok(key, f"instructions up to {wanted}")
 
 
 def _on_gpu(key: str, wanted: PrecisionConfig) -> Iterator[Verdict]:
@@ -81,7 +103,10 @@ def _on_gpu(key: str, wanted: PrecisionConfig) -> Iterator[Verdict]:
     if (has := gpu_capability()) is None:
         return
     gpu = f"this GPU has compute capability {has[0]}.{has[1]}"
-    if isinstance(wanted, Tf32Config) and has < (8, 0):
+    if isinstance(wanted, Bf32Config):
+        text = f"{key} = bf32, but it is of processors, and a GPU will train."
+        yield error(key, text, f"Set {key}=tf32, or train.device=cpu.")
+    elif isinstance(wanted, Tf32Config) and has < (8, 0):
         text = f"{key} = tf32, but {gpu}, and tensor cores for it begin at 8.0 (NVIDIA Ampere)."
         yield error(key, text, f"Set {key}=fp32.")
     elif isinstance(wanted, Bf16Config) and has < (8, 0) and not wanted.allow_slow:

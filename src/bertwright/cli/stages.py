@@ -25,6 +25,7 @@ from bertwright.cli.options import (
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
+from bertwright.core.places import Kind, places
 from bertwright.core.redact import redact_credentials
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.pipeline.run import run
@@ -147,10 +148,26 @@ def examples_command(
 
 
 def train_command(
-    recipe: RecipePath, overrides: Overrides = None, out: Out = None, profile: Profile = 0, as_json: Json = False
+    recipe: RecipePath,
+    overrides: Overrides = None,
+    out: Out = None,
+    profile: Profile = 0,
+    per_socket: Annotated[
+        bool, typer.Option("--per-socket", help="One rank on each socket of this machine, bound to its cores.")
+    ] = False,
+    per_node: Annotated[
+        bool, typer.Option("--per-node", help="One rank on each memory node (NUMA) of this machine, likewise.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Only this stage: token store and plans to checkpoints and a model."""
-    _run_and_print(recipe, _with_profile(overrides, profile), out, ["train"], as_json)
+    given = _with_profile(overrides, profile)
+    if per_socket and per_node:
+        raise RecipeError("--per-socket and --per-node are two ways to place the same ranks. Give one of them.")
+    if per_socket or per_node:
+        _train_on_places(recipe, given, out, "socket" if per_socket else "node", as_json)
+    else:
+        _run_and_print(recipe, given, out, ["train"], as_json)
 
 
 def report_command(
@@ -172,6 +189,20 @@ def report_command(
 
     path, facts = write_comparison(run_folders(recipe, others or []), out or Path())
     print(json_line({"path": str(path), **facts}) if as_json else path)
+
+
+def _train_on_places(recipe: Path, given: list[str], out: Path | None, kind: Kind, as_json: bool) -> None:
+    """Train with a rank on each place of this machine, and print where the result lies."""
+    from bertwright.cli.per_socket import refuse_other_ranks, train_on
+
+    loaded, folder = load_recipe(recipe, given, out)
+    refuse_other_ranks(loaded)
+    where = places(kind)
+    with Terminal() as log:
+        shown = ", ".join(f"{place.name} ({place.cores})" for place in where)
+        log.say(f"train: a rank on each {kind}, bound to its cores: {shown}")
+    train_on(where, ["train", str(recipe), *given, "--out", str(folder)])
+    _print_result(folder, ["train"], as_json)
 
 
 def _with_profile(overrides: list[str] | None, steps: int) -> list[str]:
@@ -213,7 +244,11 @@ def _run_and_print(
     workers: Workers = Workers(),
 ) -> None:
     """Run the stages, and print where the result lies: with --json, the numbers of the report beside it."""
-    folder = _run(recipe, overrides, out, stages, workers)
+    _print_result(_run(recipe, overrides, out, stages, workers), stages, as_json)
+
+
+def _print_result(folder: Path, stages: list[str], as_json: bool) -> None:
+    """Print where the result in this run folder lies: with --json, the numbers of the report beside it."""
     summary = folder / "summary.json"
     result = folder / ("report.html" if "report" in stages else stages[-1])
     if as_json:

@@ -1,6 +1,6 @@
 """Which of how many training processes this one is, as torchrun or another launcher says in the environment.
 
-Nothing else reads RANK and WORLD_SIZE. Knows no torch.
+Nothing else reads or writes RANK and WORLD_SIZE. Knows no torch.
 """
 
 from __future__ import annotations
@@ -24,6 +24,23 @@ def rank_and_world() -> tuple[int, int]:
         f"RANK={rank} and WORLD_SIZE={world} in the environment name no rank of a training: RANK goes from 0 to one "
         "less than WORLD_SIZE. Start the ranks with torchrun, or unset both."
     )
+
+
+def launched() -> str:
+    """What in the environment says that a launcher has started this process as a rank, such as "RANK=0"; "" if none."""
+    return next((f"{name}={os.environ[name]}" for name in ("RANK", "WORLD_SIZE") if name in os.environ), "")
+
+
+def told(rank: int, world: int, port: int) -> dict[str, str]:
+    """What the environment of each of `world` ranks on this machine alone says, that meet at a port of it."""
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(world),
+        "LOCAL_WORLD_SIZE": str(world),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
 
 
 def rank_here() -> int:

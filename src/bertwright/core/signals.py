@@ -93,6 +93,17 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
+def handed_on(take: Callable[[int], None]) -> Iterator[None]:
+    """For the length of the block, signals are given to `take` by their numbers and do nothing else here."""
+    watched = signal.set_wakeup_fd(-1)  # who takes them may need a while
+    try:
+        with _handled(lambda number, frame: take(number)):
+            yield
+    finally:
+        signal.set_wakeup_fd(watched)
+
+
+@contextmanager
 def unheard() -> Iterator[None]:
     """Processes started inside never hear of the signals; this one hears of them afterwards."""
     # A process inherits the mask of the one that starts it, so there is no moment at which it would hear one.

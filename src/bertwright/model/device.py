@@ -13,6 +13,8 @@ import torch
 
 from bertwright.core.errors import RecipeError
 
+Products = Literal["highest", "high", "medium"]
+"""How exactly float32 matrices are multiplied, in torch's words."""
 # From malloc.h of the GNU C library; their values are part of its binary interface.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _NEVER = 2**31 - 1
@@ -44,7 +46,7 @@ def visible_gpus() -> list[str]:
 
 @contextmanager
 def torch_settings(
-    threads: int, keep_kernels: bool = False, deterministic: bool = True, tf32: bool = False
+    threads: int, keep_kernels: bool = False, deterministic: bool = True, products: Products = "highest"
 ) -> Iterator[None]:
     """Deterministic algorithms and so many processor threads (0: torch's own choice), for the length of the block.
 
@@ -52,8 +54,9 @@ def torch_settings(
     once, at its first product in a process, and torch hands out no function of it that would change it later: in a
     process that trains twice, or has computed with torch before, the first product decides. Numbers are the same either
     way; the second training is slower, or its memory grows. One process for each training avoids that. Without
-    `deterministic` torch may take kernels that add in any order, and no two runs have the same bits. With `tf32` a GPU
-    may round the factors of float32 products to 10 bits after the point; without it none may, whoever asked before.
+    `deterministic` torch may take kernels that add in any order, and no two runs have the same bits. `products` says
+    how float32 matrices are multiplied, whoever asked otherwise before: `highest` as they are, `high` with factors that
+    a GPU rounds to 10 bits after the point (tf32), `medium` with factors that a processor rounds to bfloat16 (bf32).
     """
     environment = {name: os.environ.get(name) for name in (_KERNELS, _WORKSPACE)}
     # oneDNN keeps a kernel for each of the last 1,024 shapes it met. Packed batches have a new shape at every step, so
@@ -70,7 +73,7 @@ def torch_settings(
     # Else torch fills each of some 200 fresh tensors a step with NaN before a kernel writes them: 3 to 11 % of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.set_float32_matmul_precision(products)
     torch.set_num_threads(threads or before[1])
     try:
         yield

@@ -19,6 +19,7 @@ from bertwright.pipeline.arguments import Work
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
 from bertwright.train import config as train
+from bertwright.train.instructions import bound
 from bertwright.train.waiting import settle
 from bertwright.vocab import config as vocab
 
@@ -65,6 +66,11 @@ class Stage:
         # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
         return cast(Artifact | Path, run(**self.arguments(work)))
+
+
+def _before_torch(work: Work) -> None:
+    bound(work.recipe.train, work.log)
+    settle(work.recipe.train, work.log)
 
 
 def _corpus_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
@@ -125,7 +131,7 @@ _ROWS = (
         sections=lambda recipe, _: arguments_of.train_settings(recipe).sections(recipe.next_sentence),
         runs="bertwright.train.run:run",
         arguments=arguments_of.train,
-        before=lambda work: settle(work.recipe.train, work.log),
+        before=_before_torch,
     ),
     Stage(
         name="evaluate",

@@ -56,6 +56,9 @@ class TrainConfig(Section):
     goes are written to `profile` in the run's `train`. 0: none. Profiled steps are slower, and the same."""
     device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
     """Where the model runs; `auto` takes a GPU when torch sees one."""
+    cpu_isa: Literal["auto", "avx2", "avx512", "avx512_bf16", "amx"] = runtime_only("auto")
+    """The most that torch's libraries may use of a processor's instruction sets; `auto`: all it has, or what the
+    environment says. Other instructions have another order of summation, so other bits. Only with device = cpu."""
     deterministic: Literal["auto"] | bool = runtime_only("auto")
     """Whether the same training gives the same bits again, and goes on from a checkpoint as if it had not stopped;
     `auto`: on a CPU, where it costs nothing. Without it a GPU may add in any order, which is faster."""
@@ -68,9 +71,9 @@ class TrainConfig(Section):
     guard: GuardConfig = GuardConfig()
     """What is done about gradients and losses that are not finite, or far above those before them."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
-    """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf16` (a GPU, or a CPU with AMX or AVX512-BF16),
-    `fp16` (GPU) or `fp8` (GPU of Ada, Hopper or later). A name, or a section of its own where the precision has keys.
-    What the optimizer moves and checkpoints hold is float32."""
+    """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf32` (a CPU with AMX),
+    `bf16` (a GPU, or a CPU with AMX or AVX512-BF16), `fp16` (GPU) or `fp8` (GPU of Ada, Hopper or later). A name, or a
+    section of its own where the precision has keys. What the optimizer moves and checkpoints hold is float32."""
     averaging: AveragingConfig = NoAveragingConfig()
     """Which average of the weights is scored and exported at the end: `none`, `ema` or `last`. A name, or a section of
     its own where the average has keys. Training goes on from the weights themselves."""
@@ -100,6 +103,23 @@ class TrainConfig(Section):
             raise ValueError(
                 f"memory_limit_gb {self.memory_limit_gb:g} bounds the micro-batches of phases whose micro_batch is "
                 "auto, and none is; set phases.0.micro_batch=auto, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _instructions_that_compute(self) -> TrainConfig:
+        kind, isa = self.precision.kind, self.cpu_isa
+        if isa != "auto" and self.device != "cpu":
+            raise ValueError(
+                f"cpu_isa {isa} bounds what a processor computes with, and device {self.device} may be a GPU; set "
+                "device=cpu, or leave cpu_isa out"
+            )
+        slow = kind == "bf16" and not getattr(self.precision, "allow_slow", False) and isa in ("avx2", "avx512")
+        if slow or (kind == "bf32" and isa in ("avx2", "avx512", "avx512_bf16")):
+            needed = "amx" if kind == "bf32" else "avx512_bf16 or amx"
+            raise ValueError(
+                f"cpu_isa {isa} keeps precision {kind} from the units it multiplies with; set cpu_isa={needed}, or "
+                "precision=fp32"
             )
         return self
 

@@ -18,6 +18,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
+from bertwright.train.instructions import in_use
 from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.shapes import NETWORK
@@ -45,6 +46,7 @@ def session_facts(
         "device": str(device) if device.type == "cpu" else f"{device} {torch.cuda.get_device_name(device)}",
         # What no second run can have: rates that follow the time that steps took.
         **({"hours": [phase.hours for phase in config.phases]} if any(phase.hours for phase in config.phases) else {}),
+        "isa": in_use(),
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),
     }

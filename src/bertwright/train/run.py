@@ -24,7 +24,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
-from bertwright.model.device import resolve_device, torch_settings
+from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import check_teacher
@@ -58,6 +58,8 @@ if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
     from bertwright.train.profiler import StepProfiler
 
+PRODUCTS: Mapping[str, Products] = {"tf32": "high", "bf32": "medium"}
+"""Precisions that round the factors of float32 products."""
 OBSERVERS = "observers"
 PROFILE = "profile"
 
@@ -116,7 +118,7 @@ def _start(job: Job, log: Log) -> None:
         0 if config.threads == "auto" else config.threads,
         keep_kernels=config.precision.kind not in ("fp32", "tf32"),
         deterministic=is_deterministic(config),
-        tf32=config.precision.kind == "tf32",
+        products=PRODUCTS.get(config.precision.kind, "highest"),
     )
     gpus = resolve_device(config.device).type == "cuda"
     with torch_is_set, process_group(config.timeout, gpus) as ranks, stop_on_signals() as stop_requested:

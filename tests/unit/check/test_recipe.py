@@ -13,6 +13,7 @@ from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
+from bertwright.train import instructions as bounds
 from bertwright.train.graph import compiler
 
 Load = Callable[..., Recipe]
@@ -98,6 +99,8 @@ def test_a_gpu_that_is_asked_for_must_be_there(
         ("train.precision=bf16", ("amx_bf16", "avx512_bf16"), "ok", "bf16, by amx_bf16, avx512_bf16"),
         ("train.precision=tf32", ("amx_bf16",), "error", "a processor has no tensor cores for it"),
         ("train.precision=fp16", ("amx_bf16",), "error", "a processor is slow with it"),
+        ("train.precision=bf32", ("avx512_bf16",), "error", "bf32, but this processor has no unit for it (AMX)"),
+        ("train.precision=bf32", ("amx_bf16",), "ok", "bf32, by amx_bf16"),
     ],
 )
 def test_a_precision_needs_units_for_it(
@@ -129,6 +132,7 @@ def test_a_precision_needs_units_for_it(
         ),
         ("train.precision=tf32", (8, 0), "ok", "tf32, on a GPU of compute capability 8.0"),
         ("train.precision=bf16", (7, 0), "error", "capability 7.0, and units for it begin at 8.0 (NVIDIA Ampere)."),
+        ("train.precision=bf32", (9, 0), "error", "bf32, but it is of processors, and a GPU will train."),
         ("train.precision={kind='bf16', allow_slow=true}", (7, 0), "ok", "bf16, on a GPU of compute capability 7.0"),
         ("train.precision=fp16", (7, 0), "ok", "fp16, on a GPU of compute capability 7.0"),
         ("train.precision=fp8", (8, 6), "error", "8.6, and float8 products begin at 8.9 (NVIDIA Ada, Hopper)."),
@@ -301,3 +305,14 @@ def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
     assert bare.as_dict() == {"level": "error", "about": "x", "text": "it is broken", "remedy": ""}
     assert list(verdict_lines([])) == [] and exit_code([]) == 0
     refuse([Verdict("warning", "x", "y.", "Do z.")])
+
+
+def test_instructions_that_the_processor_lacks_are_an_error(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "processor_flags", lambda: frozenset({"avx2"}))
+    recipe = load("train.cpu_isa=avx512", "train.device=cpu")
+    (verdict,) = resources.instructions(recipe, ("train",))
+    assert verdict.level == "error" and "train.cpu_isa = avx512, but this processor" in verdict.text
+    assert verdict.text.endswith("has avx2 at most.") and verdict.remedy == "Leave it out, or name less."
+    (verdict,) = resources.instructions(load("train.cpu_isa=avx2", "train.device=cpu"), ("train",))
+    assert (verdict.level, verdict.text) == ("ok", "instructions up to avx2")
+    assert not [*resources.instructions(recipe, ("corpus",)), *resources.instructions(load(), ("train",))]

@@ -29,8 +29,10 @@ def test_products_are_rounded_to_tf32_where_that_is_asked_for_alone(before: str)
     untouched = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(before)
     try:
-        with torch_settings(1, tf32=True):
+        with torch_settings(1, products="high"):
             assert torch.get_float32_matmul_precision() == "high"
+        with torch_settings(1, products="medium"):
+            assert torch.get_float32_matmul_precision() == "medium"
         with torch_settings(1):
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.get_float32_matmul_precision() == before

@@ -21,11 +21,12 @@ from bertwright.examples.collate import split
 from bertwright.examples.padding import with_room
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
+from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
 from bertwright.train.precision import precision as precisions
-from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp16Config, Fp32Config, Tf32Config
 from bertwright.train.precision.loss_scale import LossScale, scale_after, scale_from
 from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
@@ -35,6 +36,11 @@ CPU = torch.device("cpu")
 BF16 = {"kind": "bf16", "allow_slow": True}
 PURE = {"kind": "bf16", "weights": "bf16", "allow_slow": True}
 """Also the weights that compute."""
+BF32 = pytest.param(
+    {"kind": "bf32"},
+    id="bf32",
+    marks=pytest.mark.skipif(not precisions._rounds_factors(), reason="this processor rounds no factors (AMX)"),
+)
 FP16 = {"kind": "fp16", "allow_slow": True, "initial_scale": 2.0**20, "growth_interval": 3}
 """A scale at which the first gradients overflow."""
 
@@ -64,7 +70,13 @@ class StopsAt:
 
 
 @pytest.mark.parametrize(
-    "precision", [BF16, {"kind": "fp16", "allow_slow": True}, PURE], ids=["bf16", "fp16", "pure bf16"]
+    "precision",
+    [
+        pytest.param(BF16, id="bf16"),
+        pytest.param({"kind": "fp16", "allow_slow": True}, id="fp16"),
+        pytest.param(PURE, id="pure bf16"),
+        BF32,
+    ],
 )
 def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(train: Train, precision: Any) -> None:
     full, low = train("full"), train("low", precision=precision)
@@ -77,7 +89,10 @@ def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(tra
     assert [entry["precision"] for entry in low.counts["sessions"]] == [precision["kind"]]
 
 
-@pytest.mark.parametrize("precision", [BF16, FP16, PURE], ids=["bf16", "fp16", "pure bf16"])
+@pytest.mark.parametrize(
+    "precision",
+    [pytest.param(BF16, id="bf16"), pytest.param(FP16, id="fp16"), pytest.param(PURE, id="pure bf16"), BF32],
+)
 @pytest.mark.parametrize("row", [1, 4, 7])
 def test_stopped_and_continued_it_ends_bit_identical(train: Train, precision: Any, row: int) -> None:
     undisturbed = train("undisturbed", precision=precision)
@@ -177,6 +192,11 @@ def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pyte
     build_precision(Bf16Config(allow_slow=True), CPU)
     with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit"):
         build_precision(Bf16Config(weights="bf16"), CPU)
+    monkeypatch.setattr(precisions, "_rounds_factors", lambda: False)
+    with pytest.raises(RecipeError, match=r"bf32, but products in float32 stay as they are .*AMX.*precision=fp32"):
+        build_precision(Bf32Config(), CPU)
+    with pytest.raises(RecipeError, match=r"bf32, but this is a GPU, .* Set train\.precision=tf32"):
+        build_precision(Bf32Config(), torch.device("cuda"))
     with pytest.raises(RecipeError, match=r"fp16, but this is a processor, .* as float32\. Set train\.precision=bf16"):
         build_precision(Fp16Config(), CPU)
 
@@ -210,3 +230,20 @@ def test_only_low_precision_on_a_processor_is_padded() -> None:
     low = replace(build_precision(Bf16Config(allow_slow=True), CPU)).fit(batch)
     assert low.counts == (2 + 27, 256, 64)
     assert low.max_row == 9, "padding makes no rectangle wider"
+
+
+@pytest.mark.skipif(not precisions._rounds_factors(), reason="this processor rounds no factors (AMX)")
+def test_bf32_rounds_the_factors_of_products_to_bfloat16_and_adds_in_float32() -> None:
+    """Against float64 products of factors that are rounded by hand, forward and backward."""
+    torch.manual_seed(0)
+    x, w, upstream = torch.randn(256, 128), torch.randn(64, 128), torch.randn(256, 64)
+    rounded = [tensor.bfloat16().double() for tensor in (x, w, upstream)]
+    x.requires_grad_(), w.requires_grad_()
+    with torch_settings(1, keep_kernels=True, products="medium"):
+        y = torch.nn.functional.linear(x, w)
+        y.backward(upstream)
+    assert x.grad is not None and w.grad is not None and y.dtype == torch.float32
+    expected = (rounded[0] @ rounded[1].T, rounded[2] @ rounded[1], rounded[2].T @ rounded[0])
+    for computed, exact in zip((y.detach(), x.grad, w.grad), expected, strict=True):
+        assert float((computed.double() - exact).abs().max()) < 1e-4
+    assert float((y.detach().double() - x.detach().double() @ w.detach().double().T).abs().max()) > 1e-2

@@ -72,7 +72,7 @@ def metric_lines(folder: Path) -> list[dict[str, Any]]:
 
 SESSION = {
     "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "device", "machine", "torch",
-    "weights", "deterministic", "graph", "waiting",
+    "weights", "deterministic", "graph", "waiting", "isa",
 }  # fmt: skip
 
 

@@ -24,6 +24,14 @@ class Tf32Config(Section):
     """Names this precision."""
 
 
+class Bf32Config(Section):
+    """float32 whose matrix products take factors rounded to bfloat16 and add in float32: a processor with AMX does
+    them on its tiles. Products too small for oneDNN stay in float32."""
+
+    kind: Literal["bf32"] = "bf32"
+    """Names this precision."""
+
+
 class Bf16Config(Section):
     """Matrix products in bfloat16, the rest in float32 (autocast), or everything in bfloat16."""
 
@@ -72,6 +80,8 @@ class Fp8Config(Section):
 
 
 PrecisionConfig = Annotated[
-    Fp32Config | Tf32Config | Bf16Config | Fp16Config | Fp8Config, Field(discriminator="kind"), BeforeValidator(by_kind)
+    Fp32Config | Tf32Config | Bf32Config | Bf16Config | Fp16Config | Fp8Config,
+    Field(discriminator="kind"),
+    BeforeValidator(by_kind),
 ]
 """What a network computes in."""

@@ -11,7 +11,7 @@ import torch
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import with_room
-from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp16Config, PrecisionConfig, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config, Fp16Config, PrecisionConfig, Tf32Config
 
 TOKENS, PREDICTIONS = 256, 64
 """Sizes to whose next multiples batches are rounded up where kernels are made for one shape each."""
@@ -47,7 +47,7 @@ class Precision:
 
         oneDNN compiles its bfloat16 products for each shape, which takes as long as ten of them do.
         """
-        if self._low is None or self.device.type != "cpu":
+        if self.device.type != "cpu" or not (self.low or isinstance(self.config, Bf32Config)):
             return batch
         _, tokens, predictions = batch.counts
         return with_room(batch, -(-tokens // TOKENS) * TOKENS, -(-predictions // PREDICTIONS) * PREDICTIONS)
@@ -73,6 +73,16 @@ def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
             raise RecipeError(
                 f"train.precision = tf32, but this {'GPU' if gpu else 'processor'} has no tensor cores for it (NVIDIA "
                 "Ampere or later has). Set train.precision=fp32."
+            )
+        case Bf32Config() if gpu:
+            raise RecipeError(
+                "train.precision = bf32, but this is a GPU, and bf32 is of processors. Set train.precision=tf32, which "
+                "a GPU has in its place, or train.device=cpu."
+            )
+        case Bf32Config() if not _rounds_factors():
+            raise RecipeError(
+                "train.precision = bf32, but products in float32 stay as they are on this processor: it has no unit "
+                "for them (AMX), or its instructions are bounded below it. Set train.precision=fp32."
             )
         case Bf16Config(allow_slow=False) if not _has_bf16(device):
             raise RecipeError(
@@ -112,3 +122,15 @@ def _has_bf16(device: torch.device) -> bool:
         has = torch.cpu.get_capabilities()
         return any(has.get(unit) for unit in ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16"))
     return bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def _rounds_factors() -> bool:
+    """Whether products of float32 matrices have factors of bfloat16 here where that is asked for."""
+    # By trying: torch leaves it to oneDNN, which has it on some processors and says nothing where it has not.
+    matrix = torch.full((256, 256), 1 + 2.0**-12)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        return bool((matrix @ matrix == len(matrix)).all())
+    finally:
+        torch.set_float32_matmul_precision(before)

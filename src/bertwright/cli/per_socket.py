@@ -1,0 +1,145 @@
+"""A rank on each socket, or memory node, of this machine: started, bound to its cores, and all ended together.
+
+torchrun binds ranks to nodes by their GPUs alone, gives each one thread, and fails with exit code 1 whatever failed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from bertwright.check.resources import training_gpus
+from bertwright.core.distributed import launched, told
+from bertwright.core.errors import Interrupted, RankError, RecipeError
+from bertwright.core.places import Place
+from bertwright.core.signals import handed_on
+from bertwright.recipe import Recipe
+
+PROGRAM = (sys.executable, "-m", "bertwright.cli")
+_IN_ORDER = (0, Interrupted.exit_code, 130)
+"""Exit codes of a rank that is done, or was asked to stop."""
+LOOK = 0.1
+"""Seconds between two looks at the ranks."""
+TO_LEAVE = 20.0
+"""Seconds that the others have to end by themselves when one has failed, and then to obey a signal."""
+
+
+def refuse_other_ranks(recipe: Recipe) -> None:
+    """`RecipeError` where GPUs will train, or a launcher has started this process as a rank already."""
+    if given := launched():
+        raise RecipeError(
+            f"{given} in the environment says that a launcher has started this rank, and "
+            "--per-socket and --per-node start ranks themselves. Leave the option out, or unset the variable."
+        )
+    if training_gpus(recipe):
+        raise RecipeError(
+            f"--per-socket and --per-node start ranks that train on processors, and train.device = "
+            f"{recipe.train.device} takes a GPU. Set train.device=cpu, or start a rank for each GPU with torchrun."
+        )
+
+
+def train_on(places: Sequence[Place], arguments: Sequence[str]) -> None:
+    """Run `bertwright ARGUMENTS` once for each place, as the ranks of one training, to their end.
+
+    Signals are handed on to all. Where a rank fails the others are ended; the error, or `SystemExit` after a signal,
+    has its exit code.
+    """
+    ranks: list[subprocess.Popen[bytes]] = []
+    heard: set[int] = set()
+
+    def hand_on(number: int) -> None:
+        heard.add(number)
+        for rank in ranks:
+            rank.send_signal(number)  # does nothing to one that has ended
+
+    try:
+        with handed_on(hand_on):
+            port = _free_port()
+            for number, place in enumerate(places):
+                ranks.append(_start(number, len(places), place, port, arguments))
+            codes = _wait(ranks)
+    finally:
+        _end(ranks)
+    # One that was still loading is ended by the signal itself, before it listens.
+    codes = {number: Interrupted.exit_code if -code in heard else code for number, code in codes.items()}
+    if (failed := _first_failed(codes)) is not None:
+        raise _failure(failed, codes[failed], places)
+    if stopped := [code for code in codes.values() if code]:
+        raise SystemExit(stopped[0])  # the first rank has said why
+
+
+def _failure(rank: int, code: int, places: Sequence[Place]) -> RankError:
+    """What to say of a rank that failed, with its exit code."""
+    error = RankError(
+        f"rank {rank} of {len(places)} ({places[rank].name}) failed with exit code {_shells(code)}, so the others were "
+        "ended. Run the same command again when its fault is mended: training goes on from its newest checkpoint."
+    )
+    error.exit_code = _shells(code)
+    return error
+
+
+def _shells(code: int) -> int:
+    """An exit code as a shell has it, also of a process that a signal ended."""
+    return code if code >= 0 else 128 - code
+
+
+def _start(number: int, world: int, place: Place, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    """One rank, bound to the processors of its place."""
+    environment = {**os.environ, **told(number, world, port)}
+    # As many as cores, not as hardware threads, of which two share the units that multiply.
+    environment.setdefault("OMP_NUM_THREADS", str(place.cores))
+    command = [*PROGRAM, *arguments]
+    with _bound_to(place.processors):
+        # A group of its own: Ctrl-C reaches this process alone, which hands it on once.
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, process_group=0)
+
+
+@contextmanager
+def _bound_to(processors: Sequence[int]) -> Iterator[None]:
+    """Processes started inside run on these processors alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, processors)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
+    """The exit codes of the ranks that have ended, when all have, or when one has failed."""
+    until = None
+    while True:
+        codes = {number: code for number, rank in enumerate(ranks) if (code := rank.poll()) is not None}
+        if len(codes) == len(ranks) or (until is not None and time.monotonic() > until):
+            return codes
+        # They watch over one another, and the sentence of one that is lost is theirs to say.
+        if until is None and _first_failed(codes) is not None:
+            until = time.monotonic() + TO_LEAVE
+        time.sleep(LOOK)
+
+
+def _end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End the ranks that still run."""
+    for end in (subprocess.Popen.terminate, subprocess.Popen.kill):
+        for rank in ranks:
+            end(rank)
+        until = time.monotonic() + TO_LEAVE
+        while any(rank.poll() is None for rank in ranks) and time.monotonic() < until:
+            time.sleep(LOOK)
+
+
+def _first_failed(codes: Mapping[int, int]) -> int | None:
+    """The rank that failed by itself, or else the first that ended because another was lost."""
+    failed = [number for number, code in codes.items() if code not in _IN_ORDER]
+    return min(failed, key=lambda number: codes[number] == RankError.exit_code, default=None)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
