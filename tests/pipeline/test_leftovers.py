@@ -36,16 +36,23 @@ def left(folder: Path) -> list[Path]:
     return [path for pattern in HALF for path in folder.rglob(pattern)]
 
 
+@pytest.mark.parametrize("beside", ["false", "true"])
 @pytest.mark.parametrize(
     ("name", "when"),
     [("model.safetensors", 1), ("config.json", 1), ("manifest.json", 3), ("step-000000004", 1), ("step-000000002", 2)],
 )
 def test_training(
-    name: str, when: int, small_recipe: Path, small_examples: Callable[[Path], Path], trained: Path, tmp_path: Path
+    name: str,
+    when: int,
+    beside: str,
+    small_recipe: Path,
+    small_examples: Callable[[Path], Path],
+    trained: Path,
+    tmp_path: Path,
 ) -> None:
     """The finished model, a seal, a checkpoint that gets its name, and one that is pruned."""
     folder, log = small_examples(tmp_path / "run"), tmp_path / "log"
-    command = ("train", small_recipe, *SHORT, "--out", folder)
+    command = ("train", small_recipe, *SHORT, f"train.save_async={beside}", "--out", folder)
     killed = forked(log, *command, before=partial(die_at, name, when))
     killed.join()
     assert killed.exitcode == 137, log.read_text()

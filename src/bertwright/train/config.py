@@ -44,6 +44,10 @@ class TrainConfig(Section):
     """Optimizer steps between held-out scores; 0 scores ten times in a phase. The end of a phase is always scored."""
     checkpoint_every: int = runtime_only(0, ge=0)
     """Optimizer steps between checkpoints; 0 saves ten times in a phase. The end of a phase is always saved."""
+    save_async: Literal["auto"] | bool = runtime_only("auto")
+    """Whether training goes on while a checkpoint is written, by a thread, from a copy of weights and moments in the
+    processor's memory (12 bytes a parameter more, 4 more for each copy of an average); `auto`: on a GPU, whose memory
+    the copy does not take. The first checkpoint, and that of the end of a phase or of a stop, is waited for."""
     keep_checkpoints: int = runtime_only(3, ge=1)
     """Newest checkpoints kept, beside the best one and the last one of each phase."""
     log_every: int = runtime_only(10, ge=1)

@@ -48,6 +48,7 @@ from bertwright.train.metrics import Metrics, read_rows
 from bertwright.train.phases import resolve_phases
 from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
+from bertwright.train.saving import Writer, written_beside
 from bertwright.train.scoring import score_average
 from bertwright.train.session import Session
 from bertwright.train.start import is_deterministic
@@ -140,6 +141,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
         Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics,
         _watched(job, log) if ranks.first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
+        Writer(written_beside(job.config, device.type == "cuda")) if ranks.first else nullcontext() as writer,
     ):
         session = Session(
             trained=trained,
@@ -147,6 +149,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             identity=job.checkpoint,
             keep=job.config.keep_checkpoints,
             metrics=metrics,
+            writer=writer,
             log=log,
             stop_requested=stop_requested,
             guard=job.config.guard,
