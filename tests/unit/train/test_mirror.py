@@ -1,6 +1,7 @@
 """A mirror has what is kept here, each whole; brings back what a lost folder had; and cannot end a training."""
 
 import shutil
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,6 +139,27 @@ def test_a_failure_is_said_once_made_good_and_holds_no_secret(
     there = content(brought(url, tmp_path / "there"))
     assert there["model/model.safetensors"] == sha256(done.path / "model" / "model.safetensors")
     assert not any("step-000000008" in name for name in there), "pruned here before it could be copied"
+
+
+def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
+    train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    put, gone = Remote._put, threading.Event()
+
+    def slow(self: Remote, place: str, data: Any) -> None:
+        if place.endswith("step-000000004/optimizer.safetensors"):
+            assert gone.wait(60)
+        put(self, place, data)
+
+    def at_row(_: int) -> None:
+        if (tmp_path / "run/checkpoints/step-000000012").exists() and not list(tmp_path.glob("run/checkpoints/*4")):
+            gone.set()
+
+    monkeypatch.setattr(Remote, "_put", slow)
+    notes = Notes(at_row)
+    train("run", mirror=url, keep_checkpoints=1, log=notes)
+    assert gone.is_set() and not any("mirror" in line for line in notes.lines)
+    assert not any("step-000000004" in name for name in content(brought(url, tmp_path / "there")))
 
 
 def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(

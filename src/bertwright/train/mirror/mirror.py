@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -98,25 +97,30 @@ class Mirror:
         states = {Path(name): there[name][1] for name in ours if name in there}
         kept = worth_keeping(states, mirrored.keep, mirrored.judged_by)
         for name in ours:
-            if Path(name) not in kept:
+            if Path(name) not in kept and name not in names:
                 remote.remove(f"{CHECKPOINTS}/{name}")
 
     def _copy(self, remote: Remote, name: str) -> None:
         path, place = self._mirrored.out / CHECKPOINTS / name, f"{CHECKPOINTS}/{name}"
-        with suppress(ArtifactError):  # a damaged one is no use there either
+        try:
             checkpoint = open_artifact(path, "checkpoint")
-            rows = b"".join(rows_until(self._mirrored.out / ROWS, int(checkpoint.counts["total_steps"])))
-            try:
+        except ArtifactError:
+            return  # damaged, so no use there either; or pruned by now
+        rows = b"".join(rows_until(self._mirrored.out / ROWS, int(checkpoint.counts["total_steps"])))
+        try:
+            if not remote.has(checkpoint, place):
                 remote.put(checkpoint, place, {ROWS: rows})
-            except FileNotFoundError:
-                # Pruned while it was copied: what is there of it has no manifest, and goes with the older ones.
-                if path.is_dir():
-                    raise
+        except FileNotFoundError:
+            # Pruned while it was copied: what is there of it has no manifest, and goes with the older ones.
+            if path.is_dir():
+                raise
 
     def _copy_finished(self) -> None:
         self._copy_checkpoints()
         done = open_artifact(self._mirrored.out, "train")
-        Remote(self._mirrored.url).put(done, "", {})
+        remote = Remote(self._mirrored.url)
+        if not remote.has(done, ""):
+            remote.put(done, "", {})
 
     def __enter__(self) -> Mirror:
         return self

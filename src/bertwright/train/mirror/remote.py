@@ -49,12 +49,13 @@ class Remote:
                 found[name] = (manifest, state_of(Artifact(Path(scratch), manifest)))
         return found
 
+    def has(self, artifact: Artifact, place: str) -> bool:
+        """Whether this very artifact is at `place`; "" is the folder itself."""
+        return self.content(f"{place}/{MANIFEST}".lstrip("/")) == (artifact.path / MANIFEST).read_bytes()
+
     def put(self, artifact: Artifact, place: str, beside: Mapping[str, bytes]) -> None:
-        """Copy an artifact's files, and those `beside` them, to `place`, unless this very artifact is there; "" is the
-        folder itself."""
+        """Copy an artifact's files, and those `beside` them, to `place`, which is no artifact until then."""
         manifest, within = (artifact.path / MANIFEST).read_bytes(), f"{place}/" if place else ""
-        if self.content(f"{within}{MANIFEST}") == manifest:
-            return
         self._remove_file(f"{within}{MANIFEST}")
         for name in artifact.names():
             self._put(f"{within}{name}", artifact.path / name)

@@ -6,6 +6,8 @@ checkpoints that say how far training had come.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,9 +81,12 @@ def _bring(remote: Remote, name: str, out: Path, log: Log) -> bool:
     try:
         for file in Artifact(draft, read_manifest(draft, "checkpoint")).names():
             remote.get(f"{place}/{file}", draft / file)
+            with (draft / file).open("rb") as handle:
+                os.fsync(handle.fileno())  # a power cut must not leave a checkpoint whose files the disk never got
         open_artifact(draft, "checkpoint").verify()
     except ArtifactError as error:
         log.say(f"train: skipping the damaged checkpoint {name} of the mirror: {error}")
+        shutil.rmtree(draft)
         return False
     if not any((out / CHECKPOINTS).glob("step-*")):
         write_atomic(out / ROWS, rows or b"")
