@@ -66,12 +66,15 @@ def test_the_corpus_survives_kill_9(kills: int, small_recipe: Path, tmp_path: Pa
     kill_and_compare(command, lambda folder: folder, "corpus/shards/*", kills, tmp_path)
 
 
+@pytest.mark.parametrize("beside", ["false", "true"])
 @pytest.mark.parametrize("kills", KILLS)
 def test_training_survives_kill_9(
-    kills: int, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+    kills: int, beside: str, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
+    """With checkpoints that are written while training waits, and beside it."""
+
     def command(folder: Path) -> tuple[object, ...]:
         steps = ("train.phases.0.steps=32", "train.phases.1.steps=16")
-        return ("train", small_recipe, *steps, "--out", folder)
+        return ("train", small_recipe, *steps, f"train.save_async={beside}", "--out", folder)
 
     kill_and_compare(command, small_examples, "train/model/model.safetensors", kills, tmp_path)

@@ -36,16 +36,23 @@ def left(folder: Path) -> list[Path]:
     return [path for pattern in HALF for path in folder.rglob(pattern)]
 
 
+@pytest.mark.parametrize("beside", ["false", "true"])
 @pytest.mark.parametrize(
     ("name", "when"),
     [("model.safetensors", 1), ("config.json", 1), ("manifest.json", 3), ("step-000000004", 1), ("step-000000002", 2)],
 )
 def test_training(
-    name: str, when: int, small_recipe: Path, small_examples: Callable[[Path], Path], trained: Path, tmp_path: Path
+    name: str,
+    when: int,
+    beside: str,
+    small_recipe: Path,
+    small_examples: Callable[[Path], Path],
+    trained: Path,
+    tmp_path: Path,
 ) -> None:
     """The finished model, a seal, a checkpoint that gets its name, and one that is pruned."""
     folder, log = small_examples(tmp_path / "run"), tmp_path / "log"
-    command = ("train", small_recipe, *SHORT, "--out", folder)
+    command = ("train", small_recipe, *SHORT, f"train.save_async={beside}", "--out", folder)
     killed = forked(log, *command, before=partial(die_at, name, when))
     killed.join()
     assert killed.exitcode == 137, log.read_text()
@@ -57,6 +64,29 @@ def test_training(
     names = [path.name for path in (folder / "train" / "checkpoints").iterdir()]
     assert sorted(names) == sorted(path.name for path in (trained / "train" / "checkpoints").iterdir())
     assert weights(folder) == weights(trained)
+
+
+@pytest.mark.parametrize(("name", "when"), [("step-000000004", 1), ("manifest.json", 3)])
+def test_a_machine_that_is_lost_with_its_folder(
+    name: str, when: int, small_recipe: Path, small_examples: Callable[[Path], Path], trained: Path, tmp_path: Path
+) -> None:
+    """Killed while a checkpoint or the finished training gets its name; what was mirrored by then is brought back."""
+    folder, log, mirror = small_examples(tmp_path / "run"), tmp_path / "log", tmp_path / "mirror"
+    keys = ("train.save_async=true", f"train.mirror=file://{mirror}")
+    command = ("train", small_recipe, *SHORT, *keys, "--out", folder)
+    killed = forked(log, *command, before=partial(die_at, name, when))
+    killed.join()
+    assert killed.exitcode == 137, log.read_text()
+    shutil.rmtree(folder / "train")
+    again = forked(log, *command)
+    again.join()
+    assert again.exitcode == 0, log.read_text()
+    assert not left(folder)
+    assert results(folder, "train/model/*") == results(trained, "train/model/*")
+    for made in (folder / "train", mirror):
+        names = [path.name for path in (made / "checkpoints").iterdir()]
+        assert sorted(names) == sorted(path.name for path in (trained / "train" / "checkpoints").iterdir())
+    assert results(mirror, "model/*") == results(folder / "train", "model/*")
 
 
 def weights(folder: Path) -> str:

@@ -129,9 +129,12 @@ def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
     assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
 
 
-def test_the_error_of_one_rank_ends_the_others(small_recipe: Path, small_examples: Copy, tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", ["false", "true"])
+def test_the_error_of_one_rank_ends_the_others(
+    beside: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
     folder = small_examples(tmp_path / "run")
-    ranks = start_two(small_recipe, folder, *STEPS, before=(full_disk, full_disk))
+    ranks = start_two(small_recipe, folder, *STEPS, f"train.save_async={beside}", before=(full_disk, full_disk))
     for rank in ranks:
         rank.join()
     assert [rank.exitcode for rank in ranks] == [3, 6], said(folder, 0) + said(folder, 1)

@@ -113,13 +113,15 @@ def stop(process: ForkServerProcess, number: signal.Signals) -> None:
     process.join(60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+@pytest.mark.parametrize(
+    ("number", "beside"), [(signal.SIGHUP, "false"), (signal.SIGUSR1, "true"), (signal.SIGUSR2, "false")]
+)
 def test_training_saves_first(
-    number: signal.Signals, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+    number: signal.Signals, beside: str, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     folder, log = small_examples(tmp_path / "run"), tmp_path / "log"
     long = ("train.phases.0.steps=4000", "train.checkpoint_every=4000", "train.evaluate_every=4000")
-    process = forked(log, "train", small_recipe, *long, "--out", folder)
+    process = forked(log, "train", small_recipe, *long, f"train.save_async={beside}", "--out", folder)
     wait_for(folder / "train" / "metrics.jsonl", 3, process, log)
     stop(process, number)
     assert process.exitcode == 75, log.read_text()

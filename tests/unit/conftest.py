@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import small_text
+from tests.unit.storages import azure as azure
+from tests.unit.storages import azurite as azurite
+from tests.unit.storages import s3 as s3
 
 from bertwright import Recipe, run
 from bertwright.cli.conversion import ConvertOptions, convert

@@ -30,8 +30,8 @@ _EXTRAS = {
     "trackio": ("trackio", "train.observers = trackio"),
     "wandb": ("wandb", "train.observers = wandb"),
     "torchao": ("fp8", "train.precision = fp8"),
-    "s3fs": ("s3", "sources at s3://"),
-    "adlfs": ("azure", "sources at az://"),
+    "s3fs": ("s3", "sources and mirrors at s3://"),
+    "adlfs": ("azure", "sources and mirrors at az://"),
 }
 """Packages beside the base: the extra that has each, and what asks for it."""
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
@@ -152,11 +152,17 @@ def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
     if "train" in stages and isinstance(recipe.train.precision, Fp8Config):
         yield from _needed("train.precision", "train.precision = fp8 computes with torchao", "torchao", "fp8")
+    if "train" in stages:
+        yield from _stored("train.mirror", "writing", recipe.train.mirror)
     if "corpus" in stages and recipe.corpus is not None:
         for source in recipe.corpus.source:
-            scheme = source.path.partition("://")[0].lower() if is_url(source.path) else ""
-            if scheme in _STORES:
-                yield from _needed("corpus.source", f"reading {scheme}:// needs {_STORES[scheme][0]}", *_STORES[scheme])
+            yield from _stored("corpus.source", "reading", source.path)
+
+
+def _stored(key: str, what: str, path: str) -> Iterator[Verdict]:
+    scheme = path.partition("://")[0].lower() if is_url(path) else ""
+    if scheme in _STORES:
+        yield from _needed(key, f"{what} {scheme}:// needs {_STORES[scheme][0]}", *_STORES[scheme])
 
 
 def _needed(about: str, what: str, module: str, extra: str, instead: str = "") -> Iterator[Verdict]:

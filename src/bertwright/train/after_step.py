@@ -20,6 +20,7 @@ def after_step(
 ) -> tuple[State, Window]:
     """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
     ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
+    session.check_written()
     state = replace(state, phase_end=phase.over(step, state.phase_seconds))
     # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
     stop = ranks.any(session.stop_requested())
@@ -38,7 +39,7 @@ def after_step(
         window = Window()
     if save:
         saving = time.perf_counter()
-        session.save(replace(state, due=due))
+        session.save(replace(state, due=due), wait=stop or state.phase_end)
         session.forecast.saving = time.perf_counter() - saving
     # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
     window.began = time.perf_counter()
@@ -61,5 +62,5 @@ def row_is_due(phase: Phase, step: int) -> bool:
 def end_now(session: Session, phase: Phase, state: State) -> State:
     """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
     state, _ = score_heldout(session, phase, replace(state, phase_end=True))
-    session.save(replace(state, due=True))
+    session.save(replace(state, due=True), wait=True)
     return state

@@ -28,10 +28,11 @@ from bertwright.model.saved import read_tensors
 from bertwright.train.state import State, state_of
 
 Tensors = dict[str, torch.Tensor]
+Given = Mapping[str, torch.Tensor]
 
 
 def save(
-    folder: Path, identity: Identity, state: State, model: Tensors, optimizer: Tensors, average: Tensors | None = None
+    folder: Path, identity: Identity, state: State, model: Given, optimizer: Given, average: Given | None = None
 ) -> Path:
     """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is.
 
@@ -60,12 +61,12 @@ def save(
     return final
 
 
-def _write(tensors: Tensors, path: Path) -> None:
+def _write(tensors: Given, path: Path) -> None:
     """The library makes files for their owner alone; this one gets the mode of any new file."""
     # safetensors gives its files mode 600, so a group that shares the run folder could not read the checkpoints.
     path.touch()
     mode = path.stat().st_mode
-    save_file(tensors, path)
+    save_file(dict(tensors), path)
     with contextlib.suppress(OSError):  # a file system without modes
         path.chmod(mode)
 
@@ -131,21 +132,26 @@ def _sound(state: State) -> bool:
 
 
 def prune(folder: Path, keep: int, newest: Path, judged_by: str) -> None:
-    """Keep the newest `keep` checkpoints, the best by the held-out score `judged_by`, the last of each phase, and the
-    newest one to go back to.
+    """Remove the checkpoints that are not `worth_keeping`.
 
     Checkpoints later than `newest`, the one just saved, were skipped as damaged: they are left alone, as is
     whatever else cannot be read, and count for nothing.
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
-    kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
-    if best := best_of(states, judged_by):
-        kept.add(best)
-    kept |= set([path for path, state in states.items() if _sound(state)][-1:])
+    kept = worth_keeping(states, keep, judged_by)
     doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
     sync_folder(folder)  # else a power cut may bring a folder back under its name without the files removed from it
     for path in doomed:
         shutil.rmtree(path)
+
+
+def worth_keeping(states: Mapping[Path, State], keep: int, judged_by: str) -> set[Path]:
+    """Of the states of checkpoints, in their order: the newest `keep`, the best by the held-out score `judged_by`, the
+    last of each phase, and the newest one to go back to."""
+    kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
+    if best := best_of(states, judged_by):
+        kept.add(best)
+    return kept | set([path for path, state in states.items() if _sound(state)][-1:])
 
 
 def _states(paths: list[Path]) -> dict[Path, State]:

@@ -15,6 +15,7 @@ from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAver
 from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
+from bertwright.train.mirror.address import check_address
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
@@ -44,8 +45,16 @@ class TrainConfig(Section):
     """Optimizer steps between held-out scores; 0 scores ten times in a phase. The end of a phase is always scored."""
     checkpoint_every: int = runtime_only(0, ge=0)
     """Optimizer steps between checkpoints; 0 saves ten times in a phase. The end of a phase is always saved."""
+    save_async: Literal["auto"] | bool = runtime_only("auto")
+    """Whether training goes on while a checkpoint is written, by a thread, from a copy of weights and moments in the
+    processor's memory (12 bytes a parameter more, 4 more for each copy of an average); `auto`: on a GPU, whose memory
+    the copy does not take. The first checkpoint, and that of the end of a phase or of a stop, is waited for."""
     keep_checkpoints: int = runtime_only(3, ge=1)
     """Newest checkpoints kept, beside the best one and the last one of each phase."""
+    mirror: str = runtime_only("")
+    """Address to which each finished checkpoint, and in the end the finished model, is copied by a thread, such as
+    "s3://bucket/run" or "az://container/run"; empty: none. An address of this run alone: older checkpoints are removed
+    there as here, and a start whose folder has none brings them back. Credentials come from the environment."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per line of metrics."""
     observers: tuple[ObserverConfig, ...] = runtime_only(())
@@ -96,6 +105,11 @@ class TrainConfig(Section):
     threads: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
     """Processor threads of torch; 0 leaves torch's own choice, `auto` takes as many as cores are free at the first
     start. How they wait is measured in any case, unless the environment says it (OMP_WAIT_POLICY)."""
+
+    @model_validator(mode="after")
+    def _a_mirror_without_secrets(self) -> TrainConfig:
+        check_address(self.mirror)  # of the section: a message about the key alone would repeat the address
+        return self
 
     @model_validator(mode="after")
     def _a_limit_that_bounds(self) -> TrainConfig:

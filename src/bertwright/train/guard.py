@@ -57,6 +57,7 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     """
     guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
     ranks = session.trained.ranks
+    session.wait_written()
     ranks.barrier()  # the first rank may still be writing the very checkpoint that the others look for
     checkpoint = newest_sound(session.folder, session.log) if gone_back < guard.returns else None
     # Also where this rank has found none: one that stops while others go back would leave them waiting.

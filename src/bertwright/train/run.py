@@ -27,10 +27,11 @@ from bertwright.examples.config import PAIRS
 from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.objective import judged_by
 from bertwright.objectives.teacher_config import check_teacher
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_same_training
-from bertwright.train.build import build
+from bertwright.train.build import Built, build
 from bertwright.train.facts import counts
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import (
@@ -49,12 +50,14 @@ from bertwright.train.metrics import Metrics, read_rows
 from bertwright.train.phases import resolve_phases
 from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
+from bertwright.train.saving import Writer, written_beside
 from bertwright.train.scoring import score_average
 from bertwright.train.session import Session
 from bertwright.train.start import is_deterministic
 from bertwright.train.state import State
 
 if TYPE_CHECKING:  # loaded where they are asked for
+    from bertwright.train.mirror.mirror import Mirror
     from bertwright.train.observers.watch import Watch
     from bertwright.train.profiler import StepProfiler
 
@@ -85,8 +88,10 @@ def run(
     pairs = config.objective.next_sentence(plan in PAIRS)
     run_identity = identity(settings, pairs, inputs.fingerprints, out)
     if done := finished(out, run_identity):
-        if config.observers or config.profile:
-            context.log.say("train: finished already, so no observer is given rows, and no step is profiled.")
+        if config.observers or config.profile or config.mirror:
+            context.log.say(
+                "train: finished already, so no observer is given rows, no step is profiled, and nothing is mirrored."
+            )
         return done
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
@@ -126,6 +131,10 @@ def _start(job: Job, log: Log) -> None:
         if ranks.first:
             # Only the first rank writes checkpoints, so it alone clears up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
+            if config.mirror:
+                from bertwright.train.mirror.restore import restore
+
+                restore(config.mirror, out, job.checkpoint, log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
         _train(job, ranks, stop_requested, log if ranks.first else SILENT)
@@ -135,14 +144,37 @@ def _start(job: Job, log: Log) -> None:
 
 def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
     built = build(job, ranks, log)
-    trained, state = built.trained, built.state
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
-    device, profile = trained.precision.device, ranks.first and job.config.profile
+    with _mirrored(job, built, log) if ranks.first and job.config.mirror else nullcontext() as mirror:
+
+        def saved(checkpoint: Path) -> None:
+            job.saved(checkpoint)
+            if mirror:
+                mirror.saved()
+
+        average, scored, state = _train_phases(replace(job, saved=saved), built, stop_requested, log)
+        # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
+        weights, _ = built.trained.engine.gather()
+        if ranks.first:
+            _finish(job, average or weights, scored, state if average else None)
+        if mirror:
+            mirror.finished()
+        # A rank that leaves early would have the first one ended while it still writes.
+        ranks.barrier()
+
+
+def _train_phases(
+    job: Job, built: Built, stop_requested: Callable[[], bool], log: Log
+) -> tuple[Mapping[str, Tensor], State, State]:
+    """The averaged weights (none where there is no average), the state with their scores, and that of the weights."""
+    trained, first = built.trained, built.trained.ranks.first
+    device, profile = trained.precision.device, first and job.config.profile
     with (
-        Metrics(job.out / "metrics.jsonl", state.total_steps) if ranks.first else nullcontext() as metrics,
-        _watched(job, log) if ranks.first and job.config.observers else nullcontext() as watch,
+        Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
+        _watched(job, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
+        Writer(written_beside(job.config, device.type == "cuda")) if first else nullcontext() as writer,
     ):
         session = Session(
             trained=trained,
@@ -150,6 +182,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             identity=job.checkpoint,
             keep=job.config.keep_checkpoints,
             metrics=metrics,
+            writer=writer,
             log=log,
             stop_requested=stop_requested,
             guard=job.config.guard,
@@ -161,14 +194,16 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             averaging=built.averaging,
             compare_every=job.config.compare_ranks_every,
         )
-        state = train(session, built.phases, state)
-        average, scored = score_average(session, job.phases[-1], state)
-    # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
-    weights, _ = trained.engine.gather()
-    if ranks.first:
-        _finish(job, average or weights, scored, state if average else None)
-    # A rank that leaves early would have the first one ended while it still writes.
-    ranks.barrier()
+        state = train(session, built.phases, built.state)
+        return *score_average(session, job.phases[-1], state), state
+
+
+def _mirrored(job: Job, built: Built, log: Log) -> Mirror:
+    """What copies checkpoints and the finished model to the recipe's mirror."""
+    from bertwright.train.mirror.mirror import Mirror, Mirrored
+
+    keep, judged = job.config.keep_checkpoints, judged_by(built.trained.objective)
+    return Mirror(Mirrored(job.config.mirror, job.out, job.checkpoint, keep, judged), log)
 
 
 def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:

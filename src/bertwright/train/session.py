@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from bertwright.train.guard_config import GuardConfig
 from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
 from bertwright.train.same_weights import check_same_weights
+from bertwright.train.saving import Snapshot, Writer
 from bertwright.train.state import State
 from bertwright.train.step import Trained
 
@@ -40,6 +42,8 @@ class Session:
     """Newest checkpoints kept."""
     metrics: Metrics | None
     """Where rows go; None on all ranks but the first."""
+    writer: Writer | None
+    """What writes checkpoints; None on all ranks but the first."""
     log: Log
     stop_requested: Callable[[], bool]
     """Whether a signal asked to stop."""
@@ -82,20 +86,42 @@ class Session:
         if self.trained.engine.whole and self.compare_every and (saving or step % self.compare_every == 0):
             check_same_weights(self.trained.ranks, self.trained.model, step)
 
-    def save(self, state: State) -> None:
-        """Write a checkpoint, all ranks together; the rows before it survive a power cut."""
+    def save(self, state: State, wait: bool = False) -> None:
+        """Write a checkpoint, all ranks together; the rows before it survive a power cut.
+
+        It may be under way still when this returns, unless `wait` or it is the first of the folder.
+        """
         # All ranks, before those that do not write leave: gathering may need every one of them.
         weights, moments = self.trained.engine.gather()
-        if self.metrics is None:
+        if self.metrics is None or self.writer is None:
             return
+        # Rows after one that was saved say that there is a checkpoint (`metrics.saved_before`): so there has to be.
+        wait = wait or not any(self.folder.glob("step-*"))
+        average = self.averaging.state() if self.averaging else None
+        self.writer.write(partial(self._write, self.metrics, state), Snapshot(weights, moments, average))
+        if wait:
+            self.writer.wait()
+
+    def _write(self, metrics: Metrics, state: State, tensors: Snapshot) -> None:
         # In this order, so that after a power cut no checkpoint exists whose rows are gone.
-        self.metrics.sync()
+        metrics.sync()
         # The watchdog ends a process whose peer is lost, but a checkpoint that is half written helps nobody.
         with self.trained.ranks.saving():
-            average = self.averaging.state() if self.averaging else None
-            saved = checkpoints.save(self.folder, self.identity, state, weights, moments, average)
+            saved = checkpoints.save(
+                self.folder, self.identity, state, tensors.weights, tensors.moments, tensors.average
+            )
         checkpoints.prune(self.folder, self.keep, saved, judged_by(self.trained.objective))
         self.saved(saved)
+
+    def check_written(self) -> None:
+        """Raise what the disk has said to a checkpoint since the step before, on the first rank."""
+        if self.writer is not None:
+            self.writer.check()
+
+    def wait_written(self) -> None:
+        """Wait for a checkpoint that is under way, on the first rank; raises what the disk says."""
+        if self.writer is not None:
+            self.writer.wait()
 
 
 def json_number(value: Any) -> Any:

@@ -1,11 +1,12 @@
 """How much memory training takes: rules for a rank, right within a factor of two, and those of layers within 15 %.
 
-20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer), 2 more with a copy in bfloat16; 0.4 GB
-for torch; three rows of logits for each prediction. For each token of a micro-batch and layer what backward needs:
-twice the inner width and 8 times the hidden width, 2.5 more with dropout (of a DistilBERT 1), 4 more with the padded
-kernel, one more and three numbers a head and token of the sequence with attention dropout; of a ModernBERT, whose
-values are gated, four times the inner width and 10 times the hidden width, and one more inner width with dropout. Where
-activations are checkpointed it is one hidden width a layer, and all of the above for the layer that is computed again.
+20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer), 2 more with a copy in bfloat16, 12 more
+with one that checkpoints are written from; 0.4 GB for torch; three rows of logits for each prediction. For each token
+of a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
+dropout (of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence
+with attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden
+width, and one more inner width with dropout. Where activations are checkpointed it is one hidden width a layer, and all
+of the above for the layer that is computed again.
 
 Numbers are counted as float32, also under autocast, which keeps some of both kinds. Knows no torch.
 """
@@ -42,6 +43,8 @@ class Computing:
     """Whether a copy of the weights in bfloat16 computes."""
     averages: int = 0
     """Copies of the weights that an average keeps where the network is."""
+    saved: int = 0
+    """Bytes a parameter of the copy that a checkpoint is written from, where the network is."""
 
 
 def computing_of(config: TrainConfig, ranks: int, gpu: bool) -> Computing:
@@ -50,7 +53,9 @@ def computing_of(config: TrainConfig, ranks: int, gpu: bool) -> Computing:
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in the processor's memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
-    return Computing(ranks, padded, config.checkpoint_activations, low, averages)
+    copied = config.save_async is True and not gpu
+    saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
+    return Computing(ranks, padded, config.checkpoint_activations, low, averages, saved)
 
 
 def averaged_copies(averaging: AveragingConfig) -> int:
@@ -81,7 +86,7 @@ def share_of(phase: PhaseConfig, ranks: int) -> int:
 
 def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
     """Bytes that training takes on a rank whatever it reads, about."""
-    each = 20 + 2 * computing.low_weights + 4 * computing.averages
+    each = 20 + 2 * computing.low_weights + 4 * computing.averages + computing.saved
     return _TORCH_BYTES + each * network.parameters
 
 

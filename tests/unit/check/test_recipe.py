@@ -229,6 +229,7 @@ def test_torch_says_its_version_without_being_imported() -> None:
         ("train.seed=1", "transformers", r"not installed: pip install 'bertwright\[hf\]'. Or stop before it"),
         ('vocab.trainer.kind="sentencepiece"', "sentencepiece", r"bertwright\[sentencepiece\]"),
         ("corpus.source=s3://box/a.txt", "s3fs", r"bertwright\[s3\]"),
+        ("train.mirror=az://box/run", "adlfs", r"writing az:// needs adlfs, .*bertwright\[azure\]"),
     ],
 )
 def test_a_package_is_asked_for_before_any_work(

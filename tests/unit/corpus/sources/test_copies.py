@@ -2,11 +2,10 @@
 
 import io
 import json
-import shutil
-import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server import Server, serving
@@ -157,67 +156,21 @@ def goes_on(folder: Path, url: str, tag: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[server]'")
-    pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'bertwright[s3]'")
-    import boto3
-
-    moto = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    moto.start()
-    try:
-        address = "http://{}:{}".format(*moto.get_host_and_port())
-        for key, value in {
-            "AWS_ENDPOINT_URL": address,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(key, value)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="corpus")
-        for letter, line in LINES.items():
-            client.upload_fileobj(io.BytesIO(line.encode()), "corpus", f"texts/{letter}.jsonl")
-        assert Read("s3://corpus/texts", tmp_path).texts == [[f"{letter}. szöveg."] for letter in "abc"]
-        assert Read("s3://corpus/texts/[ab].jsonl", tmp_path).texts == [["a. szöveg."], ["b. szöveg."]]
-        goes_on(tmp_path, "s3://corpus/texts/a.jsonl", client.head_object(Bucket="corpus", Key="texts/a.jsonl")["ETag"])
-        with pytest.raises(DataError, match="s3://corpus/none"):
-            Read("s3://corpus/none.jsonl", tmp_path)
-    finally:
-        moto.stop()
-
-
-@pytest.fixture
-def azurite() -> Iterator[str]:
-    """The connection string of a running Azurite, Microsoft's emulator of Azure's storage."""
-    command = shutil.which("azurite-blob")
-    if command is None:
-        pytest.skip("azurite-blob is not on PATH: npm install azurite")
-    options = ["--blobPort", "0", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]
-    process = subprocess.Popen([command, *options], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    said = iter(process.stdout.readline, "")
-    address = next(line.split()[-1] for line in said if "listens on" in line)
-    # The account and the key of every emulator, as Microsoft publishes them.
-    account = "devstoreaccount1"
-    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-    try:
-        yield (
-            f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};BlobEndpoint={address}/{account};"
-        )
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+def test_s3(tmp_path: Path, s3: Any) -> None:
+    s3.create_bucket(Bucket="corpus")
+    for letter, line in LINES.items():
+        s3.upload_fileobj(io.BytesIO(line.encode()), "corpus", f"texts/{letter}.jsonl")
+    assert Read("s3://corpus/texts", tmp_path).texts == [[f"{letter}. szöveg."] for letter in "abc"]
+    assert Read("s3://corpus/texts/[ab].jsonl", tmp_path).texts == [["a. szöveg."], ["b. szöveg."]]
+    goes_on(tmp_path, "s3://corpus/texts/a.jsonl", s3.head_object(Bucket="corpus", Key="texts/a.jsonl")["ETag"])
+    with pytest.raises(DataError, match="s3://corpus/none"):
+        Read("s3://corpus/none.jsonl", tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_azure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, azurite: str) -> None:
-    pytest.importorskip("adlfs", reason="adlfs is not installed: pip install 'bertwright[azure]'")
-    from azure.storage.blob import BlobServiceClient
-
-    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite)
-    client = BlobServiceClient.from_connection_string(azurite).create_container("corpus")
+def test_azure(tmp_path: Path, azure: Any) -> None:
+    client = azure.create_container("corpus")
     for letter, line in LINES.items():
         client.upload_blob(f"texts/{letter}.jsonl", line.encode())
     assert Read("az://corpus/texts", tmp_path).texts == [[f"{letter}. szöveg."] for letter in "abc"]

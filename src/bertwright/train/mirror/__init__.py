@@ -1,0 +1,1 @@
+"""A copy of a training's checkpoints and of its finished model at an address. None unless a recipe names one."""

@@ -1,0 +1,95 @@
+"""What an earlier start has copied to the mirror is brought back where the folder has no checkpoint.
+
+A machine that is lost takes its folder along. The same command on another one would begin at step 0, beside
+checkpoints that say how far training had come.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.config import Identity
+from bertwright.core.errors import ArtifactError, BertwrightError, CheckpointError, DataError
+from bertwright.core.files import make_folder, sync_folder, write_atomic
+from bertwright.core.log import Log
+from bertwright.core.manifest import read_manifest
+from bertwright.core.redact import shown
+from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.mirror.remote import ROWS, Remote
+
+
+def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
+    """Bring the checkpoints at `url` back to `out`, the run's `train`, unless it has some; with them their rows.
+
+    Raises `ArtifactError` where those at `url` are of other settings, `CheckpointError` where none of them is whole,
+    and `DataError` where it cannot be told what is there and `out` has none; where it has, that is said.
+    """
+    has_some = any((out / CHECKPOINTS).glob("step-*"))
+    try:
+        remote = Remote(url)
+        there = remote.whole()
+        refuse_others({name: manifest for name, (manifest, _) in there.items()}, identity, url)
+        if there and not has_some:
+            _bring_all(remote, url, sorted(there, reverse=True), out, log)
+    except BertwrightError as error:
+        if has_some and isinstance(error, DataError):
+            log.say(f"warning: train.mirror: {error}")
+            return
+        raise
+    except Exception as error:  # each storage has exceptions of its own
+        reason = f"train.mirror {url} cannot be read ({type(error).__name__}: {shown(str(error))})"
+        if not has_some:
+            raise DataError(
+                f"{reason}, so it cannot be told whether it has checkpoints to go on from; {out} has none. Check the "
+                "address and the credentials in the environment, or leave train.mirror out."
+            ) from None
+        log.say(f"warning: {reason}. Training goes on, and each later checkpoint tries again.")
+
+
+def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, url: str) -> None:
+    """Raise `ArtifactError` naming the keys when manifests at a mirror are not of the training `identity`."""
+    for name in sorted(there, reverse=True)[:1]:
+        if changed := changes(Artifact(Path(name), there[name]), identity):
+            raise ArtifactError(
+                f"train.mirror {url} holds checkpoints of other settings, and they are not thrown away: "
+                f"{'; '.join(changed)}. Give an address of its own, or set these back."
+            )
+
+
+def _bring_all(remote: Remote, url: str, names: list[str], out: Path, log: Log) -> None:
+    # The newest first: whoever is killed meanwhile goes on from it all the same.
+    brought = [name for name in names if _bring(remote, name, out, log)]
+    if not brought:
+        raise CheckpointError(
+            f"none of the {len(names)} checkpoints at train.mirror {url} is whole, so training cannot continue. "
+            "Restore one from a copy, or leave train.mirror out to start again from step 0."
+        )
+    log.say(f"train: brought back from {url}: {', '.join(reversed(brought))}")
+
+
+def _bring(remote: Remote, name: str, out: Path, log: Log) -> bool:
+    """Whether a checkpoint has come whole; the rows up to it are on disk before it."""
+    final, draft, place = out / CHECKPOINTS / name, out / CHECKPOINTS / f".{name}.draft", f"{CHECKPOINTS}/{name}"
+    make_folder(draft)
+    remote.get(f"{place}/{MANIFEST}", draft / MANIFEST)
+    rows = remote.content(f"{place}/{ROWS}")
+    try:
+        for file in Artifact(draft, read_manifest(draft, "checkpoint")).names():
+            remote.get(f"{place}/{file}", draft / file)
+            with (draft / file).open("rb") as handle:
+                os.fsync(handle.fileno())  # a power cut must not leave a checkpoint whose files the disk never got
+        open_artifact(draft, "checkpoint").verify()
+    except ArtifactError as error:
+        log.say(f"train: skipping the damaged checkpoint {name} of the mirror: {error}")
+        shutil.rmtree(draft)
+        return False
+    if not any((out / CHECKPOINTS).glob("step-*")):
+        write_atomic(out / ROWS, rows or b"")
+    draft.rename(final)
+    sync_folder(out / CHECKPOINTS)
+    return True

@@ -1,0 +1,298 @@
+"""A mirror has what is kept here, each whole; brings back what a lost folder had; and cannot end a training."""
+
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from tests.unit.train.conftest import PHASES
+from tests.unit.train.test_run import metric_lines
+from tests.unit.train.test_saving import Notes, tensors_of
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, CheckpointError, DataError, RecipeError
+from bertwright.core.files import sha256
+from bertwright.train.config import TrainConfig
+from bertwright.train.mirror import mirror as mirroring
+from bertwright.train.mirror.remote import Remote
+
+Train = Callable[..., Artifact]
+
+
+@pytest.fixture(params=["memory", "file"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "file":
+        yield f"file://{tmp_path}/the mirror"
+        return
+    name = uuid.uuid4().hex
+    yield f"memory://{name}/run"
+    system = fsspec.filesystem("memory")
+    if system.exists(f"/{name}"):
+        system.rm(f"/{name}", recursive=True)
+
+
+def brought(url: str, target: Path) -> Path:
+    """All that is at `url`, copied to this machine with fsspec alone."""
+    system, root = fsspec.core.url_to_fs(url)
+    system.invalidate_cache()
+    for path in system.find(root):
+        place = target / path[len(root) :].lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(system.cat_file(path))
+    return target
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {p.relative_to(folder).as_posix(): sha256(p) for p in folder.rglob("*") if p.is_file() and p.name[0] != "."}
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, fails: Callable[[str], bool]) -> None:
+    """Have putting fail for places that `fails` says."""
+    original = getattr(Remote, name)
+
+    def put(self: Remote, place: str, *rest: Any) -> Any:
+        if fails(place):
+            raise ConnectionError("the network is down; try https://who:secret@host?sig=secret")
+        return original(self, place, *rest)
+
+    monkeypatch.setattr(Remote, name, put)
+
+
+@pytest.mark.parametrize("save_async", [False, True])
+def test_it_has_what_is_kept_here_and_the_finished_model(
+    train: Train, url: str, tmp_path: Path, save_async: bool
+) -> None:
+    alone = train("alone")
+    done = train("run", mirror=url, save_async=save_async, keep_checkpoints=1)
+    assert done.fingerprint == alone.fingerprint, "where it is copied to is no part of what is made"
+    there = content(brought(url, tmp_path / "there"))
+    rows = {name for name in there if name.startswith("checkpoints/") and name.endswith("metrics.jsonl")}
+    here = {name: value for name, value in content(done.path).items() if not name.startswith("observers/")}
+    assert {name: value for name, value in there.items() if name not in rows} == here
+    newest = max(rows)
+    assert there[newest] == there["metrics.jsonl"], "the rows up to the last checkpoint are all rows"
+    assert open_artifact(tmp_path / "there", "train").verify() and len(rows) == len(
+        list(done.path.glob("checkpoints/*"))
+    )
+
+
+@pytest.mark.parametrize("row", [5, 8])
+def test_a_lost_folder_is_brought_back_and_goes_on_bit_identical(
+    train: Train, url: str, tmp_path: Path, row: int
+) -> None:
+    undisturbed = train("undisturbed", save_async=False)
+
+    def crash(number: int) -> None:
+        if number == row:
+            raise RuntimeError("test")
+
+    with pytest.raises(RuntimeError):
+        train("run", mirror=url, save_async=True, log=Notes(crash))
+    before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    shutil.rmtree(tmp_path / "run")
+    notes = Notes()
+    done = train("run", mirror=url, log=notes)
+    assert any(line == f"train: brought back from {url}: {', '.join(before)}" for line in notes.lines), notes.lines
+    assert any(f"resuming from {before[-1]}" in line for line in notes.lines)
+    assert tensors_of(done.path) == tensors_of(undisturbed.path)
+    assert metric_lines(done.path) == metric_lines(undisturbed.path)
+
+
+def test_a_half_copied_checkpoint_is_never_taken_for_whole(
+    train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(place: str) -> bool:
+        return place == "checkpoints/step-000000008/optimizer.safetensors"
+
+    def crash(number: int) -> None:
+        if number == 5:
+            raise RuntimeError("test")
+
+    with monkeypatch.context() as patch:
+        failing(patch, "_put", fails)
+        with pytest.raises(RuntimeError):
+            train("run", mirror=url, log=Notes(crash))
+    there = brought(url, tmp_path / "there")
+    assert (there / "checkpoints/step-000000008/model.safetensors").is_file(), "the copy was begun"
+    assert not (there / "checkpoints/step-000000008" / MANIFEST).exists()
+    shutil.rmtree(tmp_path / "run")
+    notes = Notes()
+    train("run", mirror=url, log=notes)
+    assert f"train: brought back from {url}: step-000000004" in notes.lines
+
+
+def test_a_failure_is_said_once_made_good_and_holds_no_secret(
+    train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failing(monkeypatch, "_put", lambda place: "step-000000004" in place or "step-000000008" in place)
+    notes = Notes()
+    done = train("run", mirror=url, keep_checkpoints=1, log=notes)
+    said = [line for line in notes.lines if "mirror" in line]
+    assert len(said) == 1 and said[0].startswith(
+        f"warning: nothing can be copied to train.mirror {url} (ConnectionError"
+    )
+    assert "Training goes on, and each later checkpoint tries again." in said[0] and "secret" not in said[0]
+    there = content(brought(url, tmp_path / "there"))
+    assert there["model/model.safetensors"] == sha256(done.path / "model" / "model.safetensors")
+    assert not any("step-000000008" in name for name in there), "pruned here before it could be copied"
+
+
+def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
+    train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    put, gone = Remote._put, threading.Event()
+
+    def slow(self: Remote, place: str, data: Any) -> None:
+        if place.endswith("step-000000004/optimizer.safetensors"):
+            assert gone.wait(60)
+        put(self, place, data)
+
+    def at_row(_: int) -> None:
+        if (tmp_path / "run/checkpoints/step-000000012").exists() and not list(tmp_path.glob("run/checkpoints/*4")):
+            gone.set()
+
+    monkeypatch.setattr(Remote, "_put", slow)
+    notes = Notes(at_row)
+    train("run", mirror=url, keep_checkpoints=1, log=notes)
+    assert gone.is_set() and not any("mirror" in line for line in notes.lines)
+    assert not any("step-000000004" in name for name in content(brought(url, tmp_path / "there")))
+
+
+def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(
+    train: Train, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "_put", lambda _: True)
+    notes = Notes()
+    done = train("run", mirror=url, log=notes)
+    assert done.counts["steps"] == 18
+    said = [line for line in notes.lines if "mirror" in line]
+    assert len(said) == 2 and "secret" not in "".join(said)
+    assert said[1].startswith(f"warning: train.mirror {url} lacks what was saved last: ConnectionError: the network is")
+    assert f"All of it is in {done.path}; copy that folder there yourself" in said[1]
+
+
+def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
+    train: Train, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(_: Remote) -> list[str]:
+        raise ConnectionError("no route")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "steps", down)
+        with pytest.raises(
+            DataError, match=r"cannot be read \(ConnectionError: no route\), so it cannot be told whether"
+        ):
+            train("run", mirror=url)
+
+    def crash(number: int) -> None:
+        if number == 5:
+            raise RuntimeError("test")
+
+    with pytest.raises(RuntimeError):
+        train("run", mirror=url, log=Notes(crash))
+    monkeypatch.setattr(Remote, "steps", down)
+    notes = Notes()
+    assert train("run", mirror=url, log=notes).counts["steps"] == 18
+    assert any("no route" in line and "Training goes on" in line for line in notes.lines)
+
+
+def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: str, tmp_path: Path) -> None:
+    train("first", mirror=url)
+    before = content(brought(url, tmp_path / "before"))
+    for name in ("first-again", "second"):
+        with pytest.raises(
+            ArtifactError, match=r"holds checkpoints of other settings.*train.seed: 42 -> 7.*of its own"
+        ):
+            train(name, mirror=url, seed=7)
+    assert content(brought(url, tmp_path / "after")) == before
+    assert not list((tmp_path / "second" / "checkpoints").iterdir())
+
+
+def test_damaged_at_the_mirror(train: Train, url: str, tmp_path: Path) -> None:
+    """A bit that flipped there: an older one is taken, saying so; where none is whole, nothing begins at step 0."""
+    train("run", mirror=url, phases=[PHASES[0]])
+    shutil.rmtree(tmp_path / "run")
+    system, root = fsspec.core.url_to_fs(url)
+    names = sorted(path for path in system.find(root) if path.endswith("checkpoints/step-000000012/model.safetensors"))
+    damage(system, names[0])
+    notes = Notes()
+    train("run", mirror=url, phases=[PHASES[0]], log=notes)
+    assert any(line.startswith("train: skipping the damaged checkpoint step-000000012 of") for line in notes.lines)
+    assert any("resuming from step-000000008" in line for line in notes.lines)
+    shutil.rmtree(tmp_path / "run")
+    for path in system.find(root):
+        if "/checkpoints/" in path and path.endswith("model.safetensors"):
+            damage(system, path)
+    with pytest.raises(CheckpointError, match=r"none of the \d checkpoints at train.mirror .* is whole"):
+        train("run", mirror=url, phases=[PHASES[0]])
+
+
+def damage(system: Any, path: str) -> None:
+    data = bytearray(system.cat_file(path))
+    data[-1] ^= 1
+    system.pipe_file(path, bytes(data))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_s3(train: Train, s3: Any, tmp_path: Path) -> None:
+    s3.create_bucket(Bucket="runs")
+    on_a_real_storage(train, "s3://runs/wiki", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_azure(train: Train, azure: Any, tmp_path: Path) -> None:
+    azure.create_container("runs")
+    on_a_real_storage(train, "az://runs/wiki", tmp_path)
+
+
+def on_a_real_storage(train: Train, url: str, tmp_path: Path) -> None:
+    """Copied, pruned, brought back and finished."""
+    undisturbed = train("undisturbed", save_async=False, keep_checkpoints=1)
+
+    def crash(number: int) -> None:
+        if number == 8:
+            raise RuntimeError("test")
+
+    with pytest.raises(RuntimeError):
+        train("run", mirror=url, save_async=True, keep_checkpoints=1, log=Notes(crash))
+    shutil.rmtree(tmp_path / "run")
+    notes = Notes()
+    done = train("run", mirror=url, keep_checkpoints=1, log=notes)
+    assert any("brought back from" in line for line in notes.lines) and not any("warning" in x for x in notes.lines)
+    assert tensors_of(done.path) == tensors_of(undisturbed.path)
+    there = brought(url, tmp_path / "there")
+    assert tensors_of(there) == tensors_of(done.path) and open_artifact(there, "train").verify()
+
+
+def test_passes_that_wait_are_one(train: Train, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    passes: list[str] = []
+    original = mirroring.Mirror._copy_checkpoints
+
+    def slow(self: mirroring.Mirror) -> None:
+        passes.append("begun")
+        original(self)
+
+    monkeypatch.setattr(mirroring.Mirror, "_copy_checkpoints", slow)
+    train("run", mirror=url, checkpoint_every=1)
+    assert 1 <= len(passes) <= 19
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("s3://who:secret@bucket/run", "name and a password in front of its @"),
+        ("https://account.blob/run?sig=secret", "query behind a \\?"),
+        ("az://box/run?token=secret", "query behind a \\?"),
+        ("runs/there", "is no address"),
+        ("https://host/run", "web server, which cannot be written to"),
+    ],
+)
+def test_addresses_that_are_refused_are_not_repeated(address: str, why: str) -> None:
+    with pytest.raises(RecipeError, match=why) as error:
+        TrainConfig(phases=PHASES, mirror=address)
+    assert "secret" not in str(error.value)
