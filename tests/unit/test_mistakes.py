@@ -38,7 +38,7 @@ MISTAKES = {
     ),
     "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
     "fp8=1": "fp8: unknown key 'fp8'; it is train.precision here.",
-    "fsdp=1": "fsdp: unknown key 'fsdp'; no key holds it: weights are not sharded; every rank holds all of them",
+    "fsdp=1": "fsdp: unknown key 'fsdp'; it is train.engine here.",
     "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
     "train.weight_decay=0.1": (
         "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."
