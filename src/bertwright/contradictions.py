@@ -88,17 +88,20 @@ def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
 
 def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
     """What works on whole weights or gradients, where each rank holds parts of them."""
-    if train.engine.kind != "fsdp":
+    engine = train.engine.kind
+    if engine not in ("fsdp", "deepspeed"):
         return
+    low = train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32"
     whole = {
-        "train.averaging": train.averaging.kind != "none",
-        "train.precision": train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32",
+        "train.averaging": engine == "fsdp" and train.averaging.kind != "none",
+        "train.precision": low or (engine == "deepspeed" and train.precision.kind == "fp16"),
         "train.graph": train.graph.kind != "eager",
+        "optim.kind": engine == "deepspeed" and optim.kind != "adamw",
         "optim.clip_before_reduction": getattr(optim, "clip_before_reduction", False),
         **{f"train.phases.{i}.micro_batch": phase.micro_batch == "auto" for i, phase in enumerate(train.phases)},
     }
     for key in (key for key, asked in whole.items() if asked):
-        text = "as it is set works on whole tensors, and with train.engine=fsdp each rank has parts of them"
+        text = f"as it is set works on whole tensors, and with train.engine={engine} each rank has parts of them"
         yield key, f"{text}; set train.engine=zero, or leave it out"
 
 

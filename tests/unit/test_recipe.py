@@ -89,6 +89,11 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
     ]  # fmt: skip
     assert all("train.engine=fsdp each rank has parts of them; set train.engine=zero" in line for line in lines)
     load("train.engine=zero", *keys)
+    with pytest.raises(
+        RecipeError, match=r"optim\.kind: .* with train\.engine=deepspeed each rank .*train\.engine=zero"
+    ):
+        load("train.engine=deepspeed", "optim.kind=lamb")
+    load("train.engine=deepspeed", "optim.kind=adamw")
 
 
 def test_a_batch_smaller_than_the_ranks_is_a_contradiction(load: Load) -> None:

@@ -30,6 +30,7 @@ _EXTRAS = {
     "trackio": ("trackio", "train.observers = trackio"),
     "wandb": ("wandb", "train.observers = wandb"),
     "torchao": ("fp8", "train.precision = fp8"),
+    "deepspeed": ("deepspeed", "train.engine = deepspeed"),
     "s3fs": ("s3", "sources and mirrors at s3://"),
     "adlfs": ("azure", "sources and mirrors at az://"),
 }
@@ -152,6 +153,8 @@ def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
     if "train" in stages and isinstance(recipe.train.precision, Fp8Config):
         yield from _needed("train.precision", "train.precision = fp8 computes with torchao", "torchao", "fp8")
+    if "train" in stages and recipe.train.engine.kind == "deepspeed":
+        yield from _needed("train.engine", "train.engine = deepspeed needs deepspeed", "deepspeed", "deepspeed")
     if "train" in stages:
         yield from _stored("train.mirror", "writing", recipe.train.mirror)
     if "corpus" in stages and recipe.corpus is not None:

@@ -138,3 +138,14 @@ def test_the_package_of_an_observer_is_asked_for_before_work_starts(
         f"train.observers = {observer} needs {package}, which is not installed: pip install 'bertwright[{extra}]'."
     )
     assert not list(packages(recipe, ["evaluate"])), "nobody watches it"
+
+
+def test_the_package_of_an_engine_is_asked_for_before_work_starts(
+    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    (missing,) = packages(load("train.engine=deepspeed"), ["train"])
+    assert missing.kind is MissingExtraError and missing.about == "train.engine"
+    assert missing.text == (
+        "train.engine = deepspeed needs deepspeed, which is not installed: pip install 'bertwright[deepspeed]'."
+    )

@@ -53,6 +53,8 @@ class DeepSpeed:
         )
         self._named = dict(model.named_parameters())
         self._begin_state(0)
+        # Not told by the count of updates, which begins anew at a hand-over.
+        self._moved = False
 
     def backward(self, loss: Tensor, last: bool = True) -> None:
         """As `Engine.backward`; the loss is a scalar."""
@@ -69,6 +71,7 @@ class DeepSpeed:
         """As `Engine.update`."""
         set_rate(self._zero, learning_rate)
         self._engine.step()
+        self._moved = True
 
     def restart_steps(self) -> None:
         """As `Engine.restart_steps`."""
@@ -83,7 +86,7 @@ class DeepSpeed:
         }
         step = int(next(iter(self._states()))["step"])
         moments = {"step": torch.tensor(step, dtype=torch.int64)}
-        for name, kept in self._moments.items() if step else ():
+        for name, kept in self._moments.items() if self._moved else ():
             for moment in kept:
                 whole = parts.safe_get_full_optimizer_state(self._named[name], moment)
                 moments[f"{moment}.{name}"] = whole.view(self._shapes[name].shape)
@@ -99,6 +102,7 @@ class DeepSpeed:
                 self._named[name].data.copy_(tensor)
                 parts.safe_set_full_fp32_param(self._named[name], tensor)
         self._begin_state(int(moments["step"]))
+        self._moved = len(moments) > 1
         for key, tensor in moments.items():
             moment, _, name = key.partition(".")
             if name:
