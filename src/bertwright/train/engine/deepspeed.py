@@ -63,6 +63,7 @@ class DeepSpeed:
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; the clipping is DeepSpeed's, in `update`, by the norm + 1e-6."""
+        assert loss_scale == 1, "fp16 is refused with this engine (contradictions.in_parts)"
         norm = torch.as_tensor(self._zero.scaled_global_norm()).double()
         # DeepSpeed says -1 of a norm that is not finite.
         return torch.where(norm < 0, torch.nan, norm)
