@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "report": {"core"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
+    "launch": {"core", "recipe", "shipped"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "train",
         "report",
         "check",
+        "launch",
         "recipe",
         "pipeline",
         "explain",
