@@ -1,4 +1,4 @@
-"""What comes with the package to be taken by its name: the files of `recipes/` and `places/`."""
+"""What comes with the package: the recipes and the places, known by their names, and the schemas that editors read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Literal
 from bertwright.core.errors import RecipeError
 
 Noun = Literal["recipe", "place"]
+RENAMED = {"classic-large": "nvidia-large"}
+"""What recipes were called, and what they are called now: an old name is refused with the new one."""
+SCHEMAS = ("recipe",)
+"""Kinds of TOML files that have a JSON Schema."""
 
 
 def shipped(noun: Noun = "recipe") -> dict[str, Path]:
@@ -21,6 +25,11 @@ def titles(noun: Noun = "recipe") -> dict[str, str]:
     """What each is for: the first line of its file."""
     files = shipped(noun)
     return {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in files.items()}
+
+
+def schema_file(kind: str) -> Path:
+    """Where the JSON Schema of such a file lies; `tools.schemas` writes it."""
+    return Path(__file__).parent / "schemas" / f"{kind}.schema.json"
 
 
 def find_recipe(recipe: Path | str) -> Path:
@@ -42,6 +51,8 @@ def find_shipped(noun: Noun, word: Path | str) -> Path:
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
         return path  # reading it says what is wrong with it
+    if noun == "recipe" and (new := RENAMED.get(path.name)):
+        raise RecipeError(f"the recipe {path} is called {new} now. Give that name.")
     near = difflib.get_close_matches(str(path), known, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Give a TOML file, or one of {', '.join(known)}."
     raise RecipeError(f"{str(path)!r} is neither a file nor a {noun} that comes with bertwright. {hint}")
