@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.log import Log
-from bertwright.launch.environment import Environment
+from bertwright.launch.environment import Environment, exports
 from bertwright.launch.foreground import run_in_order
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.target import Description
@@ -28,9 +28,9 @@ class LocalPlace(Section):
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`."""
-        return Description({RECIPE: job.recipe}, [job.line("run")])
+        return Description({RECIPE: job.recipe}, [*exports(self.environment), job.line("run")])
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Target.submit`; `SystemExit` where the command fails."""
-        run_in_order(self.describe(job).commands, self.environment)
+        run_in_order([job.line("run")], self.environment)
         return {}

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from bertwright.core.config import Section
 from bertwright.core.log import Log
-from bertwright.launch.environment import Environment
+from bertwright.launch.environment import Environment, exports
 from bertwright.launch.foreground import run_in_order
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.target import Description
@@ -46,19 +46,24 @@ class TorchrunPlace(Section):
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`."""
-        files = {RECIPE: job.recipe}
+        files, commands = {RECIPE: job.recipe}, [*exports(self.environment), *self._commands(job)]
         if self.nodes == 1:
-            return Description(files, [job.line("run", "--until", "examples"), self._training(job), job.line("run")])
+            return Description(files, commands)
         note = (
             f"Give this on each of the {self.nodes} machines, which share the run folder. Before, on one of them: "
             f"{job.line('run', '--until', 'examples')}. Afterwards, for scores and export: {job.line('run')}"
         )
-        return Description(files, [self._training(job)], note)
+        return Description(files, commands, note)
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Target.submit`, on this machine; `SystemExit` where a command fails."""
-        run_in_order(self.describe(job).commands, self.environment)
+        run_in_order(self._commands(job), self.environment)
         return {}
+
+    def _commands(self, job: Job) -> list[str]:
+        if self.nodes > 1:
+            return [self._training(job)]
+        return [job.line("run", "--until", "examples"), self._training(job), job.line("run")]
 
     def _training(self, job: Job) -> str:
         where = ["--standalone"]

@@ -27,7 +27,9 @@ def _form(pattern: str, forms: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Time = Annotated[str, _form(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}", '"90" (minutes), "12:00:00" or "2-12:00:00" (days)')]
+Time = Annotated[
+    str, _form(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}", '"90" (minutes), "12:00:00" or "2-12:00:00" (days)')
+]
 Memory = Annotated[str, _form(r"\d+[KMGT]?", '"64G", "500M"')]
 
 
