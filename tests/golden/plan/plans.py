@@ -9,8 +9,8 @@ from bertwright.plan.plan import make_plan
 
 ROOT = Path(__file__).parent
 PLANS = {
-    "classic-large-h100": ("classic-large", HardwareConfig(gpu="h100", gpus=8, cores=104, nodes=4, price=27.5)),
-    "classic-large-v100": ("classic-large", HardwareConfig(gpu="v100-16", gpus=8, cores=40, currency="EUR")),
+    "nvidia-large-h100": ("nvidia-large", HardwareConfig(gpu="h100", gpus=8, cores=104, nodes=4, price=27.5)),
+    "nvidia-large-v100": ("nvidia-large", HardwareConfig(gpu="v100-16", gpus=8, cores=40, currency="EUR")),
     "demo-t4": ("demo", HardwareConfig(gpu="t4", cores=4, price=0.53)),
 }
 

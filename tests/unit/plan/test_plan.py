@@ -71,13 +71,13 @@ def test_what_is_not_known_is_not_said(load: Load, tmp_path: Path) -> None:
 
 
 def test_every_remedy_makes_it_fit_as_it_says() -> None:
-    recipe = Recipe.load("classic-large", given=False)
+    recipe = Recipe.load("nvidia-large", given=False)
     for hardware in (HardwareConfig(gpu="v100-16", gpus=8), HardwareConfig(gpu="h100", memory_gb=6.0, gpus=2)):
         machine = machine_of(hardware)
         plan = make_plan(recipe, Path("nowhere"), machine)
         assert not plan["fits"] and plan["remedies"]
         for remedy in plan["remedies"]:
-            helped = Recipe.load("classic-large", remedy["keys"], given=False)
+            helped = Recipe.load("nvidia-large", remedy["keys"], given=False)
             again = make_plan(helped, Path("nowhere"), machine)
             assert again["fits"] and again["memory_bytes"] == pytest.approx(remedy["memory_bytes"])
 
