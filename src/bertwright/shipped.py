@@ -8,6 +8,8 @@ from pathlib import Path
 from bertwright.core.errors import RecipeError
 
 FOLDER = Path(__file__).with_name("recipes")
+RENAMED = {"classic-large": "nvidia-large"}
+"""What recipes were called, and what they are called now: an old name is refused with the new one."""
 SCHEMAS = ("recipe",)
 """Kinds of TOML files that have a JSON Schema."""
 
@@ -41,6 +43,8 @@ def find_recipe(recipe: Path | str) -> Path:
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
         return path  # reading it says what is wrong with it
+    if new := RENAMED.get(path.name):
+        raise RecipeError(f"the recipe {path} is called {new} now. Give that name.")
     near = difflib.get_close_matches(str(path), known, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Give a TOML file, or one of {', '.join(known)}."
     raise RecipeError(f"{str(path)!r} is neither a file nor a recipe that comes with bertwright. {hint}")

@@ -33,6 +33,7 @@ from bertwright.formats.names import Target
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
+from bertwright.plan.machine import read_place
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
 from bertwright.vocab import download as vocabularies
@@ -152,6 +153,11 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             if before in ("", "--diff"):
                 provide(Path(word), request)
         yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
+    elif verb == "plan":
+        if "--place" in rest:
+            (hardware,) = (block for _, block in every("toml") if "[hardware]" in block)
+            Path(rest[rest.index("--place") + 1]).write_text(hardware, encoding="utf-8")
+        yield arguments
     elif verb == "convert":
         provide(Path(rest[0]), request)
         yield arguments
@@ -260,6 +266,10 @@ def test_there_are_commands() -> None:
 @pytest.mark.parametrize(("document", "block"), every("toml"))
 def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: Path) -> None:
     piece = tomllib.loads(block)
+    if "hardware" in piece:
+        (workplace / "place.toml").write_text(block, encoding="utf-8")
+        assert read_place(workplace / "place.toml").ranks == 16
+        return
     if "any" in piece:
         (workplace / "mine.toml").write_text(block, encoding="utf-8")
         templates = templates_of("hu", read_table(workplace / "mine.toml"))
@@ -297,7 +307,7 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
 def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
     for name in shipped():
         assert f"| `{name}` |" in README
-    for verb in ("run", "check", "inspect", "recipes", *STAGES):
+    for verb in ("run", "check", "plan", "inspect", "recipes", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
 
 
