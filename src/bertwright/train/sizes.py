@@ -28,7 +28,8 @@ from bertwright.train.engine.sizes import Held, Sharing, held_bytes
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
-_TORCH_BYTES = 0.4e9
+PROGRAM_BYTES = 0.4e9
+"""What torch and its libraries take."""
 FILLED = 0.8
 """Share of a limit that is filled where a micro-batch is made to fit: the rules may be wrong by a little."""
 
@@ -101,13 +102,13 @@ def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
 
 def _kept_bytes(network: NetworkConfig, computing: Computing, held: Held) -> float:
     each = 2 * computing.low_weights + 4 * computing.averages + computing.saved
-    return _TORCH_BYTES + held.weights + held.gradients + held.moments + each * network.parameters
+    return PROGRAM_BYTES + held.weights + held.gradients + held.moments + each * network.parameters
 
 
 def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:
     """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, about."""
     tokens = phase.micro_tokens or sequences * phase.length
-    kept = _kept(network, phase.length, computing.padded)
+    kept = kept_numbers(network, phase.length, computing.padded)
     layers = network.num_hidden_layers
     of_layers = layers * network.hidden_size + kept if computing.recompute else layers * kept
     predictions = phase.masking.most(phase.length) * tokens / phase.length
@@ -118,7 +119,7 @@ def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Compu
     return (2 if computing.low_weights else 4) * numbers
 
 
-def _kept(network: NetworkConfig, length: int, padded: bool) -> float:
+def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
     """Numbers that a layer keeps of each token for backward."""
     inner, hidden = network.intermediate_size, network.hidden_size
     match network:
