@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -32,8 +33,9 @@ from bertwright.formats.names import Target
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
+from bertwright.plan.machine import read_place
 from bertwright.sample import SMALL as SAMPLE
-from bertwright.shipped import shipped
+from bertwright.shipped import schema_file, shipped
 from bertwright.vocab import download as vocabularies
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -86,7 +88,9 @@ def test_every_command_works(
         monkeypatch.setenv(name, value)
     words = [os.path.expandvars(word) for word in shlex.split(line, comments=True) if word != "$"]
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
-        words.pop(0)
+        variable, _, value = words.pop(0).partition("=")
+        if "translate" in words:  # the only verb that is told by them
+            monkeypatch.setenv(variable, value)
     program, arguments = Path(words[0]).name or words[0], words[1:]
     match program:
         case "make":  # what a target does is the business of the tests of its parts
@@ -96,13 +100,24 @@ def test_every_command_works(
             assert arguments == [".venv/bin/activate"]
         case "python" if arguments[:2] == ["-m", "pytest"]:  # without a GPU they are skipped
             assert arguments[2:4] == ["-m", "gpu"] and all((ROOT / folder).is_dir() for folder in arguments[4:])
-        case "python":  # what it makes is compared by tests/unit/sample
-            assert arguments == ["-m", "tools.sample.build"]
+        case "python":  # what it makes is compared by tests/unit/sample and tests/unit/test_schemas.py
+            assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip":  # nothing is installed by a test
             extras = set(re.findall(r"bertwright\[(.*?)\]", line))
             assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
+        case "taplo":  # with the schema and the rule of the same guide
+            taplo = shutil.which("taplo", path=Path(sys.executable).parent)
+            if taplo is None:
+                pytest.skip("taplo is not installed: pip install taplo")
+            shutil.copy(schema_file("recipe"), "recipe.schema.json")
+            (rule,) = (block for _, block in every("toml") if "[[rule]]" in block)
+            Path(".taplo.toml").write_text(rule, encoding="utf-8")
+            done = subprocess.run(
+                [taplo, *arguments[:1], *map(str, Path().glob(arguments[1]))], capture_output=True, text=True
+            )
+            assert done.returncode == 0 and "excluded=0" in done.stderr, done.stderr
         case "dask":  # the cluster of the tests is begun by `tests.unit.cluster`
             assert {word for word in arguments if word.startswith("--")} <= options_of_dask(arguments[0])
         case "torchrun":  # what it starts is checked as if it stood alone
@@ -112,6 +127,8 @@ def test_every_command_works(
                 done = call(*cheap_one)
                 assert done.code == 0, done.err
         case "bertwright":
+            # What goes into a file on the command line, is printed.
+            arguments = arguments[: arguments.index(">")] if ">" in arguments else arguments
             for cheap_one in cheap(arguments, workplace, request):
                 done = call(*cheap_one)
                 assert done.code == 0, done.err
@@ -138,8 +155,18 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             if before in ("", "--diff"):
                 provide(Path(word), request)
         yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
+    elif verb == "plan":
+        if "--place" in rest:
+            (hardware,) = (block for _, block in every("toml") if "[hardware]" in block)
+            Path(rest[rest.index("--place") + 1]).write_text(hardware, encoding="utf-8")
+        yield arguments
     elif verb == "convert":
         provide(Path(rest[0]), request)
+        yield arguments
+    elif verb == "translate":
+        if "--script" in rest:
+            (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
+            Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
         yield arguments
     elif verb == "bench":
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
@@ -170,7 +197,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
-    elif verb == "check" and rest and rest[0] != "--explain":
+    elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
         yield arguments
@@ -244,10 +271,16 @@ def test_there_are_commands() -> None:
 @pytest.mark.parametrize(("document", "block"), every("toml"))
 def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: Path) -> None:
     piece = tomllib.loads(block)
+    if "hardware" in piece:
+        (workplace / "place.toml").write_text(block, encoding="utf-8")
+        assert read_place(workplace / "place.toml").ranks == 16
+        return
     if "any" in piece:
         (workplace / "mine.toml").write_text(block, encoding="utf-8")
         templates = templates_of("hu", read_table(workplace / "mine.toml"))
         assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
+        return
+    if "rule" in piece:  # of Taplo, which is asked where the guide calls it
         return
     whole = completed(piece)
     if "texts" in piece:
@@ -279,7 +312,7 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
 def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
     for name in shipped():
         assert f"| `{name}` |" in README
-    for verb in ("run", "check", "inspect", "recipes", *STAGES):
+    for verb in ("run", "check", "plan", "inspect", "recipes", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
 
 

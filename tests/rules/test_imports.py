@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
+    "plan": {"core", "examples", "model", "train", "check", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",
@@ -44,6 +45,7 @@ MAY_IMPORT = {
         "check",
         "recipe",
         "pipeline",
+        "plan",
         "explain",
         "shipped",
         "translate",
@@ -219,6 +221,11 @@ def test_what_a_folder_holds_is_told_without_any_stage() -> None:
 def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     statement = f"from bertwright.cli.app import app; app(['check', {str(DEMO)!r}], standalone_mode=False)"
     assert not {"rich", "http", "ssl"} & loaded_after(statement)
+
+
+def test_a_run_is_planned_without_torch() -> None:
+    statement = f"from bertwright.cli.app import app; app(['plan', {str(DEMO)!r}], standalone_mode=False)"
+    assert not {"torch", "tokenizers", "rich", "http", "ssl"} & loaded_after(statement)
 
 
 def test_only_one_file_reads_which_rank_this_is() -> None:

@@ -3,8 +3,8 @@
 From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
 
 Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data · 4 artifact or checkpoint ·
-5 missing package · 6 a rank is lost · 75 stopped by a signal with what is finished kept and training saved (run
-again) · 130 interrupted.
+5 missing package · 6 a rank is lost · 75 stopped by a signal, 130 by Ctrl-C, with what is finished kept and training
+saved (run again).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from bertwright._version import __version__
-from bertwright.cli import bench, check, convert, inspect, stages, translate
+from bertwright.cli import bench, check, convert, inspect, plan, stages, translate
 from bertwright.cli.formatting import json_line, visible
 from bertwright.core.errors import BertwrightError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
@@ -41,7 +41,8 @@ def program(
     """The options before any verb."""
 
 
-for _name, _verb in {**stages.VERBS, **check.VERBS, **convert.VERBS, **inspect.VERBS, **translate.VERBS}.items():
+_GROUPS = (stages, check, plan, convert, inspect, translate)
+for _name, _verb in [verb for group in _GROUPS for verb in group.VERBS.items()]:
     app.command(_name)(_verb)
 app.add_typer(bench.verbs, name="bench")
 

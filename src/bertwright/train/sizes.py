@@ -25,7 +25,8 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
-_TORCH_BYTES = 0.4e9
+PROGRAM_BYTES = 0.4e9
+"""What torch and its libraries take."""
 FILLED = 0.8
 """Share of a limit that is filled where a micro-batch is made to fit: the rules may be wrong by a little."""
 
@@ -87,13 +88,13 @@ def share_of(phase: PhaseConfig, ranks: int) -> int:
 def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
     """Bytes that training takes on a rank whatever it reads, about."""
     each = 20 + 2 * computing.low_weights + 4 * computing.averages + computing.saved
-    return _TORCH_BYTES + each * network.parameters
+    return PROGRAM_BYTES + each * network.parameters
 
 
 def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:
     """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, about."""
     tokens = phase.micro_tokens or sequences * phase.length
-    kept = _kept(network, phase.length, computing.padded)
+    kept = kept_numbers(network, phase.length, computing.padded)
     layers = network.num_hidden_layers
     of_layers = layers * network.hidden_size + kept if computing.recompute else layers * kept
     predictions = phase.masking.most(phase.length) * tokens / phase.length
@@ -104,7 +105,7 @@ def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Compu
     return (2 if computing.low_weights else 4) * numbers
 
 
-def _kept(network: NetworkConfig, length: int, padded: bool) -> float:
+def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
     """Numbers that a layer keeps of each token for backward."""
     inner, hidden = network.intermediate_size, network.hidden_size
     match network:

@@ -59,6 +59,9 @@ class Draft:
 
     def tell_script(self, command: Command, passed: set[str]) -> None:
         """Account for the arguments of a script that are not `passed` on to what it starts."""
+        # What an earlier script had no use for, this one has.
+        read = {setting.text for name, setting in command.settings.items() if name in passed}
+        self.accounts = [account for account in self.accounts if account.option not in read]
         for name, setting in command.settings.items():
             if setting.said and name not in passed:
                 original = command.program.original(name)
