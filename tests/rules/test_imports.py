@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
+    "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
@@ -47,6 +48,7 @@ MAY_IMPORT = {
         "plan",
         "explain",
         "shipped",
+        "translate",
     },
 }
 MAY_READ = {
