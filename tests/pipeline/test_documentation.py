@@ -172,6 +172,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
     elif "--download" in rest:
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
+    elif "--rehearse" in rest:  # as far as no torch is needed; the rest: tests/pipeline/test_rehearse.py
+        yield ["check", *rest[:1]]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
         yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
