@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate import conversions
+from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
 from bertwright.translate.shell import of_script, of_words
 from bertwright.translate.text import start_lines
@@ -25,7 +25,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
     for option in program.options:
         assert program.original(option), f"originals.toml says nothing of {option}"
         becomes = program.options[option].becomes
-        assert not becomes or callable(getattr(conversions, becomes)), becomes
+        assert not becomes or callable(conversion(becomes))
     names = {name for place in (*program.positions, program.several) for name in place.split()} | {*program.variables}
     for remark in program.remarks:
         names |= {*remark.said, *remark.unsaid, *remark.equal, *remark.other}
