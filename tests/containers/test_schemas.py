@@ -30,18 +30,13 @@ def differences(given: Any, read: Any, where: str = "") -> Iterator[str]:
 
 def read_as(model: str, values: dict[str, Any]) -> Any:
     """`values` as the operator's package reads them and writes them again; required fields are asserted by it."""
-    pytest.importorskip("kubeflow.training", reason="kubeflow-training is not installed: pip install -e '.[dev]'")
-    from kubeflow.training import models
-    from kubernetes import client
+    training = pytest.importorskip(
+        "kubeflow.training.api_client", reason="kubeflow-training is not installed: pip install -e '.[dev]'"
+    )
+    from kubeflow.training.utils.utils import FakeResponse
 
-    api = client.ApiClient()
-
-    class Response:
-        data = __import__("json").dumps(values)
-
-    kinds = {**vars(client.models), **vars(models)}
-    read = api._ApiClient__deserialize(values, kinds[model])
-    return api.sanitize_for_serialization(read)
+    client = training.ApiClient()
+    return client.sanitize_for_serialization(client.deserialize(FakeResponse(values), model))
 
 
 @pytest.mark.parametrize("gpus", [0, 8])

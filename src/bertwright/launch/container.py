@@ -29,7 +29,7 @@ def _mounts(mounts: dict[str, str]) -> dict[str, str]:
     for inside, here in mounts.items():
         if not inside.startswith("/") or inside.rstrip("/") in ("", INSIDE):
             raise ValueError(
-                f"{inside!r} is where the container sees {here!r}; give an absolute path such as /data/128, not {INSIDE}"
+                f"{inside!r} is where the container sees {here!r}; give an absolute path as /data/128, not {INSIDE}"
             )
         if not here or ":" in inside + here:
             raise ValueError(f"{inside} = {here!r} has to name a folder of this machine, without a colon")

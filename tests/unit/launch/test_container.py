@@ -79,7 +79,7 @@ def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) ->
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path such as"),
+        ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path as"),
         ('mounts={"/work/"="/disk"}', r"not /work"),
         ('mounts={"/data"="a:b"}', r"/data = 'a:b' has to name a folder of this machine, without a colon"),
         ("shm_size=1gb", r'docker and podman write sizes as "64g" or "512m"'),
