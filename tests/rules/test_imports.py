@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "scale": {"core", "train", "vocab", "check", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",
@@ -45,6 +46,7 @@ MAY_IMPORT = {
         "recipe",
         "pipeline",
         "plan",
+        "scale",
         "explain",
         "shipped",
     },
