@@ -28,10 +28,12 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
+    "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
     "scale": {"core", "train", "vocab", "check", "recipe"},
+    "launch": {"core", "recipe", "shipped"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",
@@ -43,12 +45,14 @@ MAY_IMPORT = {
         "train",
         "report",
         "check",
+        "launch",
         "recipe",
         "pipeline",
         "plan",
         "scale",
         "explain",
         "shipped",
+        "translate",
     },
 }
 MAY_READ = {
@@ -68,6 +72,9 @@ WITHOUT_TORCH = {
     "forecast",
     "shapes",
     "sizes",
+    "tensor_shapes",
+    "by_name",
+    "partition",
     "waiting",
     "flops",
     "compiler",
@@ -158,7 +165,7 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["recipe.py", "contradictions.py"])
 def test_the_recipe_knows_only_configs(name: str) -> None:
-    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped")}
+    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped", "optim.by_name")}
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
             assert module.endswith("config") or module in beside, module

@@ -57,9 +57,18 @@ def run_command(
     until: Annotated[str, typer.Option(metavar="STAGE", help="Stop after this stage: " + ", ".join(STAGES))] = "report",
     profile: Profile = 0,
     scale: Scale = "",
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearse", help="Try out each part at full size, two steps of each phase; keep nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """All stages, in the order the text travels; run it again to continue."""
+    if rehearsal:
+        refuse_useless("beside --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)})
+        from bertwright.cli.rehearse import rehearse
+
+        rehearse(*load_recipe(recipe, overrides, out), as_json)
+        return
     if until not in STAGES:
         raise RecipeError(f"--until {until}: there is no such stage; the stages are {', '.join(STAGES)}.")
     names = list(STAGES)
