@@ -28,6 +28,7 @@ from bertwright.contradictions import (
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes, read_text, write_atomic
+from bertwright.core.presets import apply_preset
 from bertwright.core.redact import redact_credentials
 from bertwright.core.toml import MAX_BYTES, apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
@@ -37,7 +38,6 @@ from bertwright.export.config import ExportConfig
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.optim.config import AdamWConfig, OptimConfig
-from bertwright.presets import apply_preset
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
 from bertwright.train.config import TrainConfig

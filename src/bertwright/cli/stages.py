@@ -64,7 +64,9 @@ def run_command(
 ) -> None:
     """All stages, in the order the text travels; run it again to continue."""
     if rehearsal:
-        refuse_useless("beside --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)})
+        refuse_useless(
+            "beside --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)}
+        )
         from bertwright.cli.rehearse import rehearse
 
         rehearse(*load_recipe(recipe, overrides, out), as_json)
