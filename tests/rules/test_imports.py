@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "launch": {"core", "recipe", "shipped"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",
@@ -43,6 +44,7 @@ MAY_IMPORT = {
         "train",
         "report",
         "check",
+        "launch",
         "recipe",
         "pipeline",
         "plan",

@@ -15,6 +15,7 @@ from bertwright.cli.options import Json, Out, Overrides, load_recipe, refuse_use
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
+from bertwright.shipped import Noun, find_shipped, titles
 
 
 def recipes(
@@ -22,13 +23,15 @@ def recipes(
     as_json: Json = False,
 ) -> None:
     """List the recipes that come with bertwright, or print one."""
-    from bertwright.shipped import find_recipe, titles
+    _print_shipped("recipe", name, as_json)
 
-    if not name:
-        print_facts(titles(), as_json)
-    else:
-        text = find_recipe(name).read_text(encoding="utf-8")
-        print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
+
+def places(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Print this one, to be copied and changed.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the places to run in that come with bertwright, or print one."""
+    _print_shipped("place", name, as_json)
 
 
 def check(
@@ -64,7 +67,15 @@ def check(
         _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
 
 
-VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "check": check}
+VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "places": places, "check": check}
+
+
+def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
+    if not name:
+        print_facts(titles(noun), as_json)
+        return
+    text = find_shipped(noun, name).read_text(encoding="utf-8")
+    print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:

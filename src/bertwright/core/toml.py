@@ -28,13 +28,14 @@ _PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*
 _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """The values of a TOML file and the line of each dotted key that stands at the start of a line."""
+def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[str, int]]:
+    """The values of a TOML file and the line of each dotted key that stands at the start of a line; `noun` says what it
+    should be."""
     try:
         # The path of a dump may be given in the place of a recipe.
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
     except (OSError, ValueError) as error:
-        raise RecipeError(f"cannot read the recipe {path}: {error}. Give the path of a TOML file in UTF-8.") from error
+        raise RecipeError(f"cannot read the {noun} {path}: {error}. Give the path of a TOML file in UTF-8.") from error
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
