@@ -23,7 +23,7 @@ PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", 
 
 
 def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
-    """The recipe as a TOML file; `name` and `place` are the files of both. What is said beside the keys is in comments."""
+    """The recipe as TOML, what is said beside the keys in comments; `name` and `place` are the files of both."""
     lines = [*_head(translation, name, place), ""]
     for section in SECTIONS:
         lines += _section(translation, section)

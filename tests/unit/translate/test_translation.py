@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from bertwright.launch.config import load_place
 
 from bertwright.core.errors import RecipeError
+from bertwright.launch.config import load_place
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
 from bertwright.translate.shell import of_script, of_words
