@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "scale": {"core", "train", "vocab", "check", "recipe"},
     "launch": {"core", "recipe", "shipped"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
@@ -48,6 +49,7 @@ MAY_IMPORT = {
         "recipe",
         "pipeline",
         "plan",
+        "scale",
         "explain",
         "shipped",
         "translate",
