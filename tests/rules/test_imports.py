@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
+    "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
@@ -46,6 +47,7 @@ MAY_IMPORT = {
         "recipe",
         "pipeline",
         "plan",
+        "init",
         "explain",
         "shipped",
         "translate",
