@@ -31,7 +31,19 @@ MAY_IMPORT = {
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
-    "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
+    "pipeline": {
+        "core",
+        "corpus",
+        "vocab",
+        "examples",
+        "train",
+        "evaluate",
+        "export",
+        "report",
+        "check",
+        "plan",
+        "recipe",
+    },
     "cli": {
         "bench",
         "core",
@@ -52,7 +64,7 @@ MAY_IMPORT = {
 MAY_READ = {
     "evaluate": {"train"},
     "export": {"train", "evaluate"},
-    "report": {"train", "evaluate"},
+    "report": {"train", "evaluate", "plan"},
 }
 """Whose `shapes.py` a stage may import beside: the types of JSON that it reads, which is all it knows of who wrote it.
 So a field has one definition, at the stage that writes it, and the reader still needs none of that stage's code."""

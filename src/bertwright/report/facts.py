@@ -12,9 +12,11 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_typed
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS, untrained
+from bertwright.plan.shapes import PLAN, Plan
 from bertwright.train.shapes import ROW
 
 METRICS = "metrics.jsonl"
+FORECAST = "forecast.json"
 SCORES = (
     "mlm_loss",
     "mlm_accuracy",
@@ -47,6 +49,8 @@ class Facts:
     """The resolved recipe, TOML."""
     scores: Mapping[str, Any]
     """The held-out scores: of the stage `evaluate`, or else the last ones that training took; None where not known."""
+    forecast: Plan | None = None
+    """What was foretold of the run; None in a folder of before."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """What a stage counted."""
@@ -112,6 +116,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         predictions=tuple(dict(line) for line in predictions),
         recipe=_text(folder / "recipe.toml"),
         scores=evaluate.counts if evaluate else _of_training(metrics, stages),
+        forecast=read_typed(folder / FORECAST, PLAN) if (folder / FORECAST).is_file() else None,
     )
 
 
