@@ -19,6 +19,7 @@ from bertwright.contradictions import (
     uncompiled,
     without_kernel,
     wrong_folders,
+    wrong_groups,
     wrong_init_layers,
     wrong_lengths,
     wrong_teacher,
@@ -137,6 +138,7 @@ class Recipe(Section):
         except RecipeError as error:
             return [*mistakes, ("model", str(error))]
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
+        mistakes += wrong_groups(self.optim, network)
         one_segment = isinstance(network, BertConfig) and network.type_vocab_size < 2
         if one_segment and (self.examples.pairs or self.train.imported_data()):
             text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"

@@ -88,7 +88,9 @@ def test_every_command_works(
         monkeypatch.setenv(name, value)
     words = [os.path.expandvars(word) for word in shlex.split(line, comments=True) if word != "$"]
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
-        words.pop(0)
+        variable, _, value = words.pop(0).partition("=")
+        if "translate" in words:  # the only verb that is told by them
+            monkeypatch.setenv(variable, value)
     program, arguments = Path(words[0]).name or words[0], words[1:]
     match program:
         case "make":  # what a target does is the business of the tests of its parts
@@ -160,6 +162,11 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield arguments
     elif verb == "convert":
         provide(Path(rest[0]), request)
+        yield arguments
+    elif verb == "translate":
+        if "--script" in rest:
+            (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
+            Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
         yield arguments
     elif verb == "bench":
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
+    "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
@@ -59,6 +60,7 @@ MAY_IMPORT = {
         "plan",
         "explain",
         "shipped",
+        "translate",
     },
 }
 MAY_READ = {
@@ -78,6 +80,9 @@ WITHOUT_TORCH = {
     "forecast",
     "shapes",
     "sizes",
+    "tensor_shapes",
+    "by_name",
+    "partition",
     "waiting",
     "flops",
     "compiler",
@@ -168,7 +173,7 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["recipe.py", "contradictions.py"])
 def test_the_recipe_knows_only_configs(name: str) -> None:
-    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped")}
+    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped", "optim.by_name")}
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
             assert module.endswith("config") or module in beside, module

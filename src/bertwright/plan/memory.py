@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from bertwright.check.teacher import teacher_bytes
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
-from bertwright.train.sizes import PROGRAM_BYTES, computing_of, fixed_bytes, sequences_bytes, share_of
+from bertwright.train.engine.sizes import held_bytes
+from bertwright.train.sizes import PROGRAM_BYTES, computing_of, sequences_bytes, share_of, training_bytes
 
 _DRAWN = 32
 """Bytes of a token of a batch: ids, places, segments and seams, drawn and as tensors."""
@@ -21,7 +22,7 @@ class Memory:
     """With their copy in bfloat16, and those that an average keeps."""
     gradients: float
     optimizer: float
-    """Moments, the scratch of an update, and the copy that a checkpoint is written from."""
+    """Moments, the scratch of a step, and the state that is put together, or copied, for a checkpoint."""
     activations: float
     """What a forward pass keeps for its backward pass, logits and their gradients."""
     batches: float
@@ -38,19 +39,20 @@ class Memory:
 
 def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     """What each of so many ranks holds in the phase of `work`."""
-    network, computing = recipe.network(), computing_of(recipe.train, ranks, gpu)
+    network, computing = recipe.network(), computing_of(recipe.train, recipe.optim, ranks, gpu)
     share = share_of(work.phase, ranks)
     given = work.phase.micro_batch
     sequences = 1 if given == "auto" else min(given or share, share)
-    fixed, parameters = fixed_bytes(network, computing), network.parameters
-    weights = (4.0 + 2 * computing.low_weights + 4 * computing.averages) * parameters
-    gradients = 4.0 * parameters
+    held = held_bytes(network, computing.sharing, sequences < share)
+    weights = held.weights + (2 * computing.low_weights + 4 * computing.averages) * network.parameters
+    activations = sequences_bytes(network, work.phase, computing, sequences)
+    beside = PROGRAM_BYTES + weights + held.gradients + activations
     drawn = sequences if gpu else 2 * share
     return Memory(
         weights=weights,
-        gradients=gradients,
-        optimizer=fixed - PROGRAM_BYTES - weights - gradients,
-        activations=sequences_bytes(network, work.phase, computing, sequences),
+        gradients=held.gradients,
+        optimizer=training_bytes(network, work.phase, computing) - beside,
+        activations=activations,
         batches=_DRAWN * drawn * work.mean_length,
         teacher=teacher_bytes(recipe, network, work.phase, ranks),
         program=PROGRAM_BYTES,

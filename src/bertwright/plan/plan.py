@@ -94,14 +94,14 @@ def _done(out: Path) -> list[str]:
 
 
 def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
-    computing = computing_of(recipe.train, machine.ranks, machine.device.gpu)
+    computing = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu)
     network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or machine.device.memory
     works = (phase_work(recipe, index, data) for index in range(len(recipe.train.phases)))
     return [fitted(work, network, computing, limit) for work in works]
 
 
 def _step_seconds(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[float]:
-    padded = computing_of(recipe.train, machine.ranks, machine.device.gpu).padded
+    padded = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu).padded
     return [step_time(recipe.network(), recipe.train, work, machine, padded).seconds for work in works]
 
 

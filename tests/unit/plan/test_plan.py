@@ -46,7 +46,10 @@ def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> Non
     recipe = load(key)
     for ranks in (1, 2):
         work = phase_work(recipe, 0, read_data(recipe, Path("nowhere")))
-        memory, computing = memory_of(recipe, work, ranks, gpu=False), computing_of(recipe.train, ranks, gpu=False)
+        memory, computing = (
+            memory_of(recipe, work, ranks, gpu=False),
+            computing_of(recipe.train, recipe.optim, ranks, gpu=False),
+        )
         beside = memory.batches + teacher_bytes(recipe, recipe.network(), work.phase, ranks)
         checked = training_bytes(recipe.network(), recipe.train.phases[0], computing)
         assert memory.total == pytest.approx(checked + beside) and min(vars(memory).values()) >= 0
