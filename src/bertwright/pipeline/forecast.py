@@ -37,7 +37,8 @@ def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
     here = ranks_here()
     machine = replace(this_machine(recipe, here), nodes=max(1, rank_and_world()[1] // here))
     plan = make_plan(recipe, folder.path, machine)
-    write_json(path, {"recipe_sha256": recipe_hash, **plan})
+    kept = {"recipe_sha256": recipe_hash, **plan}
+    write_json(path, {**kept, "sha256": sha256_of(kept)})
     return plan
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_bytes, read_typed
+from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS, untrained
 from bertwright.plan.shapes import PLAN, Plan
@@ -116,8 +116,18 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         predictions=tuple(dict(line) for line in predictions),
         recipe=_text(folder / "recipe.toml"),
         scores=evaluate.counts if evaluate else _of_training(metrics, stages),
-        forecast=read_typed(folder / FORECAST, PLAN) if (folder / FORECAST).is_file() else None,
+        forecast=_forecast(folder / FORECAST),
     )
+
+
+def _forecast(path: Path) -> Plan | None:
+    """The forecast that was kept before training began; None in a folder of before."""
+    if not path.is_file():
+        return None
+    kept = read_json(path)
+    if not isinstance(kept, dict) or kept.pop("sha256", None) != sha256_of(kept):
+        raise ArtifactError(f"{path} is damaged: it does not match its own seal. Remove it: the report does without.")
+    return read_typed(path, PLAN)
 
 
 def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:

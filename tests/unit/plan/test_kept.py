@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe, RunFolder, run
-from bertwright.core.files import read_json
+from bertwright.core.files import read_json, sha256_of
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
 from bertwright.plan.shapes import PLAN
 
@@ -16,7 +16,7 @@ Load = Callable[..., Recipe]
 
 def test_a_run_keeps_what_was_foretold_before_it_began(trained: Path, load: Load) -> None:
     kept = read_json(trained / "forecast.json")
-    assert len(kept.pop("recipe_sha256")) == 64
+    assert kept.pop("sha256") == sha256_of(kept) and len(kept.pop("recipe_sha256")) == 64
     plan = PLAN.validate_python(kept)
     assert set(plan["hours"]) == {"corpus", "vocab", "examples", "train", "evaluate", "export"}, "nothing was finished"
     assert plan["phases"][0]["steps"] == 3

@@ -10,7 +10,7 @@ from tests.unit.report.test_report import STAGES, report
 
 from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_json, sha256_of
 from bertwright.report.facts import read_facts
 
 Make = Callable[..., Path]
@@ -47,7 +47,8 @@ def keep(folder: Path, **changed: Any) -> None:
         "energy_kwh": 0.1,
         "cost": None,
     }
-    (folder / "forecast.json").write_text(json.dumps({"recipe_sha256": "0" * 64, **plan, **changed}))
+    kept = {"recipe_sha256": "0" * 64, **plan, **changed}
+    (folder / "forecast.json").write_text(json.dumps({**kept, "sha256": sha256_of(kept)}))
 
 
 def test_each_number_is_graded(run_folder: Make) -> None:
@@ -74,3 +75,11 @@ def test_a_damaged_forecast_is_refused(run_folder: Make) -> None:
     with pytest.raises(ArtifactError) as error:
         read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
     assert str(error.value).startswith(f"{folder / 'forecast.json'} is not what it should be: memory_bytes: ")
+    keep(folder)
+    text = (folder / "forecast.json").read_text()
+    (folder / "forecast.json").write_text(text.replace("350000000", "360000000"))
+    with pytest.raises(ArtifactError) as error:
+        read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
+    assert str(error.value) == (
+        f"{folder / 'forecast.json'} is damaged: it does not match its own seal. Remove it: the report does without."
+    )
