@@ -2,7 +2,7 @@
 
 Sources are files of the originals' repositories: NVIDIA/DeepLearningExamples @4733603 (PyTorch/LanguageModeling/BERT),
 microsoft/onnxruntime-training-examples before 2021-06-10 (nvidia-bert), roberthajdu92/nvidia-bert-wiki-preprocess
-@8cddce5.
+@8cddce5, IntelAI/models (quickstart/language_modeling/pytorch/bert_large/training/cpu).
 """
 
 from collections.abc import Callable
@@ -205,3 +205,43 @@ def test_hungarian() -> None:
                   "max_wordless": 0.2, "max_punctuation": 0.075, "max_upper": 0.1, "max_digits": 0.075,
                   "max_foreign": 0.02, "min_words": 30}  # fmt: skip
     assert recipe.corpus.filter.model_dump(include=set(thresholds)) == thresholds
+
+
+def straight_line(updates: int, total: int, warmup: float, peak: float) -> float:
+    """Intel's LinearWarmupPolyDecayScheduler with power 1 and no warm-up, whose first update has the peak."""
+    return peak * (1 - updates / total)
+
+
+@pytest.mark.parametrize(
+    ("preset", "precision", "isa", "batch", "ends"),
+    [
+        ("fp32", "fp32", "auto", 224, None),
+        ("avx-fp32", "fp32", "avx512", 224, None),
+        ("bf16", "bf16", "auto", 448, 10045),
+        ("bf32", "bf32", "auto", 224, None),
+    ],
+)
+def test_intel(preset: str, precision: str, isa: str, batch: int, ends: int | None) -> None:
+    """run_bert_pretrain_phase1.sh and phase2.sh: batch_size 224 (bf16 448) and 28, and the same arguments in both:
+    --learning_rate=3.5e-4 --opt_lamb_beta_1=0.9 --opt_lamb_beta_2=0.999 --warmup_proportion=0.0 --max_steps=13700
+    --max_predictions_per_seq=76 --weight_decay_rate=0.01 --max_samples_termination=4500000.
+    """
+    recipe = Recipe.load("intel-cpu", [f"preset={preset}"])
+    first, second = recipe.train.phases
+    assert (recipe.train.precision.kind, recipe.train.cpu_isa, recipe.train.device) == (precision, isa, "cpu")
+    assert (first.length, first.batch, first.end_after) == (128, batch, ends)
+    assert (second.length, second.batch, second.end_after) == (512, 28, None)
+    # "phase 1 using max_seq_len=128 for the first 90% dataset", "phase 2 ... with the remaining 10%" (README)
+    assert (first.document_range, second.document_range) == ((0.0, 0.9), (0.9, 1.0))
+    if ends:
+        assert (ends - 1) * batch < 4_500_000 <= ends * batch
+    for phase in (first, second):
+        assert (phase.learning_rate, phase.warmup, phase.steps) == (3.5e-4, 0, 13700)
+        assert (phase.masking.max_predictions, phase.masking.rate, phase.masking.static) == (76, 0.15, True)
+        for step in (0, 1, 13698, 13699):
+            found = learning_rate(phase.schedule, step, 13700, 0, phase.learning_rate)
+            assert found == pytest.approx(straight_line(step, 13700, 0, 3.5e-4), rel=1e-9)
+    assert_lamb(recipe)
+    assert_network(recipe, LARGE, 30522)
+    assert (recipe.examples.passes, recipe.examples.random_label) == (10, "google")
+    assert recipe.train.heldout_sequences == 10_000

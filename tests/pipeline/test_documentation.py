@@ -30,6 +30,8 @@ from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.formats.format import Format
 from bertwright.formats.names import Target
+from bertwright.launch.config import TARGETS as LAUNCHED
+from bertwright.launch.config import load_place
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
@@ -172,6 +174,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
     elif "--download" in rest:
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
+    elif "--rehearse" in rest:  # as far as no torch is needed; the rest: tests/pipeline/test_rehearse.py
+        yield ["check", *rest[:1]]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
         yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
@@ -197,6 +201,12 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "launch":
+        if "mine.toml" in rest:
+            (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") in LAUNCHED)
+            Path("mine.toml").write_text(place, encoding="utf-8")
+        # What is submitted, and looked after, is asked of a real Slurm by tests/slurm.
+        yield [verb, *(word for word in rest if word not in ("--submit", "--status", "--logs", "--stop"))]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
@@ -282,6 +292,10 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
         return
     if "rule" in piece:  # of Taplo, which is asked where the guide calls it
         return
+    if piece.get("kind") in LAUNCHED:
+        (workplace / "mine.toml").write_text(block, encoding="utf-8")
+        load_place(piece["kind"], "mine.toml")
+        return
     whole = completed(piece)
     if "texts" in piece:
         whole = piece  # a recipe without a corpus, as it stands
@@ -312,7 +326,7 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
 def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
     for name in shipped():
         assert f"| `{name}` |" in README
-    for verb in ("run", "check", "plan", "inspect", "recipes", *STAGES):
+    for verb in ("run", "check", "plan", "inspect", "recipes", "places", "launch", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
 
 

@@ -123,6 +123,12 @@ def test_the_resolved_recipe_says_the_same(load: Load, tmp_path: Path) -> None:
     assert Recipe.load(tmp_path / "recipe.toml") == recipe
 
 
+def test_a_warm_up_in_steps_is_read_again(load: Load, tmp_path: Path) -> None:
+    recipe = load("train.phases.0.warmup=4", "train.phases.0.steps=10")
+    recipe.write(tmp_path / "recipe.toml")
+    assert "warmup = 4\n" in (tmp_path / "recipe.toml").read_text() and Recipe.load(tmp_path / "recipe.toml") == recipe
+
+
 def test_the_resolved_recipe_has_no_secrets(load: Load, tmp_path: Path) -> None:
     urls = ["https://me:secret@host/a.bz2?sv=1&sig=secret", "https://host/get?token=secret", "s3://texts/part-?.txt"]
     recipe = load(f"corpus.source={json.dumps(urls)}")

@@ -15,7 +15,7 @@ from bertwright.cli.options import Json
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.translate.shell import ShellCommand, of_script, of_words
-from bertwright.translate.text import start_lines, text
+from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import translate as translated
 
 MAX_SCRIPT = 2**20
@@ -27,6 +27,9 @@ def translate(
         list[str] | None, typer.Argument(metavar="[-- COMMAND]", help="The command line, with what starts it.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the recipe there.")] = None,
+    place: Annotated[
+        Path | None, typer.Option("--place", metavar="FILE", help="Write the place there: nodes and processes.")
+    ] = None,
     script: Annotated[
         str, typer.Option(metavar="FILE", help="Translate the commands of a shell script together; - reads them here.")
     ] = "",
@@ -36,14 +39,20 @@ def translate(
     as_json: Json = False,
 ) -> None:
     """Print the recipe that does what a command of another program does, and what became of each of its options."""
-    if out and out.exists():
-        raise RecipeError(f"--out {out} exists already. Give the name of a new file, or remove it first.")
+    for option, file in (("--out", out), ("--place", place)):
+        if file and file.exists():
+            raise RecipeError(f"{option} {file} exists already. Give the name of a new file, or remove it first.")
     translation = translated(_commands(words or [], script, environment), strict=not script)
-    recipe = text(translation, str(out) if out else "RECIPE")
+    if place and not translation.place:
+        raise RecipeError(f"--place {place}: one process trains, so there is no place to write. Leave it out.")
+    names = str(out or "RECIPE"), str(place or "")
+    recipe = text(translation, *names)
     if out:
         write_atomic(out, recipe.encode())
+    if place:
+        write_atomic(place, place_text(translation).encode())
     if as_json:
-        start = start_lines(translation, str(out) if out else "RECIPE")
+        start = start_line(translation, *names)
         print(json_line({"recipe": translation.recipe, "text": recipe, "start": start, **translation.facts()}))
     elif not out:
         print(recipe, end="")

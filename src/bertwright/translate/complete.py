@@ -24,6 +24,8 @@ def complete(draft: Draft) -> None:
     if "model.config" in draft.keys:
         draft.keys.pop("model.size", None)
     _set(draft, "optim.kind", "lamb")
+    if draft.value("optim.kind") != "lamb":
+        draft.keys.pop("optim.bias_correction", None)
 
 
 def _set(draft: Draft, key: str, value: object) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate import conversions
 from bertwright.translate.command import PHASE, Command, Key
+from bertwright.translate.conversions import networks, phases, running, texts
+
+Conversion = Callable[[Command, str], Iterator[Key]]
+MODULES = (phases, running, networks, texts)
 
 
 class Account(NamedTuple):
@@ -109,9 +112,15 @@ def _keys(command: Command, name: str) -> Iterator[Key]:
     """The keys that an option of a command becomes."""
     option, original = command.program.options[name], command.program.original(name)
     if option.becomes:
-        yield from getattr(conversions, option.becomes)(command, name)
+        yield from conversion(option.becomes)(command, name)
     elif original and original.keys:
         yield Key(original.keys[0], command[name], command.source(name))
+
+
+def conversion(name: str) -> Conversion:
+    """The function that `Option.becomes` names; `StopIteration` where none has the name, which a test asks."""
+    found: Iterator[Conversion] = (vars(module)[name] for module in MODULES if name in vars(module))
+    return next(found)
 
 
 def _remarks(command: Command) -> Iterator[str]:

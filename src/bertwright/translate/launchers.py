@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import PurePosixPath
@@ -16,6 +16,8 @@ from bertwright.core.errors import RecipeError
 class Launcher(Section):
     """The options of one launcher, without the dashes in front, `-` read as `_`."""
 
+    table: str
+    """Its name in `launchers.toml`."""
     names: tuple[str, ...]
     ranks: tuple[str, ...] = ()
     """Those that say the processes on all nodes together."""
@@ -42,8 +44,10 @@ class Launch:
     nodes: int = 1
     processes: int = 1
     """Processes of a node."""
-    machine: tuple[str, ...] = ()
-    """Options of launchers that say something of the machine, as they were typed."""
+    by: str = ""
+    """What starts more than one process, or says where: its table in `launchers.toml`."""
+    machine: tuple[tuple[str, str], ...] = ()
+    """Options of launchers that say something of the machine: without their dashes, each with its value."""
 
     @property
     def ranks(self) -> int:
@@ -55,7 +59,7 @@ class Launch:
 def launchers() -> dict[str, Launcher]:
     """Every launcher by each of its names."""
     table = tomllib.loads(resources.files(__package__).joinpath("launchers.toml").read_text(encoding="utf-8"))
-    every = [Launcher(**entry) for entry in table.values()]
+    every = [Launcher(table=name, **entry) for name, entry in table.items()]
     return {name: launcher for launcher in every for name in launcher.names}
 
 
@@ -72,7 +76,7 @@ def strip_launchers(words: tuple[str, ...]) -> tuple[Launch, tuple[str, ...]]:
 
 def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     said: dict[str, int] = {}
-    machine: list[str] = []
+    machine: list[tuple[str, str]] = []
     at = 1 if words[:1] == ("launch",) and "accelerate" in launcher.names else 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         option, equals, value = words[at].partition("=")
@@ -80,11 +84,11 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         if (following := launcher.takes(plain)) is None:
             raise RecipeError(f"{name} has no option {option}{_nearest(launcher, plain)}.")
         end = at + 1 + (0 if equals else following)
-        text = " ".join(words[at:end])
+        value = value if equals else " ".join(words[at + 1 : end])
         if plain in (*launcher.ranks, *launcher.processes, *launcher.nodes):
-            said[plain] = _count(name, option, value if equals else " ".join(words[at + 1 : end]))
+            said[plain] = _count(name, option, value)
         elif following:
-            machine.append(text)
+            machine.append((plain, value))
         at = end
     nodes = next((said[option] for option in launcher.nodes if option in said), launch.nodes)
     processes = next((said[option] for option in launcher.processes if option in said), launch.processes)
@@ -94,7 +98,8 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         nodes = ranks // processes if stated else nodes
         processes = processes if stated else max(1, ranks // nodes)
     rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
-    return replace(launch, nodes=nodes, processes=processes, machine=(*launch.machine, *machine)), rest
+    by = launcher.table if said or machine else launch.by
+    return Launch(nodes, processes, by, (*launch.machine, *machine)), rest
 
 
 def _count(name: str, option: str, text: str) -> int:

@@ -27,7 +27,7 @@ class Option(Section):
     short: str = ""
     """Its other name."""
     becomes: str = ""
-    """The function of `conversions` that turns it into keys; empty: its value is that of the key in `originals.toml`,
+    """The function in `conversions/` that turns it into keys; empty: its value is that of the key in `originals.toml`,
     or of none."""
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bertwright.translate.command import Key
+from bertwright.translate.complete import UNSAID
+from bertwright.translate.place import unplaced
 from bertwright.translate.translation import Translation
 
 WIDTH = 120
@@ -20,9 +22,9 @@ PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", 
 """The order of a phase's keys, as in the recipes that come with the package."""
 
 
-def text(translation: Translation, name: str = "RECIPE") -> str:
-    """The recipe as a TOML file, `name` being that of the file; what it says beside the keys is in comments."""
-    lines = [*_head(translation, name), ""]
+def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
+    """The recipe as TOML, what is said beside the keys in comments; `name` and `place` are the files of both."""
+    lines = [*_head(translation, name, place), ""]
     for section in SECTIONS:
         lines += _section(translation, section)
     for phase in translation.phases:
@@ -38,30 +40,36 @@ def text(translation: Translation, name: str = "RECIPE") -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def start_lines(translation: Translation, name: str) -> list[str]:
-    """The commands that run the recipe."""
+def place_text(translation: Translation) -> str:
+    """The place as a TOML file; empty where one process trains."""
+    values = translation.place
+    if not values:
+        return ""
+    first = f"# Where this was started: {translation.commands[-1]}"
+    lines = [*_wrapped("", first, "# "), "", *(f"{key} = {value_text(value)}" for key, value in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def start_line(translation: Translation, recipe: str, place: str = "") -> str:
+    """The command that runs the recipe in a file, in the place in a file; without that the place's keys are in it."""
     out = f" --out {shlex.quote(translation.out)}" if translation.out and "$" not in translation.out else ""
-    launch = translation.launch
-    if launch.ranks == 1:
-        until = "" if any(key.startswith("train.") for key in translation.sections) else " --until examples"
-        trains = any("not said" not in phase["steps"].why for phase in translation.phases if "steps" in phase)
-        return [f"bertwright run {name}{out}{until if not trains and until else ''}"]
-    nodes = f"--nnodes {launch.nodes} --node-rank N --master-addr ADDRESS " if launch.nodes > 1 else ""
-    return [
-        f"bertwright run {name}{out} --until examples",
-        f"torchrun {nodes}--nproc-per-node {launch.processes} -m bertwright.cli train {name}{out}",
-    ]
+    if values := translation.place:
+        kind, *settings = values.items()
+        said = "".join(f" --set {key}={shlex.quote(str(value))}" for key, value in settings)
+        return f"bertwright launch {kind[1]} {recipe}{f' --place {place}' if place else said}{out}"
+    steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
+    data_alone = steps and all(why.startswith(UNSAID) for why in steps)
+    return f"bertwright run {recipe}{out}{' --until examples' if data_alone else ''}"
 
 
-def _head(translation: Translation, name: str) -> Iterator[str]:
+def _head(translation: Translation, name: str, place: str) -> Iterator[str]:
     yield "# Translated by `bertwright translate`; each key says where it comes from."
     yield "#"
     for i, command in enumerate(translation.commands):
         yield from _wrapped("#   from       " if not i else "#              ", command)
-    for i, line in enumerate(start_lines(translation, name)):
-        yield from _wrapped("#   here       " if not i else "#   then       ", line)
-    if translation.launch.machine:
-        yield from _wrapped("#   machine    ", f"{', '.join(translation.launch.machine)}: for the place to say")
+    yield from _wrapped("#   here       ", start_line(translation, name, place))
+    if unheld := unplaced(translation.launch):
+        yield from _wrapped("#   machine    ", f"{', '.join(unheld)}: said to the launcher, and no key of the place")
     yield from _listed("Wrong or contradictory there:", translation.remarks, "#")
     yield from _listed("Left to you:", translation.open, "#")
 

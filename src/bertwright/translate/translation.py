@@ -17,6 +17,7 @@ from bertwright.translate.complete import complete
 from bertwright.translate.draft import Account, Draft, merged
 from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
+from bertwright.translate.place import place_of
 from bertwright.translate.program import Start, called, programs
 from bertwright.translate.shell import ShellCommand
 
@@ -58,6 +59,11 @@ class Translation:
         phases = [merged({key.key: key.value for key in phase.values()}) for phase in self.phases]
         return {**values, "train": {"phases": phases, **values.get("train", {})}}
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """The place that it is started in, as the settings of `bertwright launch`; empty where one process trains."""
+        return place_of(self.launch, gpus=self.sections.get("train.device", Key("", "auto")).value != "cpu")
+
     def facts(self) -> dict[str, Any]:
         """What it says beside the recipe, as JSON values."""
         return {
@@ -66,8 +72,7 @@ class Translation:
             "open": list(self.open),
             "commands": list(self.commands),
             "left": list(self.left),
-            "nodes": self.launch.nodes,
-            "processes": self.launch.processes,
+            "place": self.place,
         }
 
 
@@ -87,7 +92,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         for command in _commands(shell, Launch(), draft):
             draft.add(command)
             trained += [command] if command.program.phase == "training" else []
-            launch = command.launch if command.launch.ranks > 1 else launch
+            launch = command.launch if command.launch.by else launch
             out = out or str(command["output_dir"] or "")
     if not done:
         raise RecipeError("there is no command to translate. Give one of a program that is known, after --.")
@@ -104,7 +109,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
 def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
     """The commands of known programs that a command comes to, started so often by what started it."""
     own, words = strip_launchers(shell.words)
-    launch = own if own.ranks > 1 or not launch.machine else launch
+    launch = own if own.by or not launch.by else launch
     command = _known(shell, launch, words)
     if command.program.phase != "script":
         yield command

@@ -31,10 +31,19 @@ def test_it_prints_a_recipe_or_writes_it_once(tmp_path: Path) -> None:
 
 def test_json_has_the_recipe_and_the_account() -> None:
     facts = json.loads(call("--json", *COMMAND))
-    assert facts["recipe"]["train"]["phases"][0]["batch"] == 32 and facts["processes"] == 1
+    assert facts["recipe"]["train"]["phases"][0]["batch"] == 32 and facts["place"] == {}
     assert {"option": "--do_train", "keys": [], "note": "Nothing to ask for: the verb `train` trains."} in facts[
         "options"
     ]
+
+
+def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
+    place = tmp_path / "place.toml"
+    printed = call("--place", str(place), "--", "mpirun", "-n", "8", *COMMAND[1:])
+    assert "ranks = 8" in place.read_text()
+    assert f"bertwright launch torchrun RECIPE --place {place} --out o" in " ".join(printed.replace("#", "").split())
+    with pytest.raises(RecipeError, match="one process trains"):
+        call("--place", str(tmp_path / "other.toml"), *COMMAND)
 
 
 def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ PUBLISHED = [
     Published("a100", 512, "fp16", 8, 256, 210.0, 49_663.0),
 ]
 OUTSIDE = Published("a100", 512, "tf32", 8, 256, 110.0, 21_298.0)
-"""It has no reason in its table: fp16 of this length and tf32 of the other keep 92 to 93 % of a GPU's speed, this 76 %."""
+"""It has no reason in its table: fp16 of this length and tf32 of the other keep 92 % of a GPU, and this one 76 %."""
 
 
 def predicted(row: Published) -> float:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate import conversions
+from bertwright.launch.config import load_place
+from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
 from bertwright.translate.shell import of_script, of_words
-from bertwright.translate.text import start_lines
+from bertwright.translate.text import place_text, start_line
 from bertwright.translate.translation import Translation, translate
 
 NEEDED = "--input_dir d --config_file c.json --output_dir o --do_train"
@@ -25,7 +26,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
     for option in program.options:
         assert program.original(option), f"originals.toml says nothing of {option}"
         becomes = program.options[option].becomes
-        assert not becomes or callable(getattr(conversions, becomes)), becomes
+        assert not becomes or callable(conversion(becomes))
     names = {name for place in (*program.positions, program.several) for name in place.split()} | {*program.variables}
     for remark in program.remarks:
         names |= {*remark.said, *remark.unsaid, *remark.equal, *remark.other}
@@ -140,10 +141,37 @@ def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int,
         translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
 
 
-def test_the_commands_that_run_it_follow_from_how_often_it_was_started() -> None:
+@pytest.mark.parametrize(
+    ("front", "settings"),
+    [
+        ("", {}),
+        ("mpirun -n 8", {"kind": "torchrun", "nodes": 1, "ranks": 8}),
+        (
+            "torchrun --nnodes 2 --nproc_per_node 4 --master_addr big --master_port 1",
+            {"kind": "torchrun", "nodes": 2, "ranks": 4, "rendezvous": "big:1"},
+        ),
+        (
+            "srun -N 4 --ntasks-per-node=8 -p gpu -t 12:00:00 -c 6",
+            {"kind": "slurm", "nodes": 4, "gpus": 8, "partition": "gpu", "time": "12:00:00", "cpus": 6},
+        ),
+    ],
+)
+def test_nodes_and_processes_are_a_place_that_launch_knows(
+    front: str, settings: dict[str, str | int], tmp_path: Path
+) -> None:
+    translation = translated(f"{front} python run_pretraining.py {NEEDED}")
+    assert translation.place == settings
+    if settings:
+        place = tmp_path / "place.toml"
+        place.write_text(place_text(translation), encoding="utf-8")
+        assert load_place(str(settings["kind"]), str(place)).kind == settings["kind"]
+
+
+def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_trained() -> None:
     line = f"python run_pretraining.py {NEEDED}"
-    assert start_lines(translated(line), "r.toml") == ["bertwright run r.toml --out o"]
-    *_, train = start_lines(translated(f"torchrun --nnodes 2 --nproc_per_node 4 {line}"), "r.toml")
-    assert train.startswith("torchrun --nnodes 2 --node-rank N --master-addr ADDRESS --nproc-per-node 4 ")
+    assert start_line(translated(line), "r.toml") == "bertwright run r.toml --out o"
+    parallel = translated(f"mpirun -n 4 {line}")
+    assert start_line(parallel, "r.toml") == "bertwright launch torchrun r.toml --set nodes=1 --set ranks=4 --out o"
+    assert start_line(parallel, "r.toml", "p.toml") == "bertwright launch torchrun r.toml --place p.toml --out o"
     data = translate(of_script("python bertPrep.py --action sharding --dataset wikicorpus_en"), strict=False)
-    assert start_lines(data, "r.toml") == ["bertwright run r.toml --until examples"]
+    assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
