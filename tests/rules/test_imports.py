@@ -35,7 +35,19 @@ MAY_IMPORT = {
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
     "scale": {"core", "train", "vocab", "check", "recipe"},
     "launch": {"core", "recipe", "shipped"},
-    "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
+    "pipeline": {
+        "core",
+        "corpus",
+        "vocab",
+        "examples",
+        "train",
+        "evaluate",
+        "export",
+        "report",
+        "check",
+        "plan",
+        "recipe",
+    },
     "cli": {
         "bench",
         "core",
@@ -60,7 +72,7 @@ MAY_IMPORT = {
 MAY_READ = {
     "evaluate": {"train"},
     "export": {"train", "evaluate"},
-    "report": {"train", "evaluate"},
+    "report": {"train", "evaluate", "plan"},
 }
 """Whose `shapes.py` a stage may import beside: the types of JSON that it reads, which is all it knows of who wrote it.
 So a field has one definition, at the stage that writes it, and the reader still needs none of that stage's code."""
@@ -230,6 +242,13 @@ def test_what_a_folder_holds_is_told_without_any_stage() -> None:
 def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     statement = f"from bertwright.cli.app import app; app(['check', {str(DEMO)!r}], standalone_mode=False)"
     assert not {"rich", "http", "ssl"} & loaded_after(statement)
+
+
+def test_no_verb_loads_what_only_another_one_needs() -> None:
+    code = "import sys, bertwright.cli.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("bertwright.")}
+    assert not {"translate", "plan", "init", "formats"} & rooms
 
 
 def test_a_run_is_planned_without_torch() -> None:
