@@ -1,0 +1,184 @@
+"""A Slurm of its own: a controller and two nodes, all on this machine, in a folder, started by root without systemd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NODES = ("n1", "n2")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
+GRACE = 60
+"""Seconds between a pre-emption and its kill."""
+_CONF = """\
+ClusterName=tests
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+AuthInfo=socket={folder}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SwitchType=switch/none
+# Two steps and more fit on two cores: nodes have as many as this file says.
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerParameters=bf_interval=1,sched_interval=2,batch_sched_delay=1,default_queue_depth=50
+JobAcctGatherType=jobacct_gather/none
+ReturnToService=2
+KillWait=20
+OverTimeLimit=0
+SlurmdTimeout=15
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PropagateResourceLimits=NONE
+{nodes}
+PartitionName=low Nodes=n1,n2 Default=YES State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={grace}
+PartitionName=urgent Nodes=n1,n2 State=UP PriorityTier=10 PreemptMode=OFF
+"""
+
+
+@dataclass
+class Cluster:
+    """A running cluster; its commands find it by `environment`."""
+
+    folder: Path
+    environment: dict[str, str]
+    servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def call(self, *command: str, timeout: float = 30) -> str:
+        """What a command of Slurm prints."""
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def serve(self, name: str, *command: str) -> None:
+        """Start a server, whose output goes to a file of the folder."""
+        with (self.folder / f"{name}.out").open("ab") as out:
+            self.servers[name] = subprocess.Popen(
+                command, env=self.environment, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def node(self, name: str) -> None:
+        """Start a node."""
+        self.serve(name, "slurmd", "-D", "-N", name, "-f", str(self.folder / "slurm.conf"))
+
+    def job(self, number: str) -> dict[str, str]:
+        """What the controller says of a job, or of the element of an array."""
+        said = self.call("scontrol", "--oneliner", "show", "job", number).splitlines()[0]
+        return dict(word.split("=", 1) for word in said.split() if "=" in word)
+
+    def wait(self, number: str, *states: str, seconds: float = 120) -> dict[str, str]:
+        """The job when it is in one of the states; a requeued one is begun soon."""
+        until = time.monotonic() + seconds
+        while True:
+            job = self.job(number)
+            if job["JobState"] in states:
+                return job
+            if time.monotonic() > until:
+                raise AssertionError(
+                    f"job {number} is {job['JobState']} ({job['Reason']}), not {states}\n{self.said()}"
+                )
+            if job["JobState"] == "PENDING" and job["Reason"] == "BeginTime":
+                # Slurm waits two minutes, in which the nodes end what is left of the start before; that long it is not.
+                time.sleep(5)
+                subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], env=self.environment)
+            time.sleep(0.5)
+
+    def said(self) -> str:
+        """The ends of the logs of the controller and of the nodes."""
+        logs = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"== {log.name}\n" + "\n".join(log.read_text().splitlines()[-12:]) for log in logs)
+
+    def end(self) -> None:
+        """End all that was started."""
+        subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=30, check=False)
+        until = time.monotonic() + 30
+        while time.monotonic() < until and self.call("squeue", "--noheader"):
+            time.sleep(0.5)
+        for server in reversed(self.servers.values()):
+            server.terminate()
+        for server in self.servers.values():
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A cluster in an empty folder, until the block ends."""
+    ports = _free_ports(1 + len(NODES))
+    lines = [
+        f"NodeName={name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=64000"
+        for name, port in zip(NODES, ports[1:], strict=True)
+    ]
+    for name in ("state", *NODES):
+        (folder / name).mkdir()
+    conf = _CONF.format(host=socket.gethostname(), port=ports[0], folder=folder, nodes="\n".join(lines), grace=GRACE)
+    (folder / "slurm.conf").write_text(conf)
+    made = Cluster(folder, {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")})
+    for name in [name for name in made.environment if name.startswith(("SLURM_", "SBATCH_")) and name != "SLURM_CONF"]:
+        del made.environment[name]
+    (folder / "munge.key").write_bytes(os.urandom(128))
+    (folder / "munge.key").chmod(0o600)
+    munge = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "munge.pid", "log-file": "munge.log"}
+    options = [f"--{option}={folder / name}" for option, name in {**munge, "seed-file": "munge.seed"}.items()]
+    try:
+        # `--force`: the folders above are those of the tests, and not of munge's own user.
+        made.serve("munged", "munged", "--foreground", "--force", *options)
+        _await(lambda: (folder / "munge.socket").exists())
+        made.serve("slurmctld", "slurmctld", "-D", "-f", str(folder / "slurm.conf"))
+        for name in NODES:
+            made.node(name)
+        _await(
+            lambda: (
+                made.call("sinfo", "--noheader", "--Node", "--partition=low", "--format=%t").split() == ["idle", "idle"]
+            )
+        )
+        yield made
+    finally:
+        made.end()
+
+
+def missing() -> list[str]:
+    """The programs that are not installed."""
+    return [name for name in PROGRAMS if shutil.which(name) is None]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _await(there: Callable[[], bool], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            if there():
+                return
+        except AssertionError:
+            if time.monotonic() > until:
+                raise
+        assert time.monotonic() < until, "the cluster does not come up"
+        time.sleep(0.2)

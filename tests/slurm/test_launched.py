@@ -1,0 +1,158 @@
+"""`launch slurm` at a real Slurm of two nodes: the chain, pre-emption, a time limit, lost nodes and ranks, a stop.
+
+All that disturbs a training ends with the weights of one that nothing disturbed, to the bit.
+"""
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.slurm.cluster import NODES, Cluster
+from tests.slurm.launched import Launched
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def undisturbed(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Launched:
+    """The whole chain, which nothing disturbed."""
+    launched = Launched(slurm, tmp_path_factory.mktemp("undisturbed"))
+    jobs = launched.submit()
+    launched.ended(jobs["finish"], seconds=400)
+    return launched
+
+
+@pytest.fixture
+def prepared(undisturbed: Launched, tmp_path: Path) -> Launched:
+    """A run whose training has not begun."""
+    launched = Launched(undisturbed.cluster, tmp_path)
+    for stage in ("corpus", "vocab", "examples"):
+        shutil.copytree(undisturbed.out / stage, launched.out / stage)
+    return launched
+
+
+def processes(job: str, node: str) -> list[int]:
+    """The ranks of a training on a node."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        ours = {f"SLURMD_NODENAME={node}".encode(), f"SLURM_JOB_ID={job}".encode(), b"WORLD_SIZE=2"}
+        if ours <= set(words) and b"bertwright" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def is_told(process: int) -> bool:
+    """Whether SIGTERM waits for a process, which is stopped."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    waiting = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(signals >> (signal.SIGTERM - 1) & 1 for signals in waiting)
+
+
+def test_the_chain_runs_from_the_sources_to_the_report(undisturbed: Launched) -> None:
+    states = undisturbed.launch("--status")["jobs"]
+    assert [row["job"] for row in states] == ["corpus"] * 2 + ["vocab"] + ["examples"] * 2 + ["train", "finish"]
+    assert {row["state"] for row in states} == {"COMPLETED"}
+    assert (undisturbed.out / "report.html").is_file() and (undisturbed.out / "export" / "hf").is_dir()
+    assert [session["ranks"] for session in undisturbed.sessions()] == [2]
+    logs = undisturbed.launch("--logs")["logs"]
+    assert len(logs) == 7 and all(name.startswith("run.") for name in logs)
+
+
+def test_a_training_that_is_preempted_goes_on_and_ends_the_same(prepared: Launched, undisturbed: Launched) -> None:
+    slurm, train = prepared.cluster, prepared.begin_training()
+    prepared.wait_for_steps(40)
+    words = ("--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 2")
+    urgent = slurm.call("sbatch", "--parsable", *words)
+    slurm.wait(urgent, "COMPLETED")
+    assert int(prepared.ended(train)["Restarts"]) == 1
+    assert prepared.weights() == undisturbed.weights() and len(prepared.sessions()) == 2
+
+
+def test_a_training_at_its_time_limit_goes_on_in_a_new_start(prepared: Launched, undisturbed: Launched) -> None:
+    slurm, train = prepared.cluster, prepared.begin_training("--set", 'time="30"', "--set", "warning=300")
+    prepared.wait_for_steps(40)
+    ranks = [rank for node in NODES for rank in processes(train, node)]
+    for rank in ranks:  # or it might be finished before Slurm looks at its clock
+        os.kill(rank, signal.SIGSTOP)
+    hours, minutes, _ = slurm.job(train)["RunTime"].split(":")
+    slurm.call("scontrol", "update", f"JobId={train}", f"TimeLimit={60 * int(hours) + int(minutes) + 4}")
+    until = time.monotonic() + 120
+    while not all(is_told(rank) for rank in ranks):
+        assert time.monotonic() < until, slurm.said()
+        time.sleep(0.5)
+    slurm.call("scontrol", "update", f"JobId={train}", "TimeLimit=30")
+    for rank in ranks:
+        os.kill(rank, signal.SIGCONT)
+    assert int(prepared.ended(train)["Restarts"]) == 1
+    assert prepared.weights() == undisturbed.weights() and len(prepared.sessions()) == 2
+    assert prepared.sessions()[1]["from_step"] % 20, "it was saved when it was told, and not before"
+
+
+def test_a_lost_node_starts_the_training_again(prepared: Launched, undisturbed: Launched) -> None:
+    slurm, train = prepared.cluster, prepared.begin_training()
+    prepared.wait_for_steps(40)
+    slurm.servers["n2"].kill()
+    for rank in processes(train, "n2"):
+        os.kill(rank, signal.SIGKILL)
+    slurm.call("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=lost")
+    slurm.servers["n2"].wait()
+    # No node is back at once: Slurm still ends there what it had started, and would end the new start with it.
+    time.sleep(5)
+    slurm.node("n2")
+    slurm.call("scontrol", "update", "NodeName=n2", "State=RESUME")
+    assert int(prepared.ended(train)["Restarts"]) >= 1
+    assert prepared.weights() == undisturbed.weights()
+
+
+def test_a_lost_rank_starts_the_training_again(prepared: Launched, undisturbed: Launched) -> None:
+    train = prepared.begin_training()
+    prepared.wait_for_steps(40)
+    (rank,) = processes(train, "n2")
+    os.kill(rank, signal.SIGKILL)
+    assert int(prepared.ended(train)["Restarts"]) == 1
+    assert prepared.weights() == undisturbed.weights()
+    assert "rank 1 of 2" in prepared.logs()
+
+
+def test_a_rank_that_is_lost_too_often_ends_the_job(prepared: Launched) -> None:
+    slurm, train = prepared.cluster, prepared.begin_training("--set", "restarts=0")
+    prepared.wait_for_steps(1)
+    os.kill(processes(train, "n1")[0], signal.SIGKILL)
+    assert slurm.wait(train, "FAILED")["Restarts"] == "0"
+
+
+def test_what_is_stopped_has_saved_and_is_not_started_again(prepared: Launched) -> None:
+    train = prepared.begin_training()
+    prepared.wait_for_steps(5)
+    assert list(prepared.launch("--stop")["stopped"]) == ["prepare", "train", "finish"]
+    job = prepared.cluster.wait(train, "CANCELLED")
+    until = time.monotonic() + 60
+    while processes(train, "n1") and time.monotonic() < until:
+        time.sleep(0.5)
+    assert prepared.cluster.job(train)["JobState"] == "CANCELLED" and job["Restarts"] == "0"
+    assert list((prepared.out / "train" / "checkpoints").iterdir())
+
+
+def test_nothing_follows_a_job_that_failed(slurm: Cluster, tmp_path: Path) -> None:
+    launched = Launched(slurm, tmp_path)
+    jobs = launched.submit("corpus.source=nowhere.txt")
+    assert slurm.wait(jobs["finish"], "CANCELLED")
+    states = {row["job"]: row["state"] for row in launched.launch("corpus.source=nowhere.txt", "--status")["jobs"]}
+    assert states == {"corpus": "FAILED", **dict.fromkeys(("vocab", "examples", "train", "finish"), "CANCELLED")}
+    assert "nowhere.txt" in "".join(launched.launch("--logs")["logs"].values())
+
+
+def test_what_slurm_refuses_is_said_in_its_words_and_nothing_is_left(slurm: Cluster, tmp_path: Path) -> None:
+    launched = Launched(slurm, tmp_path)
+    error = launched.launch("--submit", "--set", "partition=nowhere", "--set", "prepare.partition=low", code=2)["error"]
+    assert "invalid partition specified: nowhere" in error["message"]
+    assert not slurm.call("squeue", "--noheader", "--states=pending,running")
+    assert not (launched.out / "launch" / "submitted.json").exists()
