@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
-from bertwright.shipped import shipped
+from bertwright.shipped import schema_file, shipped
 from bertwright.vocab import download as vocabularies
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -96,13 +97,24 @@ def test_every_command_works(
             assert arguments == [".venv/bin/activate"]
         case "python" if arguments[:2] == ["-m", "pytest"]:  # without a GPU they are skipped
             assert arguments[2:4] == ["-m", "gpu"] and all((ROOT / folder).is_dir() for folder in arguments[4:])
-        case "python":  # what it makes is compared by tests/unit/sample
-            assert arguments == ["-m", "tools.sample.build"]
+        case "python":  # what it makes is compared by tests/unit/sample and tests/unit/test_schemas.py
+            assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip":  # nothing is installed by a test
             extras = set(re.findall(r"bertwright\[(.*?)\]", line))
             assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
+        case "taplo":  # with the schema and the rule of the same guide
+            taplo = shutil.which("taplo", path=Path(sys.executable).parent)
+            if taplo is None:
+                pytest.skip("taplo is not installed: pip install taplo")
+            shutil.copy(schema_file("recipe"), "recipe.schema.json")
+            (rule,) = (block for _, block in every("toml") if "[[rule]]" in block)
+            Path(".taplo.toml").write_text(rule, encoding="utf-8")
+            done = subprocess.run(
+                [taplo, *arguments[:1], *map(str, Path().glob(arguments[1]))], capture_output=True, text=True
+            )
+            assert done.returncode == 0 and "excluded=0" in done.stderr, done.stderr
         case "dask":  # the cluster of the tests is begun by `tests.unit.cluster`
             assert {word for word in arguments if word.startswith("--")} <= options_of_dask(arguments[0])
         case "torchrun":  # what it starts is checked as if it stood alone
@@ -112,6 +124,8 @@ def test_every_command_works(
                 done = call(*cheap_one)
                 assert done.code == 0, done.err
         case "bertwright":
+            # What goes into a file on the command line, is printed.
+            arguments = arguments[: arguments.index(">")] if ">" in arguments else arguments
             for cheap_one in cheap(arguments, workplace, request):
                 done = call(*cheap_one)
                 assert done.code == 0, done.err
@@ -170,7 +184,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
-    elif verb == "check" and rest and rest[0] != "--explain":
+    elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
         yield arguments
@@ -248,6 +262,8 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
         (workplace / "mine.toml").write_text(block, encoding="utf-8")
         templates = templates_of("hu", read_table(workplace / "mine.toml"))
         assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
+        return
+    if "rule" in piece:  # of Taplo, which is asked where the guide calls it
         return
     whole = completed(piece)
     if "texts" in piece:

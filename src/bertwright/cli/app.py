@@ -3,8 +3,8 @@
 From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
 
 Exit codes: 0 done · 1 fault of bertwright · 2 recipe or usage · 3 input data · 4 artifact or checkpoint ·
-5 missing package · 6 a rank is lost · 75 stopped by a signal with what is finished kept and training saved (run
-again) · 130 interrupted.
+5 missing package · 6 a rank is lost · 75 stopped by a signal, 130 by Ctrl-C, with what is finished kept and training
+saved (run again).
 """
 
 from __future__ import annotations

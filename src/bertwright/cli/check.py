@@ -11,7 +11,8 @@ import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.cli.formatting import fact_lines, print_facts
-from bertwright.cli.options import Json, Out, Overrides, load_recipe
+from bertwright.cli.options import Json, Out, Overrides, load_recipe, refuse_useless
+from bertwright.core.errors import RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 
@@ -38,9 +39,16 @@ def check(
     overrides: Overrides = None,
     out: Out = None,
     explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors to complete and check TOML.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
+    if schema:
+        refuse_useless("beside --schema", {"--explain": bool(explain), "--out": out is not None})
+        print(_schema(recipe, overrides), end="")
+        return
     # Here and not above: each looks at packages and the machine, which the other verbs do not need.
     from bertwright.check.environment import check_machine
     from bertwright.check.recipe import check_recipe
@@ -57,6 +65,17 @@ def check(
 
 
 VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "check": check}
+
+
+def _schema(kind: Path | None, others: list[str] | None) -> str:
+    """The published schema of the kind of file whose name stands in the place of a recipe; without one, of recipes."""
+    from bertwright.shipped import SCHEMAS, schema_file
+
+    name = str(kind or SCHEMAS[0])
+    if name not in SCHEMAS or others:
+        given = " ".join([name, *(others or [])])
+        raise RecipeError(f"--schema {given}: a schema is of a kind of files. Give one of {', '.join(SCHEMAS)}.")
+    return schema_file(name).read_text(encoding="utf-8")
 
 
 def _print_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: bool) -> None:

@@ -17,7 +17,7 @@ from bertwright.check.resources import training_gpus
 from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
 from bertwright.core.places import Place
-from bertwright.core.signals import handed_on
+from bertwright.core.signals import Stopped, handed_on
 from bertwright.recipe import Recipe
 
 PROGRAM = (sys.executable, "-m", "bertwright.cli")
@@ -66,7 +66,7 @@ def train_on(places: Sequence[Place], arguments: Sequence[str]) -> None:
     finally:
         _end(ranks)
     # One that was still loading is ended by the signal itself, before it listens.
-    codes = {number: Interrupted.exit_code if -code in heard else code for number, code in codes.items()}
+    codes = {number: Stopped(-code).exit_code if -code in heard else code for number, code in codes.items()}
     if (failed := _first_failed(codes)) is not None:
         raise _failure(failed, codes[failed], places)
     if stopped := [code for code in codes.values() if code]:

@@ -7,7 +7,7 @@
     │   └── CheckpointError no checkpoint can be trusted
     ├── MissingExtraError   an optional package is needed                        exit code 5
     ├── RankError           another rank of the training is lost                 exit code 6
-    └── Interrupted         training was stopped by a signal after saving        exit code 75
+    └── Interrupted         training was stopped by a signal after saving        exit code 75 (130 by Ctrl-C)
 
 Every message says what was wrong with which value, what would be right, and what to do.
 The command line prints the message alone; a traceback always means a fault of bertwright itself.

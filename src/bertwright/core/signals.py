@@ -19,7 +19,7 @@ from typing import Any
 from bertwright.core.errors import Interrupted
 
 ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Those that lead to exit code 75, beside SIGINT."""
+"""Those that lead to exit code 75; SIGINT leads to 130."""
 ALL = (*ASKING, signal.SIGINT)
 PATIENCE = 5.0
 """Seconds that a library may go on computing after a signal, before the process ends all the same."""
@@ -68,24 +68,30 @@ def end_on_signals() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """Whether a signal has asked to stop, for the length of the block; a second SIGINT does what it did before."""
-    asked, on_interrupt = False, signal.getsignal(signal.SIGINT)
+    """Whether a signal has asked to stop, for the length of the block; a second SIGINT does what it did before.
+
+    An `Interrupted` that leaves the block has the exit code of the first signal: 130 after SIGINT, else 75.
+    """
+    asked_by, on_interrupt = 0, signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
+        nonlocal asked_by
         # Who presses Ctrl-C twice wants no checkpoint.
-        if asked and number == signal.SIGINT and callable(on_interrupt):
+        if asked_by and number == signal.SIGINT and callable(on_interrupt):
             on_interrupt(number, frame)
-        asked = True
+        asked_by = asked_by or number
 
     main = threading.current_thread() is threading.main_thread()
     watched = signal.set_wakeup_fd(-1) if main else -1  # here nobody is hurried: a checkpoint may take a while
     try:
         with _handled(ask):
             try:
-                yield lambda: asked
-            except BaseException:
+                yield lambda: asked_by != 0
+            except BaseException as error:
                 _leaving.set()
+                # A scheduler requeues after 75; who pressed Ctrl-C wants neither that nor the next line of a script.
+                if isinstance(error, Interrupted) and asked_by == signal.SIGINT:
+                    error.exit_code = _BY_CTRL_C
                 raise
     finally:
         if main:

@@ -16,6 +16,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
+from bertwright.shipped import schema_file
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
@@ -146,3 +147,14 @@ def test_a_download_is_an_object_with_json_and_a_path_without(
     assert printed == {"path": str(path), "bytes": 5, "source": f"https://mirror/{source}"}
     assert call(monkeypatch, *options) == 0
     assert capsys.readouterr().out == f"{path}\n"
+
+
+def test_a_schema_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    published = schema_file("recipe").read_text(encoding="utf-8")
+    for arguments in (["check", "--schema"], ["check", "--schema", "recipe"]):
+        assert call(monkeypatch, *arguments) == 0
+        assert capsys.readouterr().out == published
+    assert call(monkeypatch, "check", "--schema", "demo", "a=1") == 2
+    assert "--schema demo a=1: a schema is of a kind of files. Give one of recipe" in capsys.readouterr().err
+    assert call(monkeypatch, "check", "--schema", "--explain", "size") == 2
+    assert "--explain beside --schema would do nothing" in capsys.readouterr().err

@@ -8,10 +8,12 @@ import time
 
 import pytest
 
+from bertwright.core.errors import Interrupted
 from bertwright.core.signals import ASKING, Stopped, end_on_signals, farewell, stop_on_signals
 
 BUSY = """
 import hashlib, threading
+from bertwright.core.errors import Interrupted
 from bertwright.core.signals import end_on_signals
 with end_on_signals():
     threading.Timer(0.5, lambda: print("here", flush=True)).start()
@@ -19,6 +21,7 @@ with end_on_signals():
 """
 DEAF = """
 import signal, time
+from bertwright.core.errors import Interrupted
 from bertwright.core.signals import end_on_signals
 with end_on_signals():
     print("here", flush=True)
@@ -54,6 +57,15 @@ def test_training_is_only_asked(number: signal.Signals) -> None:
         with pytest.raises(Stopped):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(10)
+
+
+@pytest.mark.parametrize(("numbers", "code"), [((signal.SIGINT,), 130), ((signal.SIGTERM, signal.SIGHUP), 75)])
+def test_training_that_was_asked_has_the_code_of_the_first_signal(numbers: tuple[int, ...], code: int) -> None:
+    with pytest.raises(Interrupted) as ended, end_on_signals(), stop_on_signals():
+        for number in numbers:
+            os.kill(os.getpid(), number)
+        raise Interrupted("everything is saved")
+    assert ended.value.exit_code == code
 
 
 def started(code: str, **settings: bool) -> subprocess.Popen[str]:

@@ -1,0 +1,116 @@
+"""The JSON Schemas that editors check TOML by: they are those of the sections, and a real checker reads them."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from bertwright.shipped import SCHEMAS, schema_file, shipped
+from tools.schemas import MODELS, schema, text
+
+RECIPE = schema("recipe")
+CHECKER = jsonschema.Draft7Validator(RECIPE)
+TAPLO = shutil.which("taplo", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+SMALL = """
+corpus = { source = "huwiki.xml.bz2", language = "hu" }
+model.size = "mini"
+train.phases = [{ length = 128, batch = 16, learning_rate = 1e-3, steps = 10 }]
+"""
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_what_is_published_says_what_the_sections_say(kind: str) -> None:
+    if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
+        schema_file(kind).write_text(text(kind), encoding="utf-8")
+    published = schema_file(kind).read_text(encoding="utf-8")
+    assert published == text(kind), "write it anew: python -m tools.schemas"
+    jsonschema.Draft7Validator.check_schema(schema(kind))
+    assert set(MODELS) == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("path", shipped().values(), ids=lambda path: path.stem)
+def test_every_recipe_keeps_to_it(path: Path) -> None:
+    assert not list(CHECKER.iter_errors(tomllib.loads(path.read_text(encoding="utf-8"))))
+
+
+def test_every_key_is_described() -> None:
+    sections = {"recipe": RECIPE, **RECIPE["definitions"]}
+    without = [
+        f"{name}.{key}"
+        for name, s in sections.items()
+        for key, of in s["properties"].items()
+        if "description" not in of
+    ]
+    assert not without and len(sections) > 40
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'corpus.source = ["a.txt", {path = "b.txt", weight = 2}]',
+        'corpus.source = {path = "b.txt"}',
+        'train.engine = "zero"',
+        "train.engine = {kind = 'zero', bucket_mb = 10}",
+        'train.observers = ["tensorboard", {kind = "mlflow"}]',
+        'optim = {kind = "lamb", betas = [0.9, 0.999]}',
+        "train.phases = [{length = 128, batch = 8, learning_rate = 1, epochs = 1.5, micro_batch = 'auto'}]",
+        "train.phases = [{length = 128, batch = 8, learning_rate = 1, steps = 9, schedule = {kind = 'wsd'}}]",
+        'model = {kind = "modern", size = "base"}',
+    ],
+)
+def test_every_form_of_a_value_is_taken(lines: str) -> None:
+    assert not list(CHECKER.iter_errors(merged(lines)))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('corpus.langage = "hu"', "langage"),
+        ("optim = {betas = [0.9, 0.999]}", "0.9"),
+        ('optim = {kind = "lamb", betas = [0.9, 0.999, 0.5]}', "0.5"),
+        ('train.engine = "zer"', "zer"),
+        ("model = {size = 'huge'}", "huge"),
+        ("train.phases = [{length = 128, batch = 0, learning_rate = 1e-3, steps = 10}]", "minimum"),
+        ("train.phases = [{length = 128, batch = 8, steps = 10}]", "learning_rate"),
+        ("train.phases = []", "[]"),
+        ("vocab.size = 'many'", "many"),
+        ("corpus = 'wiki.xml'", "wiki.xml"),
+    ],
+)
+def test_a_mistake_is_one(lines: str, said: str) -> None:
+    errors = [error.message for error in CHECKER.iter_errors(merged(lines))]
+    assert errors and said in " ".join(errors)
+
+
+@pytest.mark.skipif(TAPLO is None, reason="taplo is not installed: pip install taplo")
+def test_a_checker_of_toml_reads_it(tmp_path: Path) -> None:
+    head = f"#:schema {schema_file('recipe')}\n"
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(head + SMALL, encoding="utf-8")
+    bad.write_text(head + SMALL.replace("language", "langage"), encoding="utf-8")
+    right, wrong = (
+        subprocess.run([TAPLO, "check", "--no-auto-config", path], cwd=tmp_path, capture_output=True, text=True)
+        for path in (good, bad)
+    )
+    assert right.returncode == 0, right.stderr
+    assert wrong.returncode != 0 and "'langage' was unexpected" in wrong.stderr
+
+
+def merged(lines: str) -> dict[str, Any]:
+    """The small recipe with other values."""
+    return merge(tomllib.loads(SMALL), tomllib.loads(lines))
+
+
+def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    # A section with a kind takes the place of another; of the rest single keys change.
+    both = {
+        key: merge(below[key], value) if isinstance(below.get(key), dict) and isinstance(value, dict) else value
+        for key, value in above.items()
+    }
+    return below | both

@@ -1,0 +1,125 @@
+"""Writes the JSON Schema of a recipe, by which editors complete and check TOML.
+
+`python -m tools.schemas` writes `recipe.schema.json` into the package; a test compares it with the sections. It says
+what can be said of a key by itself; what one key asks of another is said by `bertwright check`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from bertwright.core.described import described
+from bertwright.core.files import write_atomic
+from bertwright.core.mistakes import members
+from bertwright.recipe import Recipe
+from bertwright.shipped import schema_file
+
+MODELS: dict[str, type[BaseModel]] = {"recipe": Recipe}
+DIALECT = "http://json-schema.org/draft-07/schema#"
+"""Not the newest: every editor's checker of TOML knows it."""
+_UNSAID = {"title", "role", "format", "discriminator"}
+_SAME_FORM = {"_preset_fills_in", "_size_or_file"}
+"""Validators that run before a section is checked and take no other form of it."""
+
+
+class _Generator(GenerateJsonSchema):
+    """pydantic's, with the short forms that sections take, and the kinds that a union's members must name."""
+
+    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
+        """What is taken beside the section itself; a validator that is not known here is an error."""
+        section = super().function_before_schema(schema)
+        match schema["function"]["function"].__name__:
+            case "by_kind":
+                return {"anyOf": [{"enum": list(section["discriminator"]["mapping"])}, section]}
+            case "_as_list":
+                one = {"anyOf": [{"type": "string"}, section["items"]]}
+                return {"anyOf": [*one["anyOf"], section | {"items": one}]}
+            case "_bert_unless_said":
+                return section | {"discriminator": {"mapping": {**section["discriminator"]["mapping"], "bert": ""}}}
+            case name if name in _SAME_FORM:
+                return section
+            case name:
+                raise NotImplementedError(f"say here which other form the validator {name} takes")
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 7) of the TOML file of that name, with the description of every key."""
+    model = MODELS[name]
+    found = model.model_json_schema(schema_generator=_Generator)
+    sections = found.pop("$defs")
+    named = {reference.rpartition("/")[2] for reference in _kinds({**found, "": sections})}
+    for cls in dict.fromkeys(_sections(model)):
+        section = found if cls is model else sections[cls.__name__]
+        _describe(cls, section)
+        if cls.__name__ in named:
+            section["required"] = ["kind", *section.get("required", [])]
+    return {
+        "$schema": DIALECT,
+        **_plain(found),
+        "definitions": {key: _plain(sections[key]) for key in sorted(sections)},
+    }
+
+
+def text(name: str) -> str:
+    """The schema as it is published."""
+    return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
+
+
+def _sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """The model and every section in it, each as often as it is held."""
+    yield model
+    for field in model.model_fields.values():
+        for held in members(field.annotation):
+            if isinstance(held, type) and issubclass(held, BaseModel):
+                yield from _sections(held)
+
+
+def _kinds(value: Any) -> Iterator[str]:
+    """References to the sections that are told from others by their kind."""
+    if isinstance(value, dict):
+        yield from value.get("discriminator", {}).get("mapping", {}).values() if "oneOf" in value else ()
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _kinds(inner)
+
+
+def _describe(section: type[BaseModel], schema: dict[str, Any]) -> None:
+    """Say of each key what the section says of it."""
+    for name, field in described(section).items():
+        if field.description:
+            schema["properties"][name]["description"] = " ".join(field.description.split())
+
+
+def _plain(value: Any) -> Any:
+    """In draft 7, without what only pydantic reads, and without null, which TOML does not have."""
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value if inner != {"type": "null"}]
+    if not isinstance(value, dict):
+        return value.replace("#/$defs/", "#/definitions/") if isinstance(value, str) else value
+    if "properties" in value:
+        keys = {name: _plain(inner) for name, inner in value["properties"].items()}
+        return {**_plain({key: inner for key, inner in value.items() if key != "properties"}), "properties": keys}
+    kept = {key: _plain(inner) for key, inner in value.items() if key not in _UNSAID and not _empty_default(key, inner)}
+    if "prefixItems" in kept:
+        kept |= {"items": kept.pop("prefixItems"), "additionalItems": False}
+    if len(kept.get("anyOf", ())) == 1:
+        kept |= kept.pop("anyOf")[0]
+    # Beside a reference nothing else is read in draft 7.
+    if "$ref" in kept and len(kept) > 1:
+        kept["allOf"] = [{"$ref": kept.pop("$ref")}]
+    return kept
+
+
+def _empty_default(key: str, value: Any) -> bool:
+    """A default that is no value somebody would write: none, or a whole section."""
+    return key == "default" and (value is None or isinstance(value, dict))
+
+
+if __name__ == "__main__":
+    for name in MODELS:
+        write_atomic(schema_file(name), text(name).encode())
