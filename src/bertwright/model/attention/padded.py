@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from bertwright.core.errors import DataError
 from bertwright.examples.batch import Batch
-from bertwright.model.tracing import is_traced
+from bertwright.model.tracing import is_exported, is_traced
 
 
 class Padded:
@@ -81,6 +81,6 @@ class Padded:
 def _part_of(token_T: Tensor, bounds: Tensor) -> Tensor:
     """[T] the number of the part that each token is in, where parts begin and end at `bounds` [parts + 1]."""
     ends = bounds[1:].long()
-    if torch.jit.is_tracing():  # exporters do not know bucketize
+    if is_exported():  # to whom bucketize is not known
         return (token_T[:, None] >= ends).sum(-1)
     return torch.bucketize(token_T, ends, right=True)

@@ -16,6 +16,6 @@ def missing_ortmodule() -> str:
     folders = [Path(place) / "training" / "ortmodule" for place in (spec and spec.submodule_search_locations) or ()]
     if not any(folder.is_dir() for folder in folders):
         return "ONNX Runtime's training package (onnxruntime-training-cpu 1.19.2 with torch 2.3.1)"
-    if not any((folder / "torch_cpp_extensions").glob("*.so") for folder in folders):
+    if not any(library for folder in folders for library in (folder / "torch_cpp_extensions").glob("*.so")):
         return "the extension of torch that ONNX Runtime's training package is built with"
     return ""
