@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError, BertwrightError
+from bertwright.core.errors import ArtifactError, BertwrightError, RecipeError
 from bertwright.examples.config import PAIRS, ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
+from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
@@ -124,6 +125,15 @@ def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
     for key in (key for key, asked in whole.items() if asked):
         text = f"as it is set works on whole tensors, and with train.engine={engine} each rank has parts of them"
         yield key, f"{text}; set train.engine=zero, or leave it out"
+
+
+def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake]:
+    """Patterns of `optim.groups` that name no tensor of the network, or one that another names too."""
+    try:
+        owners(list(network.tensors), optim.groups)
+    except RecipeError as error:
+        key, _, message = str(error).partition(" ")
+        yield key, message
 
 
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:

@@ -22,6 +22,8 @@ from bertwright.core.renamed import RENAMED, renamed
 class Original(NamedTuple):
     """A parameter of another program."""
 
+    table: str
+    """Its table in `originals.toml`."""
     program: str
     name: str
     """As it is written there."""
@@ -36,10 +38,10 @@ def originals() -> dict[str, tuple[Original, ...]]:
     """The parameters in `originals.toml` by name, `-` read as `_`: one of each program that has it."""
     table = tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
     by_name: dict[str, tuple[Original, ...]] = {}
-    for program in table.values():
+    for key, program in table.items():
         for name, entry in program["options"].items():
             keys, note = entry if isinstance(entry, list) else (entry, "")
-            original = Original(program["title"], name, tuple(filter(None, keys.split(", "))), note)
+            original = Original(key, program["title"], name, tuple(filter(None, keys.split(", "))), note)
             by_name[_plain(name)] = (*by_name.get(_plain(name), ()), original)
     return by_name
 

@@ -1,27 +1,30 @@
-"""What comes with the package: the recipes, known by their names, and the schemas that editors read."""
+"""What comes with the package: the recipes and the places, known by their names, and the schemas that editors read."""
 
 from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import Literal
 
 from bertwright.core.errors import RecipeError
 
-FOLDER = Path(__file__).with_name("recipes")
+Noun = Literal["recipe", "place"]
 RENAMED = {"classic-large": "nvidia-large"}
 """What recipes were called, and what they are called now: an old name is refused with the new one."""
 SCHEMAS = ("recipe",)
 """Kinds of TOML files that have a JSON Schema."""
 
 
-def shipped() -> dict[str, Path]:
-    """The recipes by name, such as `demo`."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+def shipped(noun: Noun = "recipe") -> dict[str, Path]:
+    """The recipes, or places, by name, such as `demo`."""
+    folder = Path(__file__).with_name(f"{noun}s")
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def titles() -> dict[str, str]:
-    """What each recipe is for: the first line of its file."""
-    return {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in shipped().items()}
+def titles(noun: Noun = "recipe") -> dict[str, str]:
+    """What each is for: the first line of its file."""
+    files = shipped(noun)
+    return {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in files.items()}
 
 
 def schema_file(kind: str) -> Path:
@@ -30,8 +33,13 @@ def schema_file(kind: str) -> Path:
 
 
 def find_recipe(recipe: Path | str) -> Path:
-    """The file that a path or the name of a shipped recipe means; `RecipeError` where it is neither."""
-    path, known = Path(recipe), shipped()
+    """`find_shipped` of a recipe."""
+    return find_shipped("recipe", recipe)
+
+
+def find_shipped(noun: Noun, word: Path | str) -> Path:
+    """The file that a path or the name of a shipped recipe, or place, means; `RecipeError` where it is neither."""
+    path, known = Path(word), shipped(noun)
     # A file of the user's before ours, also where it is called `demo`.
     if path.is_file():
         return path
@@ -39,12 +47,12 @@ def find_recipe(recipe: Path | str) -> Path:
         return known[str(path)]
     if path.suffix == ".toml" and path.stem in known and not path.exists():
         raise RecipeError(
-            f"there is no file {path}. That recipe comes with bertwright: give its name alone, {path.stem}."
+            f"there is no file {path}. That {noun} comes with bertwright: give its name alone, {path.stem}."
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
         return path  # reading it says what is wrong with it
-    if new := RENAMED.get(path.name):
+    if noun == "recipe" and (new := RENAMED.get(path.name)):
         raise RecipeError(f"the recipe {path} is called {new} now. Give that name.")
     near = difflib.get_close_matches(str(path), known, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Give a TOML file, or one of {', '.join(known)}."
-    raise RecipeError(f"{str(path)!r} is neither a file nor a recipe that comes with bertwright. {hint}")
+    raise RecipeError(f"{str(path)!r} is neither a file nor a {noun} that comes with bertwright. {hint}")

@@ -17,7 +17,7 @@ from bertwright.model.config import NETWORKS, Kernel, ModelConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, save_model
-from bertwright.optim.groups import decays
+from bertwright.optim.by_name import decays
 
 FAMILIES = sections_of(ModelConfig)
 LENGTHS = [9, 5, 130, 5]
@@ -109,6 +109,8 @@ def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -
     total.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert sum(p.numel() for p in model.parameters()) == model.config.parameters
+    # In their order too, by which an engine deals them out to ranks.
+    assert list(model.config.tensors.items()) == [(name, tuple(p.shape)) for name, p in model.named_parameters()]
 
 
 @families

@@ -1,7 +1,8 @@
 """The steps of the guides that add a member to a union are done to a copy of the package, all in one, and it trains.
 
 A guide has one new file, changes at most two others (the union, and what makes the thing of its section), and says in
-"Try it" which keys of a recipe use it. Then the contract tests, which know nothing of the new members, pass with them.
+"Try it" which keys of a recipe use it, or in "See it" which command shows it. Then the contract tests, which know
+nothing of the new members, pass with them.
 """
 
 import json
@@ -17,10 +18,12 @@ import pytest
 from tests.pipeline.command import ROOT
 
 GUIDES = sorted(
-    path for path in (ROOT / "docs" / "how-to").glob("add-a*.md") if "Try it: `" in path.read_text(encoding="utf-8")
+    path
+    for path in (ROOT / "docs" / "how-to").glob("add-a*.md")
+    if re.search("^(Try|See) it: `", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 FENCED = re.compile(r"^```(python|diff)\n(?:# |--- )(\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONTRACTS = ("schedules", "optimizers", "kernels", "objectives", "engines", "networks", "observers")
+CONTRACTS = ("schedules", "optimizers", "kernels", "objectives", "engines", "networks", "observers", "targets")
 
 
 def steps(guide: Path) -> list[tuple[str, str, str]]:
@@ -49,12 +52,13 @@ def test_a_guide_adds_one_file_and_touches_at_most_two(guide: Path) -> None:
 def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    copy, overrides = tmp_path / "src", []
+    copy, overrides, shown = tmp_path / "src", [], []
     shutil.copytree(ROOT / "src" / "bertwright", copy / "bertwright", ignore=shutil.ignore_patterns("__pycache__"))
     for guide in GUIDES:
         for kind, path, content in steps(guide):
             file = tmp_path / path
             file.write_text(content if kind == "python" else changed(file.read_text("utf-8"), content), "utf-8")
+        shown += re.findall(r"^See it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE)
         overrides += re.findall(r"^Try it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE)
     environment = {**os.environ, "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
 
@@ -72,6 +76,8 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     assert config["model_type"] == "shared"
     table = (folder / "train" / "observers" / "table" / "rows.csv").read_text("utf-8").splitlines()
     assert [line.partition(",")[0] for line in table] == [str(row["total_steps"]) for row in rows]
+    for command in shown:
+        assert "node7" in output("bertwright.cli", *command.split())
     asked = output("pytest", "-vv", "-p", "no:cacheprovider", *(f"tests/contract/test_{name}.py" for name in CONTRACTS))
-    for added in ("inverse_sqrt", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared", "table"):
+    for added in ("inverse_sqrt", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared", "table", "ssh"):
         assert f"[{added}" in asked or f"-{added}" in asked, f"no contract test asks {added}"

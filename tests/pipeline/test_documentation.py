@@ -30,9 +30,12 @@ from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.formats.format import Format
 from bertwright.formats.names import Target
+from bertwright.launch.config import TARGETS as LAUNCHED
+from bertwright.launch.config import load_place
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
+from bertwright.plan.machine import read_place
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
 from bertwright.vocab import download as vocabularies
@@ -87,7 +90,9 @@ def test_every_command_works(
         monkeypatch.setenv(name, value)
     words = [os.path.expandvars(word) for word in shlex.split(line, comments=True) if word != "$"]
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
-        words.pop(0)
+        variable, _, value = words.pop(0).partition("=")
+        if "translate" in words:  # the only verb that is told by them
+            monkeypatch.setenv(variable, value)
     program, arguments = Path(words[0]).name or words[0], words[1:]
     match program:
         case "make":  # what a target does is the business of the tests of its parts
@@ -152,13 +157,25 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             if before in ("", "--diff"):
                 provide(Path(word), request)
         yield ["1" if before == "--batch" else word for before, word in zip(["", *arguments], arguments, strict=False)]
+    elif verb == "plan":
+        if "--place" in rest:
+            (hardware,) = (block for _, block in every("toml") if "[hardware]" in block)
+            Path(rest[rest.index("--place") + 1]).write_text(hardware, encoding="utf-8")
+        yield arguments
     elif verb == "convert":
         provide(Path(rest[0]), request)
+        yield arguments
+    elif verb == "translate":
+        if "--script" in rest:
+            (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
+            Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
         yield arguments
     elif verb == "bench":
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
     elif "--download" in rest:
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
+    elif "--rehearse" in rest:  # as far as no torch is needed; the rest: tests/pipeline/test_rehearse.py
+        yield ["check", *rest[:1]]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
         yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
@@ -184,6 +201,12 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "launch":
+        if "mine.toml" in rest:
+            (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") in LAUNCHED)
+            Path("mine.toml").write_text(place, encoding="utf-8")
+        # What is submitted, and looked after, is asked of a real Slurm by tests/slurm.
+        yield [verb, *(word for word in rest if word not in ("--submit", "--status", "--logs", "--stop"))]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
@@ -258,12 +281,20 @@ def test_there_are_commands() -> None:
 @pytest.mark.parametrize(("document", "block"), every("toml"))
 def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: Path) -> None:
     piece = tomllib.loads(block)
+    if "hardware" in piece:
+        (workplace / "place.toml").write_text(block, encoding="utf-8")
+        assert read_place(workplace / "place.toml").ranks == 16
+        return
     if "any" in piece:
         (workplace / "mine.toml").write_text(block, encoding="utf-8")
         templates = templates_of("hu", read_table(workplace / "mine.toml"))
         assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
         return
     if "rule" in piece:  # of Taplo, which is asked where the guide calls it
+        return
+    if piece.get("kind") in LAUNCHED:
+        (workplace / "mine.toml").write_text(block, encoding="utf-8")
+        load_place(piece["kind"], "mine.toml")
         return
     whole = completed(piece)
     if "texts" in piece:
@@ -295,7 +326,7 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
 def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
     for name in shipped():
         assert f"| `{name}` |" in README
-    for verb in ("run", "check", "inspect", "recipes", *STAGES):
+    for verb in ("run", "check", "plan", "inspect", "recipes", "places", "launch", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
 
 

@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import TypeAdapter
 from safetensors.torch import load_file
 from tests.conftest import Prepared
-from tests.pipeline.ranks_of import PHASES, Training, train_on
+from tests.pipeline.ranks_of import NETWORK, PHASES, Training, train_on
 
 from bertwright.core.artifact import Artifact
-from bertwright.train.engine.zero import owned
+from bertwright.model.bert.config import BertConfig
+from bertwright.optim.config import AdamWConfig, MuonConfig
+from bertwright.train.engine.config import EngineConfig
+from bertwright.train.engine.partition import owned
+from bertwright.train.engine.sizes import Sharing, moment_bytes
 
 ENGINES = ("ddp", "zero", "fsdp")
 FIRST, SECOND = PHASES
@@ -197,6 +202,8 @@ def watched(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Pat
         )
         for engine, reduction in product(ENGINES, REDUCTIONS)
     ]
+    short = {"phases": [{**phases[0], "steps": 1}], "heldout_sequences": 20}
+    every += [Watched(Training(f"{engine}-muon", {"engine": engine, **short}, {"kind": "muon"})) for engine in ENGINES]
     train_on(2, every, prepared.examples.path, prepared.vocab.path, folder)  # type: ignore[arg-type]
     return folder
 
@@ -248,13 +255,15 @@ def test_sums_begin_before_the_last_backward_pass_of_a_step_ends_and_not_before_
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_rank_keeps_its_share_of_the_optimizers_state(rank: int, watched: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_rank_keeps_as_much_of_the_optimizers_state_as_is_foretold(engine: str, rank: int, watched: Path) -> None:
     shapes = {name: tensor.shape for name, tensor in weights(watched / "ddp-fp32").items()}
-    moments = 2 * 4  # two of them, of four bytes each
-    sizes = {name: shape.numel() for name, shape in shapes.items()}
-    assert report(watched, "ddp-fp32", rank)["bytes"] == moments * sum(sizes.values())
-    own = owned(sizes, 2)[rank]
-    assert report(watched, "zero-fp32", rank)["bytes"] == moments * sum(sizes[name] for name in own)
-    # Of every tensor half of its rows, and the first rank the odd one.
-    parts = [(shape[0] + 1 - rank) // 2 * shape[1:].numel() for shape in shapes.values()]
-    assert report(watched, "fsdp-fp32", rank)["bytes"] == moments * sum(parts)
+    network = BertConfig(**{**NETWORK, "vocab_size": shapes["mlm.bias"][0]})
+    assert network.tensors == {name: tuple(shape) for name, shape in shapes.items()}
+    for optim in (AdamWConfig(), MuonConfig()):
+        name = f"{engine}-{'fp32' if optim.kind == 'adamw' else optim.kind}"
+        sharing = Sharing(TypeAdapter(EngineConfig).validate_python(engine), optim, 2)
+        assert report(watched, name, rank)["bytes"] == moment_bytes(network, sharing, rank)
+    if engine == "zero":
+        sizes = {name: shape.numel() for name, shape in shapes.items()}
+        assert report(watched, "zero-fp32", rank)["bytes"] == 8 * sum(sizes[name] for name in owned(sizes, 2)[rank])

@@ -129,6 +129,32 @@ def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
     assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
 
 
+def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    ranks = start_two(small_recipe, folder, *STEPS, "train.hang_timeout=2", before=(os.getpid, deaf_disk))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [6, 6], said(folder, 0) + said(folder, 1)
+    for rank in range(2):
+        assert said(folder, rank).splitlines()[-1].startswith(f"bertwright: {name_of(1, ranks[1])} lives but hangs: ")
+
+
+def deaf_disk() -> None:
+    """Have the main thread wait in its fifth step, as a read from a network disk that is gone does."""
+    from bertwright.train import loop
+
+    step, steps = loop.train_step, iter(range(5))
+
+    def train_step(*arguments: object, **settings: object) -> object:
+        if next(steps) == 4:
+            time.sleep(600)
+        return step(*arguments, **settings)  # type: ignore[arg-type]
+
+    loop.train_step = train_step  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize("beside", ["false", "true"])
 def test_the_error_of_one_rank_ends_the_others(
     beside: str, small_recipe: Path, small_examples: Copy, tmp_path: Path

@@ -28,8 +28,12 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
+    "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
+    "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "scale": {"core", "train", "vocab", "check", "recipe"},
+    "launch": {"core", "recipe", "shipped"},
     "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
     "cli": {
         "bench",
@@ -41,10 +45,14 @@ MAY_IMPORT = {
         "train",
         "report",
         "check",
+        "launch",
         "recipe",
         "pipeline",
+        "plan",
+        "scale",
         "explain",
         "shipped",
+        "translate",
     },
 }
 MAY_READ = {
@@ -64,6 +72,9 @@ WITHOUT_TORCH = {
     "forecast",
     "shapes",
     "sizes",
+    "tensor_shapes",
+    "by_name",
+    "partition",
     "waiting",
     "flops",
     "compiler",
@@ -155,7 +166,7 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["recipe.py", "contradictions.py"])
 def test_the_recipe_knows_only_configs(name: str) -> None:
-    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped")}
+    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped", "optim.by_name")}
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
             assert module.endswith("config") or module in beside, module
@@ -218,6 +229,11 @@ def test_what_a_folder_holds_is_told_without_any_stage() -> None:
 def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     statement = f"from bertwright.cli.app import app; app(['check', {str(DEMO)!r}], standalone_mode=False)"
     assert not {"rich", "http", "ssl"} & loaded_after(statement)
+
+
+def test_a_run_is_planned_without_torch() -> None:
+    statement = f"from bertwright.cli.app import app; app(['plan', {str(DEMO)!r}], standalone_mode=False)"
+    assert not {"torch", "tokenizers", "rich", "http", "ssl"} & loaded_after(statement)
 
 
 def test_only_one_file_reads_which_rank_this_is() -> None:

@@ -56,6 +56,15 @@ def test_a_run_that_has_begun_does_not_need_what_it_started_from(small_recipe: P
     assert Recipe.load(small_recipe, overrides, given=False).train.init_from == tmp_path / "nowhere"
 
 
+def test_patterns_that_name_no_tensor_are_refused_before_any_work(load: Load) -> None:
+    group = "optim={{kind='adamw', groups=[{{pattern='{}', learning_rate_scale=0.5}}]}}".format
+    load(group("bert.embeddings.*"))
+    with pytest.raises(
+        RecipeError, match=r"optim\.groups\.0\.pattern: 'bert\.embed' names no tensor of this network; its"
+    ):
+        load(group("bert.embed"))
+
+
 def test_pairs_need_two_segments(load: Load, small_recipe: Path, tmp_path: Path) -> None:
     values = json.loads((small_recipe.parent / "bert.json").read_bytes())
     path = tmp_path / "bert.json"
@@ -145,6 +154,12 @@ def test_the_resolved_recipe_says_the_same(load: Load, tmp_path: Path) -> None:
     recipe = load("vocab.size=150")
     recipe.write(tmp_path / "recipe.toml")
     assert Recipe.load(tmp_path / "recipe.toml") == recipe
+
+
+def test_a_warm_up_in_steps_is_read_again(load: Load, tmp_path: Path) -> None:
+    recipe = load("train.phases.0.warmup=4", "train.phases.0.steps=10")
+    recipe.write(tmp_path / "recipe.toml")
+    assert "warmup = 4\n" in (tmp_path / "recipe.toml").read_text() and Recipe.load(tmp_path / "recipe.toml") == recipe
 
 
 def test_the_resolved_recipe_has_no_secrets(load: Load, tmp_path: Path) -> None:

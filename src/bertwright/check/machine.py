@@ -65,6 +65,20 @@ def gpu_memory() -> tuple[int, ...]:
 
 
 @cache
+def gpu_names() -> tuple[str, ...]:
+    """What NVIDIA's driver calls each GPU that may be used, such as "NVIDIA H100 80GB HBM3"; () where it sees none."""
+    if not any(gpu_memory()):
+        return ()
+    driver, device, text = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(256)
+    names = []
+    for number in range(len(gpu_memory())):
+        if driver.cuDeviceGet(ctypes.byref(device), number) or driver.cuDeviceGetName(text, len(text), device):
+            return ()
+        names.append(text.value.decode("utf-8", "replace"))
+    return tuple(names)
+
+
+@cache
 def gpu_capability() -> tuple[int, int] | None:
     """The compute capability of the first GPU, such as (9, 0), as NVIDIA's driver reports it; None where it says none.
 

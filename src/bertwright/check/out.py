@@ -15,6 +15,8 @@ from bertwright.core.lock import LOCK
 _STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 _TRAINING = ("checkpoints", "metrics.jsonl")
 """What `train` holds before it is finished."""
+_BEFORE_A_RUN = ["launch"]
+"""What `launch --submit` puts there."""
 _OTHER = "Choose another folder (--out DIR): a new or empty one, or that of a run."
 
 
@@ -38,7 +40,7 @@ def run_folder(out: Path) -> Iterator[Verdict]:
 def _content(out: Path) -> Verdict:
     # Hidden files are nobody's work: .DS_Store and the like lie in empty folders.
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) if out.is_dir() else []
-    if not names:
+    if not names or names == _BEFORE_A_RUN:
         return ok("--out", f"{out} is {'empty' if out.is_dir() else 'new'}")
     finished = [stage for stage in _STAGES if (out / stage / MANIFEST).is_file()]
     # The lock is there from the first second of a run, before any stage is finished.

@@ -135,7 +135,7 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()
-    computing, phases = computing_of(recipe.train, ranks, gpu=bool(gpus)), recipe.train.phases
+    computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=bool(gpus)), recipe.train.phases
     needs = [training_bytes(bert, p, computing) + teacher_bytes(recipe, bert, p, ranks) for p in phases]
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))

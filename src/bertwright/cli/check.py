@@ -11,10 +11,11 @@ import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.cli.formatting import fact_lines, print_facts
-from bertwright.cli.options import Json, Out, Overrides, load_recipe, refuse_useless
+from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
+from bertwright.shipped import Noun, find_shipped, titles
 
 
 def recipes(
@@ -22,13 +23,15 @@ def recipes(
     as_json: Json = False,
 ) -> None:
     """List the recipes that come with bertwright, or print one."""
-    from bertwright.shipped import find_recipe, titles
+    _print_shipped("recipe", name, as_json)
 
-    if not name:
-        print_facts(titles(), as_json)
-    else:
-        text = find_recipe(name).read_text(encoding="utf-8")
-        print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
+
+def places(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Print this one, to be copied and changed.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the places to run in that come with bertwright, or print one."""
+    _print_shipped("place", name, as_json)
 
 
 def check(
@@ -42,6 +45,7 @@ def check(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors to complete and check TOML.")
     ] = False,
+    scale: Scale = "",
     as_json: Json = False,
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
@@ -54,17 +58,28 @@ def check(
     from bertwright.check.recipe import check_recipe
     from bertwright.explain import explain as explain_key
 
+    if explain or recipe is None:
+        refuse_useless("without a recipe", {"--scale": bool(scale)})
     if explain:
         print_facts(explain_key(Recipe, explain), as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
-        loaded, folder = load_recipe(recipe, overrides, out)
-        facts = {"recipe": str(recipe), **loaded.summary()}
+        loaded, folder, replaced = load_at_scale(recipe, overrides, out, scale)
+        scaled = {"scaled": replaced if as_json else "\n".join(replaced)} if replaced else {}
+        facts = {"recipe": str(recipe), **loaded.summary(), **scaled}
         _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
 
 
-VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "check": check}
+VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "places": places, "check": check}
+
+
+def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
+    if not name:
+        print_facts(titles(noun), as_json)
+        return
+    text = find_shipped(noun, name).read_text(encoding="utf-8")
+    print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:

@@ -51,6 +51,11 @@ class FolderLock:
     ) -> None:
         os.close(self._descriptor)
 
+    @property
+    def descriptor(self) -> int:
+        """The locked file: a process that it is passed on to holds the folder as well, until its end."""
+        return self._descriptor
+
     def release(self) -> None:
         """Let go of it before leaving."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)

@@ -28,13 +28,14 @@ _PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*
 _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """The values of a TOML file and the line of each dotted key that stands at the start of a line."""
+def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[str, int]]:
+    """The values of a TOML file and the line of each dotted key that stands at the start of a line; `noun` says what it
+    should be."""
     try:
         # The path of a dump may be given in the place of a recipe.
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
     except (OSError, ValueError) as error:
-        raise RecipeError(f"cannot read the recipe {path}: {error}. Give the path of a TOML file in UTF-8.") from error
+        raise RecipeError(f"cannot read the {noun} {path}: {error}. Give the path of a TOML file in UTF-8.") from error
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -60,6 +61,16 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
             _set(_descend(values, above, override), last, _value(text), override)
         else:
             _unset(_descend(values, above, override), last, override)
+
+
+def set_key(values: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a dotted key in place, or, where `value` is None, take it out if it is there."""
+    *above, last = dotted.split(".")
+    holder = _descend(values, above, dotted)
+    if value is None and isinstance(holder, dict):
+        holder.pop(last, None)
+    else:
+        _set(holder, last, value, dotted)
 
 
 def override_key(override: str) -> str:

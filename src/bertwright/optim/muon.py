@@ -24,8 +24,9 @@ from torch.optim import Optimizer
 
 from bertwright.core.errors import RecipeError
 from bertwright.optim.adam import AdamRule, adam_
+from bertwright.optim.by_name import is_layer_matrix
 from bertwright.optim.config import MuonConfig
-from bertwright.optim.groups import Group, decays
+from bertwright.optim.groups import Group
 from bertwright.optim.shards import Shards, Whole
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -35,14 +36,9 @@ RMS = 0.2
 """Root mean square of AdamW's updates that those of matrices are brought to (Liu et al. 2025)."""
 
 
-def is_layer_matrix(name: str, parameter: Tensor) -> bool:
-    """Whether Muon moves this parameter of any shape: a matrix inside `layers`; embeddings and heads are none."""
-    return parameter.ndim == 2 and decays(name) and "layers" in name.split(".")
-
-
 def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> list[Group]:
     """`groups` with the matrices of layers in groups of their own, marked `orthogonal`; `RecipeError` without any."""
-    matrices = {id(p) for name, p in named.items() if is_layer_matrix(name, p)}
+    matrices = {id(p) for name, p in named.items() if is_layer_matrix(name, p.ndim)}
     if not matrices:
         raise RecipeError(
             f"optim.kind muon moves the matrices inside 'layers', and this network ({', '.join(list(named)[:3])}, ...) "

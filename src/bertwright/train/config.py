@@ -74,6 +74,9 @@ class TrainConfig(Section):
     timeout: float = runtime_only(600.0, ge=1)
     """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
     However long a step, scoring or saving takes is no matter."""
+    hang_timeout: float = runtime_only(1800.0, ge=0)
+    """Seconds after which a rank that lives, but does not come to the next sum for which the others wait, is lost: its
+    disk or network does not answer. Longer than saving a checkpoint takes where `save_async` is off; 0: never."""
     compare_ranks_every: int = runtime_only(1000, ge=0)
     """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
     0: never. One rank alone has nothing to compare."""

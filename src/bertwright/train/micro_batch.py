@@ -46,7 +46,7 @@ def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: 
     """
     before = state.sessions[-1].get("micro_batches", []) if state.sessions else []
     limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
-    computing = computing_of(job.config, ranks.world, device.type == "cuda")
+    computing = computing_of(job.config, job.optim, ranks.world, device.type == "cuda")
     phases = []
     for phase, config in zip(job.phases, job.config.phases, strict=True):
         if phase.finds_micro_batch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import Field, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
 from bertwright.examples.config import DocumentRange, Length, MicroBatching
@@ -24,6 +24,10 @@ def _share_or_steps(value: Any, number: ValidatorFunctionWrapHandler) -> float:
         whole = f": write {given:.0f} for steps" if given.is_integer() and not isinstance(value, bool) else ""
         raise ValueError(f"is neither a share below 1 nor a whole number of steps{whole}")
     return given
+
+
+_KEPT_WHOLE = PlainSerializer(lambda value: value, when_used="json")
+"""Else a number of steps would be written into recipe.toml as a float, which is neither a share nor such a number."""
 
 
 class PhaseConfig(Section):
@@ -47,7 +51,7 @@ class PhaseConfig(Section):
     similar length meet."""
     learning_rate: float = Field(gt=0)
     """Peak learning rate."""
-    warmup: Annotated[float, Field(ge=0), WrapValidator(_share_or_steps)] = 0.1
+    warmup: Annotated[float, Field(ge=0), WrapValidator(_share_or_steps), _KEPT_WHOLE] = 0.1
     """Share of the phase's steps (below 1), or number of steps (1 or more), in which the rate rises from zero to the
     peak."""
     schedule: ScheduleConfig = LinearSchedule()

@@ -16,10 +16,11 @@ from bertwright.train.ranks import Ranks
 
 
 @contextmanager
-def process_group(timeout: float, gpus: bool = False) -> Iterator[Ranks]:
+def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> Iterator[Ranks]:
     """The ranks of this job, with the process group open for the length of the block.
 
-    A rank that gives no sign of life for `timeout` seconds is lost: a `RankError`. This process can then do nothing
+    A rank that gives no sign of life for `timeout` seconds, or lives while the others wait for it for `hang_timeout`
+    (0: they wait for ever), is lost: a `RankError`. This process can then do nothing
     more but end, with that error's exit code: gloo waits for the lost rank, and would not let it. `gpus` says whether
     tensors on GPUs are sent, too.
     """
@@ -38,7 +39,7 @@ def process_group(timeout: float, gpus: bool = False) -> Iterator[Ranks]:
     from bertwright.train.watchdog import GRACE, Watchdog, failure
 
     meeting = meet(rank, world, timeout)
-    watchdog = Watchdog(meeting.peers, timeout)
+    watchdog = Watchdog(our_name(rank, world), meeting.peers, timeout, hang_timeout)
     ranks = Ranks(rank, world, watchdog)
     try:
         ranks.connect(meeting.store, gpus)

@@ -52,8 +52,10 @@ class Ranks:
 
     def start_sum(self, values: Tensor) -> Sum:
         """Start replacing a tensor of any shape by its sum over all ranks; the result is asked for later."""
-        work = dist.all_reduce(values, async_op=True) if self.world > 1 else None
-        return Sum(self, values, work)
+        if self.world == 1:
+            return Sum(self, values, None)
+        self._count()
+        return Sum(self, values, dist.all_reduce(values, async_op=True))
 
     def all_reduce_async(self, counts: Sequence[int]) -> PendingSum:
         """Start adding up `counts` over all ranks; the result is asked for later."""
@@ -66,6 +68,7 @@ class Ranks:
         if self.world == 1 or not tensors:
             return
         flat = _flat(tensors)
+        self._count()
         self._finish(dist.broadcast(flat, src=owner, async_op=True), flat)
         if self.rank != owner:
             _spread(flat, tensors)
@@ -102,6 +105,11 @@ class Ranks:
             # Destroying the group waits for the others, who may be waiting for this rank.
             if not why:
                 dist.destroy_process_group()
+
+    def _count(self) -> None:
+        """Have the watchdog tell the others that this rank has come to one more exchange between all of them."""
+        assert self.watchdog is not None
+        self.watchdog.sums += 1
 
     def _finish(self, work: dist.Work | None, values: Tensor) -> None:
         """Wait for the other ranks; `RankError` when one of them is lost."""

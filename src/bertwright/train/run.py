@@ -126,7 +126,11 @@ def _start(job: Job, log: Log) -> None:
         products=PRODUCTS.get(config.precision.kind, "highest"),
     )
     gpus = resolve_device(config.device).type == "cuda"
-    with torch_is_set, process_group(config.timeout, gpus) as ranks, stop_on_signals() as stop_requested:
+    with (
+        torch_is_set,
+        process_group(config.timeout, config.hang_timeout, gpus) as ranks,
+        stop_on_signals() as stop_requested,
+    ):
         refuse_other_settings(out, job.checkpoint)
         if ranks.first:
             # Only the first rank writes checkpoints, so it alone clears up.

@@ -1,7 +1,8 @@
 """How much memory training takes: rules for a rank, right within a factor of two, and those of layers within 15 %.
 
-20 bytes a parameter (weight, gradient, two moments, scratch of the optimizer), 2 more with a copy in bfloat16, 12 more
-with one that checkpoints are written from; 0.4 GB for torch; three rows of logits for each prediction. For each token
+Weights, gradients, moments and scratch as the engine shares them (`engine.sizes`: of a single process with AdamW 16
+bytes a parameter and the gradient of the embedding), 2 bytes a parameter more with a copy in bfloat16, 12 more with one
+that checkpoints are written from; 0.4 GB for torch; three rows of logits for each prediction. For each token
 of a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
 dropout (of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence
 with attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden
@@ -13,19 +14,22 @@ Numbers are counted as float32, also under autocast, which keeps some of both ki
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.distilbert.config import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
+from bertwright.optim.config import OptimConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.sizes import Held, Sharing, held_bytes
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
-_TORCH_BYTES = 0.4e9
+PROGRAM_BYTES = 0.4e9
+"""What torch and its libraries take."""
 FILLED = 0.8
 """Share of a limit that is filled where a micro-batch is made to fit: the rules may be wrong by a little."""
 
@@ -34,7 +38,8 @@ FILLED = 0.8
 class Computing:
     """How a rank computes, as far as its memory depends on it."""
 
-    ranks: int = 1
+    sharing: Sharing = field(default_factory=Sharing)
+    """Which engine shares what among how many ranks."""
     padded: bool = False
     """Whether attention is of a rectangle."""
     recompute: bool = False
@@ -47,15 +52,16 @@ class Computing:
     """Bytes a parameter of the copy that a checkpoint is written from, where the network is."""
 
 
-def computing_of(config: TrainConfig, ranks: int, gpu: bool) -> Computing:
+def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
     """How each of so many ranks computes, on a GPU or a CPU."""
+    sharing = Sharing(config.engine, optim, ranks)
     padded = config.attention == "padded" or (config.attention == "auto" and (gpu or config.graph.kind != "eager"))
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in the processor's memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
     copied = config.save_async is True and not gpu
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
-    return Computing(ranks, padded, config.checkpoint_activations, low, averages, saved)
+    return Computing(sharing, padded, config.checkpoint_activations, low, averages, saved)
 
 
 def averaged_copies(averaging: AveragingConfig) -> int:
@@ -66,9 +72,13 @@ def averaged_copies(averaging: AveragingConfig) -> int:
 def training_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing) -> float:
     """Bytes that training a phase takes on each rank, about; with `micro_batch` auto those of the smallest."""
     # Without a micro-batch a rank takes its whole part of the batch at once.
-    share = share_of(phase, computing.ranks)
+    share = share_of(phase, computing.sharing.ranks)
     sequences = 1 if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
-    return fixed_bytes(network, computing) + sequences_bytes(network, phase, computing, sequences)
+    held = held_bytes(network, computing.sharing, sequences < share)
+    # A state is put together for a checkpoint between two steps, when nothing is computed.
+    return _kept_bytes(network, computing, held) + max(
+        held.scratch + sequences_bytes(network, phase, computing, sequences), held.gathered
+    )
 
 
 def fitting_sequences(network: NetworkConfig, phase: PhaseConfig, computing: Computing, limit: float) -> int:
@@ -76,7 +86,7 @@ def fitting_sequences(network: NetworkConfig, phase: PhaseConfig, computing: Com
     least 1, and at most a rank's share of the batch."""
     room = FILLED * limit - fixed_bytes(network, computing)
     sequences = int(room // sequences_bytes(network, phase, computing, 1))
-    return max(1, min(sequences, share_of(phase, computing.ranks)))
+    return max(1, min(sequences, share_of(phase, computing.sharing.ranks)))
 
 
 def share_of(phase: PhaseConfig, ranks: int) -> int:
@@ -86,14 +96,19 @@ def share_of(phase: PhaseConfig, ranks: int) -> int:
 
 def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
     """Bytes that training takes on a rank whatever it reads, about."""
-    each = 20 + 2 * computing.low_weights + 4 * computing.averages + computing.saved
-    return _TORCH_BYTES + each * network.parameters
+    held = held_bytes(network, computing.sharing)
+    return _kept_bytes(network, computing, held) + held.scratch
+
+
+def _kept_bytes(network: NetworkConfig, computing: Computing, held: Held) -> float:
+    each = 2 * computing.low_weights + 4 * computing.averages + computing.saved
+    return PROGRAM_BYTES + held.weights + held.gradients + held.moments + each * network.parameters
 
 
 def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:
     """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, about."""
     tokens = phase.micro_tokens or sequences * phase.length
-    kept = _kept(network, phase.length, computing.padded)
+    kept = kept_numbers(network, phase.length, computing.padded)
     layers = network.num_hidden_layers
     of_layers = layers * network.hidden_size + kept if computing.recompute else layers * kept
     predictions = phase.masking.most(phase.length) * tokens / phase.length
@@ -104,7 +119,7 @@ def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Compu
     return (2 if computing.low_weights else 4) * numbers
 
 
-def _kept(network: NetworkConfig, length: int, padded: bool) -> float:
+def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
     """Numbers that a layer keeps of each token for backward."""
     inner, hidden = network.intermediate_size, network.hidden_size
     match network:

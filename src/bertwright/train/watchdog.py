@@ -2,11 +2,12 @@
 
 gloo tells nothing of a rank that is stopped, or behind a link that is cut, before a time-out that would have to be
 longer than the longest scoring; and of a killed one an address. So every rank keeps a connection to the first one. A
-rank is lost when its connection ends without a farewell, or is silent for `train.timeout`; the first rank passes on to
-the others what it finds. Seconds of silence are counted in signs of life of one's own: a machine that slept as a whole
-has missed nobody.
+rank is lost when its connection ends without a farewell, is silent for `train.timeout`, or lives while the others wait
+for it for `train.hang_timeout`; the first rank passes on to the others what it finds. Seconds are counted in signs of
+life of one's own: a machine that slept as a whole has missed nobody.
 
-A connection carries lines of text: an empty one is a sign of life, `end` a farewell, `lost SENTENCE` a finding.
+A connection carries lines of text: a number is a sign of life, and says how many sums over the ranks the rank has
+begun; `end` is a farewell, `lost SENTENCE` a finding.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ BETWEEN = 1.0
 _LONGEST_LINE = 4096
 _DEAD = "it was killed or its machine went down"
 _CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
+_HUNG = "Look whether its disk, network and driver answer; where it only took long, raise the key."
 _AGAIN = "Run the same command again: training goes on from its newest checkpoint."
 
 
@@ -44,6 +46,8 @@ class Peer:
     """The beginning of a line whose end has not come."""
     heard: int = 0
     """When it was last heard of, in signs of life of our own."""
+    sums: int = 0
+    """Sums over the ranks that it has begun."""
     left: bool = False
     """It has said farewell."""
 
@@ -75,8 +79,14 @@ class Watchdog:
     it is not inside `saving`: it may be computing for minutes, or wait in the library for ever.
     """
 
-    def __init__(self, peers: Sequence[Peer], timeout: float) -> None:
-        self._peers, self._timeout = list(peers), timeout
+    def __init__(self, name: str, peers: Sequence[Peer], timeout: float, hang_timeout: float) -> None:
+        """`name` is what others call this rank; time-outs are in seconds, and 0 for the second means for ever."""
+        self._name, self._peers = name, list(peers)
+        self._timeout, self._hang_timeout = timeout, hang_timeout or float("inf")
+        self._furthest = (0, 0)
+        """Most sums that a rank has begun, and since when, in signs of life."""
+        self.sums = 0
+        """Sums over the ranks that this one has begun; counted by who begins them."""
         self._lost = ""
         self._found, self._raised = threading.Event(), threading.Event()
         self._closing = False
@@ -116,7 +126,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         # At least four signs in a time-out, so that one that is late loses nobody.
-        between = min(BETWEEN, self._timeout / 4)
+        between = min(BETWEEN, self._timeout / 4, self._hang_timeout / 4)
         ticks, found_at = 0, 0.0
         with selectors.DefaultSelector() as selector:
             for peer in self._peers:
@@ -124,9 +134,10 @@ class Watchdog:
             while not self._closing:
                 ticks += 1
                 for peer in self._peers:
-                    peer.tell("")
+                    peer.tell(str(self.sums))
                 self._listen(selector, between, ticks)
                 self._miss(ticks, between)
+                self._find_hung(ticks, between)
                 if self._found.is_set():
                     found_at = found_at or time.monotonic()
                     # The main thread ends in order; only one that does not get to it is ended from here.
@@ -158,8 +169,23 @@ class Watchdog:
                 silent = f"nothing was heard of it for {self._timeout:g} s (train.timeout), so {_CUT_OFF}"
                 self._lose(f"{peer.name} is lost: {silent}. {_AGAIN}")
 
+    def _find_hung(self, now: int, between: float) -> None:
+        """Lose the ranks that are behind one that has waited for them for `train.hang_timeout`."""
+        begun = {self._name: self.sums} | {peer.name: peer.sums for peer in self._peers}
+        furthest, since = self._furthest
+        if max(begun.values()) > furthest:
+            self._furthest = max(begun.values()), now
+            return
+        # None is behind where all compute, however long a step takes.
+        behind = [name for name, sums in begun.items() if sums < furthest]
+        if behind and (now - since) * between > self._hang_timeout:
+            waited = f"the others have waited for {self._hang_timeout:g} s (train.hang_timeout)"
+            self._lose(f"{', '.join(behind)} lives but hangs: {waited}. {_HUNG} {_AGAIN}")
+
     def _read(self, peer: Peer, line: str) -> None:
-        if line == "end":
+        if line.isdecimal():
+            peer.sums = int(line)
+        elif line == "end":
             peer.left = True
         elif line.startswith("lost "):
             peer.left = True

@@ -5,8 +5,9 @@ from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer
+from bertwright.optim.by_name import decays
 from bertwright.optim.config import AdamWConfig, GroupConfig
-from bertwright.optim.groups import decays, parameter_groups, set_rate
+from bertwright.optim.groups import parameter_groups, set_rate
 
 CONFIG = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
 

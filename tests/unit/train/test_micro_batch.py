@@ -23,7 +23,10 @@ from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.config import BertConfig
 from bertwright.objectives.pretraining import PreTraining
+from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.config import DdpConfig
+from bertwright.train.engine.sizes import Sharing
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.sizes import FILLED, Computing, computing_of, fitting_sequences, training_bytes
 
@@ -159,8 +162,11 @@ def test_the_rules_take_account_of_what_is_to_be_kept() -> None:
     fixed = phase.model_copy(update={"micro_batch": plain})
     assert 0.99 * FILLED * limit < training_bytes(NETWORK, fixed, Computing()) <= FILLED * limit
     config = TrainConfig.model_validate({"phases": PHASES, "averaging": {"kind": "last", "count": 3}})
-    assert [computing_of(config, 1, gpu).averages for gpu in (False, True)] == [3, 0]
-    assert computing_of(config, 1, gpu=True).padded and not computing_of(config, 1, gpu=False).padded
+    assert [computing_of(config, AdamWConfig(), 1, gpu).averages for gpu in (False, True)] == [3, 0]
+    assert (
+        computing_of(config, AdamWConfig(), 1, gpu=True).padded
+        and not computing_of(config, AdamWConfig(), 1, gpu=False).padded
+    )
 
 
 def test_two_sizes_of_a_forward_pass_are_refused() -> None:
@@ -240,7 +246,10 @@ def two_ranks(prepared: Prepared, folder: Path, phases: Any, failing: int = 0, l
 def test_two_ranks_take_the_smaller_and_halve_together(prepared: Prepared, tmp_path: Path) -> None:
     phases = [{**AUTO[0], "batch": 16}]
     phase = PhaseConfig.model_validate(phases[0])
-    limit = training_bytes(NETWORK, phase.model_copy(update={"micro_batch": 3}), Computing(2)) / FILLED
+    limit = (
+        training_bytes(NETWORK, phase.model_copy(update={"micro_batch": 3}), Computing(Sharing(DdpConfig(), ranks=2)))
+        / FILLED
+    )
     limited = two_ranks(prepared, tmp_path, phases, limit=1e-9 * limit + 1e-6)
     (found,) = [cut["micro_batch"] for cut in limited["micro_batches"]]
     assert found == 3, "the second rank has less memory"

@@ -19,6 +19,7 @@ from bertwright.core import rng
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.core.files import sha256
+from bertwright.optim.config import AdamWConfig
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train import loop
 from bertwright.train.config import TrainConfig
@@ -221,6 +222,6 @@ def test_where_checkpoints_are_written_beside_training_and_what_memory_that_take
 
     assert [written_beside(config(), gpu) for gpu in (False, True)] == [False, True]
     assert [written_beside(config(save_async=wanted), gpu=not wanted) for wanted in (False, True)] == [False, True]
-    assert [computing_of(config(), 1, gpu).saved for gpu in (False, True)] == [0, 0]
-    assert computing_of(config(save_async=True), 1, gpu=False).saved == 12
-    assert computing_of(config(save_async=True, averaging="ema"), 1, gpu=False).saved == 16
+    assert [computing_of(config(), AdamWConfig(), 1, gpu).saved for gpu in (False, True)] == [0, 0]
+    assert computing_of(config(save_async=True), AdamWConfig(), 1, gpu=False).saved == 12
+    assert computing_of(config(save_async=True, averaging="ema"), AdamWConfig(), 1, gpu=False).saved == 16

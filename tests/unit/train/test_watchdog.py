@@ -24,11 +24,12 @@ Pair = tuple[Watchdog, Watchdog, list[Peer]]
 
 @pytest.fixture
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Two ranks and the connection between them; the time-out is the parameter, in seconds."""
+    """Two ranks and the connection between them; both time-outs are the parameter, in seconds."""
     peers = [Peer(name, end) for name, end in zip(("rank 1", "rank 0"), socket.socketpair(), strict=True)]
     for peer in peers:
         peer.connection.setblocking(False)
-    first, second = (Watchdog([peer], getattr(request, "param", 60)) for peer in peers)
+    seconds = getattr(request, "param", 60)
+    first, second = (Watchdog(f"rank {rank}", [peer], seconds, seconds) for rank, peer in enumerate(peers))
     yield first, second, peers
     first.close()
     second.close()
@@ -37,8 +38,20 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
 @pytest.mark.parametrize("pair", [1], indirect=True)
 def test_ranks_that_live_miss_nobody_however_long_they_work(pair: Pair) -> None:
     first, second, _ = pair
+    first.sums = second.sums = 7
     time.sleep(3)  # what a long scoring is to the thread of the watchdog
     assert first.lost() is None and second.lost() is None
+
+
+@pytest.mark.parametrize("pair", [1], indirect=True)
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_rank_that_lives_but_does_not_come_to_a_sum_hangs(pair: Pair, behind: int) -> None:
+    ranks = pair[:2]
+    ranks[1 - behind].sums, ranks[behind].sums = 8, 7
+    said = (
+        f"rank {behind} lives but hangs: the others have waited for 1 s (train.hang_timeout). Look whether its disk, "
+    )
+    assert all(str(rank.lost(wait=10)).startswith(said) for rank in ranks)
 
 
 def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
@@ -60,7 +73,7 @@ def test_a_connection_that_ends_is_a_loss(pair: Pair) -> None:
 def test_silence_is_a_loss_after_the_time_out() -> None:
     ends = socket.socketpair()
     ends[0].setblocking(False)
-    watching = Watchdog([Peer("rank 1", ends[0])], 1)
+    watching = Watchdog("rank 0", [Peer("rank 1", ends[0])], 1, 0)
     error = watching.lost(wait=10)
     watching.close()
     ends[1].close()

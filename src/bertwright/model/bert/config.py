@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.model.choice import check_heads, check_size_or_config, chosen, embedding_rows, validated
 from bertwright.model.config_file import Allowed, own_values, read_config_file
+from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
@@ -105,13 +106,21 @@ class BertConfig(Section):
         return (None,) * self.num_hidden_layers
 
     @property
+    def tensors(self) -> TensorShapes:
+        """The shape of every parameter of the network with its heads, by its name."""
+        h, name = self.hidden_size, self.family
+        rows = {"token": self.vocab_size, "position": self.max_position_embeddings, "segment": self.type_vocab_size}
+        encoder = embeddings(f"{name}.embeddings", rows, h)
+        encoder |= bert_layers(name, self.num_hidden_layers, h, self.intermediate_size)
+        if not self.next_sentence:
+            return encoder | masked_token_head(h, self.vocab_size)
+        encoder |= linear(f"{name}.pooler.dense", h, h)
+        return encoder | masked_token_head(h, self.vocab_size) | linear("nsp.classifier", 2, h)
+
+    @property
     def parameters(self) -> int:
         """Weights of the network with its heads; the tied decoder is counted once."""
-        h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size
-        embeddings = (v + self.max_position_embeddings + self.type_vocab_size) * h + 2 * h
-        layer = 4 * (h * h + h) + (h * f + f) + (f * h + h) + 2 * 2 * h
-        heads = h * h + h + 2 * h + v + (h * h + h + 2 * h + 2 if self.next_sentence else 0)
-        return embeddings + self.num_hidden_layers * layer + heads
+        return elements(self.tensors)
 
 
 class BertModelConfig(Section):

@@ -20,6 +20,7 @@ from bertwright.model.choice import (
     validated,
 )
 from bertwright.model.config_file import Allowed, own_values, read_config_file
+from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, masked_token_head
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base"]
 
@@ -131,12 +132,17 @@ class DistilBertConfig(Section):
         return (None,) * self.n_layers
 
     @property
+    def tensors(self) -> TensorShapes:
+        """The shape of every parameter of the network with its head, by its name."""
+        name, rows = self.family, {"token": self.vocab_size, "position": self.max_position_embeddings}
+        encoder = embeddings(f"{name}.embeddings", rows, self.dim)
+        encoder |= bert_layers(name, self.n_layers, self.dim, self.hidden_dim)
+        return encoder | masked_token_head(self.dim, self.vocab_size)
+
+    @property
     def parameters(self) -> int:
         """Weights of the network with its head; the tied decoder is counted once."""
-        h, f, v = self.dim, self.hidden_dim, self.vocab_size
-        embeddings = (v + self.max_position_embeddings) * h + 2 * h
-        layer = 4 * (h * h + h) + (h * f + f) + (f * h + h) + 2 * 2 * h
-        return embeddings + self.n_layers * layer + h * h + h + 2 * h + v
+        return elements(self.tensors)
 
 
 class DistilBertModelConfig(Section):

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
 from bertwright.model.choice import check_heads
+from bertwright.model.tensor_shapes import TensorShapes, elements, embeddings, linear, masked_token_head, norm
 
 
 class ModernConfig(Section):
@@ -104,9 +105,23 @@ class ModernConfig(Section):
         return tuple(None if self.is_global(layer) else self.local_attention for layer in layers)
 
     @property
+    def tensors(self) -> TensorShapes:
+        """The shape of every parameter of the network with its head, by its name."""
+        h, f, v, name = self.hidden_size, self.intermediate_size, self.vocab_size, self.family
+        shapes = embeddings(f"{name}.embeddings", {"token": v}, h, bias=False)
+        for index in range(self.num_hidden_layers):
+            layer = f"{name}.layers.{index}"
+            if index:  # the first layer reads what the norm of the embeddings gives
+                shapes |= norm(f"{layer}.attention.norm", h, bias=False)
+            shapes |= linear(f"{layer}.attention.qkv", 3 * h, h, bias=False)
+            shapes |= linear(f"{layer}.attention.output", h, h, bias=False)
+            shapes |= norm(f"{layer}.feed_forward.norm", h, bias=False)
+            shapes |= linear(f"{layer}.feed_forward.inner", 2 * f, h, bias=False)
+            shapes |= linear(f"{layer}.feed_forward.output", h, f, bias=False)
+        shapes |= norm(f"{name}.norm", h, bias=False)
+        return shapes | masked_token_head(h, v, biases=False, decoder_bias=self.decoder_bias)
+
+    @property
     def parameters(self) -> int:
         """Weights of the network with its head; the tied decoder is counted once."""
-        h, f, v = self.hidden_size, self.intermediate_size, self.vocab_size
-        # Two norms a layer, but the first has one: with those of the embedding and of the end they are 2·layers + 1.
-        layers = self.num_hidden_layers * (4 * h * h + 3 * h * f + 2 * h) + h
-        return v * h + layers + h * h + h + (v if self.decoder_bias else 0)
+        return elements(self.tensors)

@@ -7,7 +7,7 @@ state for a checkpoint by pickle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, named_state
 from bertwright.train.engine.config import ZeroConfig
 from bertwright.train.engine.ddp import DataParallel
+from bertwright.train.engine.partition import owned
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 
@@ -84,14 +85,3 @@ class Zero:
         others = {name for names in self._owned for name in names} - set(self._owned[self._ranks.rank])
         own = {key: tensor for key, tensor in moments.items() if key.partition(".")[2] not in others}
         load_named_state(self._optimizer, self._single.parameters, own, self._moments)
-
-
-def owned(sizes: Mapping[str, int], ranks: int) -> Sequence[Sequence[str]]:
-    """The names of each rank's tensors, from the numbers of their elements: the largest first, to who has least."""
-    names: list[list[str]] = [[] for _ in range(ranks)]
-    held = [0] * ranks
-    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
-        least = held.index(min(held))
-        names[least].append(name)
-        held[least] += sizes[name]
-    return names

@@ -1,0 +1,102 @@
+"""`launch`: the same recipe on another machine, a cluster or a cloud. Printed first, submitted when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from bertwright.cli.formatting import json_line, visible
+from bertwright.cli.options import Json, Out, Overrides, RecipePath
+from bertwright.cli.terminal import Terminal
+from bertwright.core.errors import RecipeError
+from bertwright.launch.job import Job
+from bertwright.launch.target import Description, Scheduler, Target
+
+TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="local, torchrun or slurm.")]
+Place = Annotated[
+    str, typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists.")
+]
+Nodes = Annotated[int | None, typer.Option(min=1, help="Machines that train: short for --set nodes=N.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of the place, as in its file; repeatable.")
+]
+
+
+def launch(
+    target: TargetName,
+    recipe: RecipePath,
+    overrides: Overrides = None,
+    place: Place = "",
+    nodes: Nodes = None,
+    settings: Settings = None,
+    out: Out = None,
+    submit: Annotated[bool, typer.Option("--submit", help="Submit what is described.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="What becomes of what was submitted.")] = False,
+    logs: Annotated[bool, typer.Option("--logs", help="The ends of the logs of what was submitted.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="End what was submitted; training saves first.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print what running a recipe in some place would submit; or submit it, and look after it."""
+    # Here and not above: the other verbs need no target.
+    from bertwright.launch.config import load_place
+    from bertwright.launch.job import load_job
+
+    if submit + status + logs + stop > 1:
+        raise RecipeError("--submit, --status, --logs and --stop are four things to do. Give one of them.")
+    given = [*(settings or []), *([f"nodes={nodes}"] if nodes else [])]
+    where = load_place(target, place, given)
+    job = load_job(recipe, [*where.overrides, *(overrides or [])], out)
+    if submit:
+        _submit(where, job, as_json)
+    elif status or logs or stop:
+        _look_after(where, job, "status" if status else "logs" if logs else "stop", as_json)
+    else:
+        _describe(where.describe(job), job, as_json)
+
+
+VERBS: dict[str, Callable[..., None]] = {"launch": launch}
+
+
+def _describe(description: Description, job: Job, as_json: bool) -> None:
+    if as_json:
+        files = dict(description.files)
+        print(json_line({"files": files, "commands": list(description.commands), "note": description.note}))
+        return
+    for name, text in description.files.items():
+        print(f"=== {job.folder / name}", visible(text), sep="\n")
+    print("=== commands", *map(visible, description.commands), sep="\n")
+    if description.note:
+        print(f"=== {visible(description.note)}")
+
+
+def _submit(where: Target, job: Job, as_json: bool) -> None:
+    from bertwright.launch.submission import submit
+
+    with Terminal() as log:
+        sent = submit(where, job, log)
+    print(json_line({"folder": str(sent.folder), "jobs": dict(sent.jobs)}) if as_json else sent.folder)
+
+
+def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
+    from bertwright.launch.submission import submitted
+
+    if not isinstance(where, Scheduler):
+        raise RecipeError(
+            f"--{what}: launch {where.kind} runs its commands here, to their end, so there is nothing to look after. "
+            f"Read what it printed, or inspect the run folder {job.out}."
+        )
+    sent = submitted(where, job)
+    match what:
+        case "status":
+            rows = where.status(sent)
+            lines = [f"{row['job']:10} {row['id']:14} {row['state']:14} {row['why']}".rstrip() for row in rows]
+            print(json_line({"jobs": rows}) if as_json else "\n".join(map(visible, lines)))
+        case "logs":
+            kept = where.logs(sent)
+            shown = "\n".join(f"=== {name}\n{visible(text)}" for name, text in kept.items())
+            print(json_line({"logs": kept}) if as_json else shown)
+        case _:
+            where.stop(sent)
+            print(json_line({"stopped": dict(sent.jobs)}) if as_json else f"stopped {', '.join(sent.jobs)}")

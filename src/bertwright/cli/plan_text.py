@@ -1,0 +1,179 @@
+"""A plan as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from bertwright.cli.formatting import time_left, visible
+from bertwright.recipe import Recipe
+
+if TYPE_CHECKING:
+    from bertwright.plan.shapes import Plan
+
+_BASIS = {
+    "examples": "counted: the examples are there",
+    "corpus": "from the corpus that is there",
+    "sources": "from the size of the sources",
+    "nothing": "not known: the sources are not here",
+}
+
+
+def plan_lines(name: str, recipe: Recipe, plan: Plan) -> Iterator[str]:
+    """The plan of the recipe called `name`, for people."""
+    yield from _head(name, plan)
+    yield ""
+    yield from _phases(recipe, plan)
+    yield ""
+    yield from _memory(plan)
+    yield ""
+    yield from _stages(plan)
+    yield ""
+    yield from _sums(plan)
+    if not plan["fits"]:
+        yield ""
+        yield from _remedies(plan)
+
+
+def _head(name: str, plan: Plan) -> Iterator[str]:
+    machine, text = plan["machine"], plan["text_bytes"]
+    nodes = f"{machine['nodes']:,} times " if machine["nodes"] > 1 else ""
+    ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
+    yield f"{visible(name)} on {nodes}{visible(machine['title'])}{ranks}, {giga(machine['memory_bytes'])} each"
+    yield f"network  {plan['parameters']:,} parameters"
+    size = "" if text is None else f"{giga(text)} of text, "
+    yield f"data     {size}{_BASIS[plan['basis']]}"
+
+
+def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
+    head = ("phase", "length", "batch", "a rank", "steps", "tokens", "read", "a step", "tokens/s", "time")
+    rows = [
+        (
+            f"{index}",
+            f"{phase.length:,}",
+            f"{phase.batch:,}",
+            f"{planned['micro_batches']:,} x {planned['micro_batch']:,}",
+            _count(planned["steps"]),
+            _large(planned["tokens"]),
+            "-" if planned["repeats"] is None else f"{planned['repeats']:.2g}x",
+            seconds(planned["step_seconds"]),
+            _large(planned["tokens_per_second"]),
+            _hours(planned["hours"]),
+        )
+        for index, (phase, planned) in enumerate(zip(recipe.train.phases, plan["phases"], strict=True))
+    ]
+    yield from aligned(head, rows)
+
+
+def _memory(plan: Plan) -> Iterator[str]:
+    phases = plan["phases"]
+    size, unit = (1e9, "GB") if plan["memory_bytes"] >= 5e8 else (1e6, "MB")
+    head = (f"memory of a device ({unit})", *(f"phase {index}" for index in range(len(phases))))
+    parts = [part for part in phases[0]["memory"] if any(phase["memory"][part] for phase in phases)]  # type: ignore[literal-required]
+    rows = [(part, *(f"{phase['memory'][part] / size:,.2f}" for phase in phases)) for part in parts]  # type: ignore[literal-required]
+    rows.append(("together", *(f"{phase['memory_bytes'] / size:,.2f}" for phase in phases)))
+    there = plan["machine"]["memory_bytes"]
+    rows.append(("share of what is there", *(f"{phase['memory_bytes'] / there:.0%}" for phase in phases)))
+    yield from aligned(head, rows)
+
+
+def _stages(plan: Plan) -> Iterator[str]:
+    names = list(dict.fromkeys((*plan["hours"], *plan["disk"])))
+    order = [stage for stage in ("corpus", "vocab", "examples", "train", "evaluate", "export") if stage in names]
+    rows: list[tuple[str, ...]] = [
+        (
+            stage,
+            giga(plan["disk"][stage]) if stage in plan["disk"] else "",
+            _hours(plan["hours"][stage]) if stage in plan["hours"] else "finished",
+        )
+        for stage in order
+    ]
+    # What is not known is missing in the sums, which a plus says.
+    disk = giga(sum(filter(None, plan["disk"].values()))) + "+" * (None in plan["disk"].values())
+    known = plan["total_hours"] is not None and None in plan["hours"].values()
+    rows.append(("together", disk, _hours(plan["total_hours"]) + "+" * known))
+    yield from aligned(("stage", "disk", "time"), rows)
+
+
+def _sums(plan: Plan) -> Iterator[str]:
+    low, high, machine = plan["low_hours"], plan["high_hours"], plan["machine"]
+    how = plan["calibrated"] or "by a table of devices: nothing was measured"
+    if low is None or high is None or plan["energy_kwh"] is None:
+        yield "time     not known: it follows from the data, which is not here"
+        return
+    unknown = [stage for stage, hours in plan["hours"].items() if hours is None]
+    beside = f", beside {', '.join(unknown)}" if unknown else ""
+    yield f"time     {_hours(low)} to {_hours(high)}{beside}, {how}"
+    yield f"energy   {_amount(plan['energy_kwh'])} kWh, at {machine['watts']:,.0f} W a machine"
+    if plan["cost"] is not None:
+        cost = f"{plan['cost']:,.2f}" if plan["cost"] >= 0.01 else "under 0.01"
+        yield f"cost     {cost} {visible(machine['currency'])}, at {machine['price']:g} a machine and hour"
+
+
+def _remedies(plan: Plan) -> Iterator[str]:
+    needed, there = plan["memory_bytes"], plan["machine"]["memory_bytes"]
+    yield f"It does not fit: {giga(needed)} are needed and {giga(there)} are there."
+    if not plan["remedies"]:
+        yield "No key makes it fit. Take a device with more memory, or a smaller network (model.config)."
+        return
+    rows = [
+        (
+            " ".join(_quoted(key) for key in remedy["keys"]),
+            giga(remedy["memory_bytes"]),
+            f"{remedy['times_as_long']:.2f}x",
+        )
+        for remedy in plan["remedies"]
+    ]
+    yield from aligned(("what makes it fit", "memory", "time"), rows)
+
+
+def _quoted(key: str) -> str:
+    """As a shell takes it."""
+    return f"'{key}'" if set(key) & set('{}[]" ') else key
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table: the first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        yield "  ".join([row[0].ljust(widths[0]), *numbers]).rstrip()
+
+
+def giga(size: float | None) -> str:
+    """Bytes as 1.5 GB or 120 MB."""
+    if size is None:
+        return "?"
+    if size >= 9.95e7:
+        return f"{size / 1e9:,.1f} GB"
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e6:,.1f} MB"
+
+
+def seconds(value: float) -> str:
+    """Seconds as 0.12 ms, 35 ms, 2.4 s, 1,234 s."""
+    if value < 0.9995:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value:.3g} s" if value < 999.5 else f"{value:,.0f} s"
+
+
+def _large(value: float | None) -> str:
+    """A count as 12 k, 1.2 M, 3 G."""
+    if value is None:
+        return "?"
+    for size, unit in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= 0.9995 * size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.0f}"
+
+
+def _amount(value: float) -> str:
+    """Three digits, and all before the point."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 0.001 else "under 0.001"
+
+
+def _count(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _hours(hours: float | None) -> str:
+    return "?" if hours is None else time_left(hours * 3600)

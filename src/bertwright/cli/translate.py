@@ -1,0 +1,87 @@
+"""`translate`: the command line of another program as a recipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bertwright.cli.formatting import json_line
+from bertwright.cli.options import Json
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import write_atomic
+from bertwright.translate.shell import ShellCommand, of_script, of_words
+from bertwright.translate.text import place_text, start_line, text
+from bertwright.translate.translation import translate as translated
+
+MAX_SCRIPT = 2**20
+"""Most bytes of a script that is read."""
+
+
+def translate(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND]", help="The command line, with what starts it.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the recipe there.")] = None,
+    place: Annotated[
+        Path | None, typer.Option("--place", metavar="FILE", help="Write the place there: nodes and processes.")
+    ] = None,
+    script: Annotated[
+        str, typer.Option(metavar="FILE", help="Translate the commands of a shell script together; - reads them here.")
+    ] = "",
+    environment: Annotated[
+        bool, typer.Option("--environment", help="Take the variables of Intel's scripts from the environment.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the recipe that does what a command of another program does, and what became of each of its options."""
+    for option, file in (("--out", out), ("--place", place)):
+        if file and file.exists():
+            raise RecipeError(f"{option} {file} exists already. Give the name of a new file, or remove it first.")
+    translation = translated(_commands(words or [], script, environment), strict=not script)
+    if place and not translation.place:
+        raise RecipeError(f"--place {place}: one process trains, so there is no place to write. Leave it out.")
+    names = str(out or "RECIPE"), str(place or "")
+    recipe = text(translation, *names)
+    if out:
+        write_atomic(out, recipe.encode())
+    if place:
+        write_atomic(place, place_text(translation).encode())
+    if as_json:
+        start = start_line(translation, *names)
+        print(json_line({"recipe": translation.recipe, "text": recipe, "start": start, **translation.facts()}))
+    elif not out:
+        print(recipe, end="")
+
+
+def _commands(words: list[str], script: str, environment: bool) -> list[ShellCommand]:
+    if script and (words or environment):
+        raise RecipeError("--script has the commands; leave the others and --environment out.")
+    if script:
+        return of_script(_read(script))
+    if environment:
+        return [
+            command._replace(variables={**os.environ, **command.variables}) for command in of_words(words or ["run.sh"])
+        ]
+    if not words:
+        raise RecipeError(
+            "no command is given. Write it after --: bertwright translate -- python run_pretraining.py ..."
+        )
+    return of_words(words)
+
+
+def _read(script: str) -> str:
+    try:
+        if script == "-":
+            return sys.stdin.read(MAX_SCRIPT)
+        with Path(script).open(encoding="utf-8") as file:
+            return file.read(MAX_SCRIPT)
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"--script {script} cannot be read: {error}. Give a shell script in UTF-8.") from error
+
+
+VERBS: dict[str, Callable[..., None]] = {"translate": translate}

@@ -1,0 +1,40 @@
+"""The union of targets, and the reading of places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.mistakes import members, nearest
+from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
+from bertwright.launch.local import LocalPlace
+from bertwright.launch.slurm.place import SlurmPlace
+from bertwright.launch.target import Target
+from bertwright.launch.torchrun import TorchrunPlace
+from bertwright.shipped import find_shipped
+
+PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace
+"""A place: its target, and the settings of it."""
+TARGETS: dict[str, type[PlaceConfig]] = {member.model_fields["kind"].default: member for member in members(PlaceConfig)}
+"""The targets by their names."""
+
+
+def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Target:
+    """The place that a TOML file, or the name of one that comes with bertwright, describes; `settings` are `key=value`s
+    that come after it. Without a file it is what the target has by itself.
+
+    One `RecipeError` lists every mistake, as `file:line: key: what is wrong`.
+    """
+    if target not in TARGETS:
+        hint = nearest(target, list(TARGETS)) or f"the targets are {', '.join(TARGETS)}."
+        raise RecipeError(f"there is no target {target!r}; {hint}")
+    path = find_shipped("place", place) if place else None
+    values, lines = read_toml(path, "place") if path else ({"kind": target}, {})
+    apply_overrides(values, settings)
+    lines |= {override_key(setting): 0 for setting in settings}
+    kind = values.get("kind")
+    if kind != target:
+        said = f"is a place of {kind}; write launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
+        raise RecipeError(f"{place or target}: {said}, or give another place.")
+    validated: Target = validate(TARGETS[target], values, str(path or target), lines)
+    return validated

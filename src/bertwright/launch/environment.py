@@ -1,0 +1,33 @@
+"""Variables of a place's environment: what may stand in a description, and how a shell is told."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|(?:^|_)SAS(?:_|$)", re.IGNORECASE)
+
+
+def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
+    for name in variables:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a variable; letters, digits and _ are")
+        if _SECRET.search(name):
+            raise ValueError(
+                f"{name} is a secret by its name, and descriptions of jobs hold none. Set it at the place itself"
+            )
+    return variables
+
+
+Environment = Annotated[dict[str, str], AfterValidator(_without_secrets)]
+"""Variables by name; secrets are refused."""
+
+
+def exports(variables: Mapping[str, str]) -> list[str]:
+    """Lines of a shell script that set them; the values are taken to the letter."""
+    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]

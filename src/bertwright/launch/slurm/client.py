@@ -1,0 +1,120 @@
+"""Slurm's commands: sbatch, squeue, sacct, scancel."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.core.log import Log
+from bertwright.launch.slurm.script import Step
+from bertwright.launch.target import Submitted
+
+_SECONDS = 60.0
+"""Most that one of the commands may take."""
+_LINES = 20
+"""Of each log, from its end."""
+
+
+def lines(steps: Sequence[Step], folder: str) -> list[str]:
+    """The commands that submit the scripts in `folder`, as a shell reads them."""
+    before = [None, *(f"${step.name}" for step in steps)]
+    words = [_sbatch(f"{folder}/{step.file}", after) for step, after in zip(steps, before, strict=False)]
+    # The variable of the job before stands for its id: it is not quoted.
+    return [f"{step.name}=$({' '.join(each)})" for step, each in zip(steps, words, strict=True)]
+
+
+def submit(steps: Sequence[Step], folder: str, log: Log) -> dict[str, str]:
+    """Submit the scripts in `folder`, each to begin when the one before has ended well; the ids by names."""
+    ids: dict[str, str] = {}
+    for step in steps:
+        before = list(ids.values())[-1] if ids else None
+        try:
+            # The name of the cluster may follow it.
+            ids[step.name] = _output(_sbatch(f"{folder}/{step.file}", before)).partition(";")[0]
+        except RecipeError:
+            # Half a chain would compute for nothing.
+            if ids:
+                stop(ids)
+            raise
+        log.say(f"{step.name}: job {ids[step.name]}")
+    return ids
+
+
+def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
+    """What the queue, or else the accounting, knows of each job; a row for each element of an array."""
+    gone = {"state": "UNKNOWN", "why": "it has left the queue and the accounts: its log is what is left of it (--logs)"}
+    return [
+        {"job": name, "id": job, **row}
+        for name, job in jobs.items()
+        for row in list(_queued(job)) or list(_accounted(job)) or [gone]
+    ]
+
+
+def logs(submitted: Submitted) -> dict[str, str]:
+    """The last lines of each log of the jobs, in the order of the jobs."""
+    paths = [
+        path
+        for job in submitted.jobs.values()
+        for pattern in (f"*-{job}.log", f"*-{job}_*.log")
+        for path in sorted(submitted.folder.glob(pattern))
+    ]
+    return {path.name: "\n".join(_tail(path)) for path in paths}
+
+
+def stop(jobs: Mapping[str, str]) -> None:
+    """Cancel the jobs, the last first, so that none begins because another has ended."""
+    _output(["scancel", *reversed([*jobs.values()])])
+
+
+def _queued(job: str) -> Iterator[dict[str, str]]:
+    """Of the queue, which remembers for some minutes what has ended."""
+    done = _run(["squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N", f"--jobs={job}"])
+    for line in done.stdout.splitlines() if done.returncode == 0 else ():
+        number, state, why, nodes = line.strip().split("|")
+        yield {"id": number, "state": state, "why": nodes if why == "None" else why}
+
+
+def _accounted(job: str) -> Iterator[dict[str, str]]:
+    """Of the accounts, where the cluster keeps any."""
+    command = ["sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,ExitCode", f"--jobs={job}"]
+    done = _run(command)
+    for line in done.stdout.splitlines() if done.returncode == 0 else ():
+        number, state, code = line.split("|")
+        yield {"id": number, "state": state, "why": f"exit code {code}"}
+
+
+def _tail(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]
+
+
+def _sbatch(script: str, before: str | None) -> list[str]:
+    """The words that submit a script, to begin when the job `before` has ended well."""
+    # Without the last one, what waits for a job that has failed would wait for ever.
+    after = [f"--dependency=afterok:{before}", "--kill-on-invalid-dep=yes"] if before else []
+    return ["sbatch", "--parsable", *after, script]
+
+
+def _output(command: Sequence[str]) -> str:
+    """What a command prints; `RecipeError` with its own words where it fails."""
+    done = _run(command)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise RecipeError(
+            f"{shlex.join(command)}: {said}. Change the place (--place, --set), or ask who runs the cluster."
+        )
+    return done.stdout.strip()
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except FileNotFoundError as error:
+        raise MissingExtraError(
+            f"there is no {command[0]} on this machine. Give the command where Slurm is, as on a login node; without "
+            "--submit, --status, --logs and --stop nothing of it is needed."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise RecipeError(f"{command[0]} has not answered for {_SECONDS:g} seconds. Try again later.") from error

@@ -1,0 +1,173 @@
+"""A cluster whose scheduler is Slurm, and whose file system all nodes share with where jobs are submitted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from bertwright.core.config import Section
+from bertwright.core.log import Log
+from bertwright.launch.environment import Environment, exports
+from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.slurm import client
+from bertwright.launch.slurm.script import Step, script
+from bertwright.launch.target import Description, Submitted
+
+
+def _form(pattern: str, forms: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"Slurm writes it as {forms}")
+        return text
+
+    return AfterValidator(check)
+
+
+Time = Annotated[
+    str, _form(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}", '"90" (minutes), "12:00:00" or "2-12:00:00" (days)')
+]
+Memory = Annotated[str, _form(r"\d+[KMGT]?", '"64G", "500M"')]
+
+
+class Prepare(Section):
+    """What each job has that makes corpus, vocabulary and examples."""
+
+    tasks: int = Field(4, ge=1, le=10_000)
+    """Elements of the job arrays that share the corpus, and the examples; 1: one job prepares everything."""
+    cpus: int = Field(4, ge=1)
+    """Processors of each element."""
+    memory: Memory = "4G"
+    """Memory of each element; K, M, G, T."""
+    time: Time = "12:00:00"
+    """Its time limit."""
+    partition: str = ""
+    """Its partition; "": that of training."""
+
+
+class SlurmPlace(Section):
+    """A Slurm cluster: jobs that follow one another, from the corpus to the report."""
+
+    kind: Literal["slurm"] = "slurm"
+    """Names this target."""
+    nodes: int = Field(1, ge=1)
+    """Nodes that train together."""
+    gpus: int = Field(0, ge=0)
+    """GPUs of each node; 0: processors train."""
+    ranks: int | None = Field(None, ge=1)
+    """Ranks on each node; left out: one for each GPU, or one."""
+    cpus: int | None = Field(None, ge=1)
+    """Processors of each rank of training; left out: what the cluster gives."""
+    memory: Memory | None = None
+    """Memory of each node that trains; left out: what the cluster gives."""
+    time: Time = "24:00:00"
+    """Time limit of training. It goes on in a new job where it was not enough."""
+    warning: int = Field(120, ge=10)
+    """Seconds before the time limit at which jobs are told to save and to start again."""
+    restarts: int = Field(3, ge=0)
+    """Most starts anew of a job, for whatever reason, at which a lost rank still starts it again (times)."""
+    partition: str = ""
+    """The partition; "": the cluster's own choice."""
+    account: str = ""
+    """Who pays; "": the user's own."""
+    qos: str = ""
+    """The quality of service; "": none is named."""
+    options: tuple[str, ...] = ()
+    """More options of sbatch for training, such as "--constraint=v100"."""
+    srun: tuple[str, ...] = ()
+    """More options of the srun that starts the ranks, such as "--container-image=..." of pyxis."""
+    folder: str = ""
+    """Working folder of the jobs, as the nodes see it; "": the one that they are submitted from."""
+    setup: tuple[str, ...] = ()
+    """Lines of shell before anything else, such as "module load cuda" or ". .venv/bin/activate"."""
+    environment: Environment = Field(default_factory=dict)
+    """Variables for the jobs, beside those of who submits them."""
+    overrides: tuple[str, ...] = ()
+    """Overrides that these machines ask of any recipe; those of the command line come after them."""
+    prepare: Prepare = Prepare()
+    """What the jobs before training have."""
+
+    def describe(self, job: Job) -> Description:
+        """As `Target.describe`."""
+        steps = self._steps(job)
+        before = [*self.setup, *exports(self.environment)]
+        scripts = {step.file: script(step, before, self.restarts) for step in steps}
+        return Description({RECIPE: job.recipe, **scripts}, client.lines(steps, str(job.folder)))
+
+    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
+        """As `Target.submit`."""
+        return client.submit(self._steps(job), str(folder), log)
+
+    def status(self, submitted: Submitted) -> list[dict[str, str]]:
+        """As `Scheduler.status`."""
+        return client.status(submitted.jobs)
+
+    def logs(self, submitted: Submitted) -> dict[str, str]:
+        """As `Scheduler.logs`."""
+        return client.logs(submitted)
+
+    def stop(self, submitted: Submitted) -> None:
+        """As `Scheduler.stop`."""
+        client.stop(submitted.jobs)
+
+    def _steps(self, job: Job) -> list[Step]:
+        """The jobs, in the order in which each waits for the one before."""
+        if self.prepare.tasks == 1:
+            preparing = [self._prepare(job, "prepare", "run", "--until", "examples")]
+        else:
+            corpus = [self._share(job, "corpus")] if job.has_corpus else []
+            preparing = [*corpus, self._prepare(job, "vocab", "vocab"), self._share(job, "examples")]
+        return [*preparing, self._train(job), self._finish(job)]
+
+    def _prepare(self, job: Job, name: str, *command: str) -> Step:
+        """A job of one process, before training."""
+        return Step(name, job.line(*command), self._options(job, name, *self._alone(self.prepare.partition)))
+
+    def _share(self, job: Job, stage: str) -> Step:
+        """A job array that shares a stage."""
+        array = f"--array=0-{self.prepare.tasks - 1}"
+        options = self._options(job, stage, *self._alone(self.prepare.partition), array, log="%A_%a")
+        return Step(stage, job.line(stage), options, shared=True)
+
+    def _train(self, job: Job) -> Step:
+        ranks = self.ranks or self.gpus or 1
+        options = [f"--time={self.time}", f"--nodes={self.nodes}", f"--ntasks-per-node={ranks}"]
+        sizes = {
+            "partition": self.partition,
+            "cpus-per-task": self.cpus,
+            "mem": self.memory,
+            "gpus-per-node": self.gpus,
+        }
+        options += [f"--{name}={value}" for name, value in sizes.items() if value]
+        # srun no longer takes it from sbatch since Slurm 22.05.
+        srun = (f"--cpus-per-task={self.cpus}", *self.srun) if self.cpus else self.srun
+        threads = self.cpus or 0
+        every = self._options(job, "train", *options, *self.options)
+        return Step("train", job.line("train"), every, srun, ranks=self.nodes * ranks, threads=threads)
+
+    def _finish(self, job: Job) -> Step:
+        """Scores, export and report, on the machines that train."""
+        gpu = ["--gpus-per-node=1"] if self.gpus else []
+        return Step("finish", job.line("run"), self._options(job, "finish", *self._alone(self.partition), *gpu))
+
+    def _alone(self, partition: str) -> list[str]:
+        """Options of sbatch for one process beside training."""
+        ours = self.prepare
+        where = [f"--partition={partition or self.partition}"] if partition or self.partition else []
+        return [f"--time={ours.time}", f"--cpus-per-task={ours.cpus}", f"--mem={ours.memory}", *where]
+
+    def _options(self, job: Job, name: str, *own: str, log: str = "%j") -> tuple[str, ...]:
+        """Options of sbatch: those of every job, and its own."""
+        named = {"account": self.account, "qos": self.qos, "chdir": self.folder}
+        return (
+            f"--job-name={job.name}.{name}",
+            f"--output={job.folder}/%x-{log}.log",
+            "--open-mode=append",
+            "--requeue",
+            f"--signal=TERM@{self.warning}",
+            *(f"--{option}={value}" for option, value in named.items() if value),
+            *own,
+        )

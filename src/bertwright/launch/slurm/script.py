@@ -1,0 +1,72 @@
+"""The text of a batch script."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_MEET = """\
+# The ranks meet at this, the first node, at a port that no other job has.
+export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"""
+_AS_RANK = (
+    "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID"
+    ' WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=$SLURM_NTASKS_PER_NODE; exec "$0" "$@"'
+)
+_AGAIN = """\
+# 75: it was told to stop (time limit, pre-emption) and has saved. 6 and 137: a rank was lost.
+case $code in
+75) scontrol requeue "$SLURM_JOB_ID" ;;
+6 | 137) if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then scontrol requeue "$SLURM_JOB_ID"; fi ;;
+esac
+exit $code"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A job of the chain."""
+
+    name: str
+    line: str
+    """The command, as a shell reads it."""
+    options: tuple[str, ...]
+    """Of sbatch."""
+    srun: tuple[str, ...] = ()
+    """Options of srun."""
+    ranks: int = 1
+    """Processes that train together."""
+    threads: int = 0
+    """Of each process; 0: as many as it finds processors."""
+    shared: bool = False
+    """Whether the elements of a job array share it."""
+
+    @property
+    def file(self) -> str:
+        """The name of its script."""
+        return f"{self.name}.sbatch"
+
+
+def script(step: Step, before: Sequence[str], restarts: int) -> str:
+    """The batch script of a step: `before` are lines of shell, `restarts` is the most times it is started again after a
+    lost rank."""
+    command = step.line
+    if step.shared:
+        command += ' --rank "$SLURM_ARRAY_TASK_ID" --world "$SLURM_ARRAY_TASK_COUNT"'
+    if step.ranks > 1:
+        command = f"bash -c {shlex.quote(_AS_RANK)} {command}"
+    # By srun also where it is one process: Slurm's early signal goes to what srun has started, not to the script.
+    start = shlex.join(["srun", "--kill-on-bad-exit=0", *(step.srun if step.ranks > 1 else ("--ntasks=1", *step.srun))])
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH {option}" for option in step.options),
+            "set -e",
+            *([_MEET] if step.ranks > 1 else []),
+            *([f"export OMP_NUM_THREADS={step.threads}"] if step.threads else []),
+            *before,
+            "code=0",
+            f"{start} {command} || code=$?",
+            _AGAIN.format(restarts=restarts),
+            "",
+        ]
+    )

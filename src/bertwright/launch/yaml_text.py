@@ -1,0 +1,30 @@
+"""YAML as people write it. The only file that imports yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+
+class _Plain(yaml.SafeDumper):  # type: ignore[misc]
+    """Block style; lists stand below their keys, and texts of several lines as blocks."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Plain.add_representer(str, _text)
+
+
+def yaml_text(values: Mapping[str, Any]) -> str:
+    """`values` as a YAML document in block style, in their order, without aliases."""
+    return str(yaml.dump(dict(values), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=120))

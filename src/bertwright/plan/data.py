@@ -1,0 +1,108 @@
+"""What is known of the texts and the examples of a recipe: from the run folder where it has them, or estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertwright.check.data import sources
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.recipe import Recipe
+
+TOKEN_BYTES = 5.0
+"""Bytes of text that a token has about, with a vocabulary of usual size, as in `check.resources`."""
+KEPT = 0.85
+"""Share of the text of a source that becomes corpus: the rest is dropped or repeated."""
+_FILL = {"next-sentence": 0.95, "sentence-order": 0.95, "full-sentences": 0.98, "doc-sentences": 0.85}
+"""Mean length of an example by its longest, of a Wikipedia, until the examples are there."""
+
+Basis = Literal["examples", "corpus", "sources", "nothing"]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The examples of one plan set or of one phase's own data."""
+
+    per_pass: tuple[int, ...]
+    """How many each pass has; () where that is not known."""
+    mean_length: float
+    """Tokens, special ones counted."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is known of what a recipe reads and makes."""
+
+    basis: Basis
+    """What it is known from: artifacts of the run folder, the size of the sources, or nothing but the recipe."""
+    text: float | None
+    """Bytes of text of the sources; None: not known."""
+    tokens: float | None
+    """Of the training text; None: not known."""
+    sets: Mapping[str, Sequences]
+    """Of plan sets, by their names."""
+    imported: Mapping[int, Sequences]
+    """Of phases with data made elsewhere, by their numbers."""
+    heldout: Mapping[str, int]
+    """Held-out sequences by length; empty where they are not known."""
+    disk: Mapping[str, int]
+    """Bytes that finished stages have written."""
+
+
+def read_data(recipe: Recipe, out: Path) -> Data:
+    """What is known; looks at manifests in the run folder `out` and at the sizes of sources, and reads no text."""
+    made = {
+        name: open_artifact(out / name, name)
+        for name in ("corpus", "vocab", "examples")
+        if (out / name / MANIFEST).is_file()
+    }
+    disk = {name: int(artifact.manifest["disk"]["bytes"]) for name, artifact in made.items()}
+    text = float(made["corpus"].counts["text_bytes"]) if "corpus" in made else None
+    if text is None and recipe.corpus is not None:
+        found, _ = sources(recipe.corpus)
+        text = None if found is None else KEPT * found
+    if "examples" in made:
+        return _from_examples(recipe, made["examples"], text, disk)
+    tokens = None if text is None else (text / TOKEN_BYTES) * (1 - recipe.examples.heldout)
+    if "corpus" in made and "vocab" in made and (rate := made["vocab"].counts.get("fertility")):
+        # Of vocabularies the rate is of words and marks, of a corpus only words are counted: as many marks again as in
+        # the vocabulary's own sample.
+        tokens = float(rate) * _words(made["corpus"], made["vocab"]) * (1 - recipe.examples.heldout)
+    sets = {plan.name: estimated(plan, recipe.examples, tokens) for plan in recipe.plan_sets()}
+    basis: Basis = "corpus" if "corpus" in made else "nothing" if text is None else "sources"
+    return Data(basis, text, tokens, sets, {}, {}, disk)
+
+
+def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Sequences:
+    """The examples that so many tokens of text make, about."""
+    mean = _FILL.get(config.plan, 0.95) * plan.length
+    if tokens is None:
+        return Sequences((), mean)
+    low, high = plan.document_range
+    special = 3 if config.pairs else 2
+    return Sequences((max(1, round(tokens * (high - low) / max(mean - special, 1.0))),) * config.passes, mean)
+
+
+def _words(corpus: Artifact, vocab: Artifact) -> float:
+    """Words and marks of the corpus, as a vocabulary counts them."""
+    seen, trained = vocab.counts.get("sample_words", 0), vocab.counts.get("trained_on") or {}
+    share = trained.get("share") or 0
+    return seen / share if share else 1.17 * float(corpus.counts["words"])
+
+
+def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk: Mapping[str, int]) -> Data:
+    train, heldout = examples.counts["train"], examples.counts["heldout"]
+    of_sets = {
+        name: Sequences(tuple(map(int, rows)), float(train["sequences"][name]["mean_length"]))
+        for name, rows in train.get("rows", {}).items()
+    }
+    imported = {}
+    for data in recipe.train.imported_data():
+        if (counted := examples.counts.get("imported", {}).get(data.key)) is not None:
+            mean = train["sequences"].get(data.folder, {}).get("mean_length", 0.9 * data.length)
+            imported[data.phase] = Sequences((int(counted["examples"]),), float(mean))
+    lengths = {name: sum(rows) for name, rows in heldout.get("rows", {}).items()}
+    return Data("examples", text, float(train.get("tokens", 0)) or None, of_sets, imported, lengths, disk)

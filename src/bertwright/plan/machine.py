@@ -1,0 +1,138 @@
+"""The machines that a plan is for: this one, or those that a place describes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import Field
+
+from bertwright.check.machine import gpu_names
+from bertwright.check.resources import training_gpus
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+from bertwright.core.memory import memory_size
+from bertwright.core.tasks import default_workers
+from bertwright.core.toml import read_toml, validate
+from bertwright.plan.devices import Device, gpu_named, gpu_of_driver, processor
+from bertwright.recipe import Recipe
+
+NETWORK = 25.0
+"""GB/s between machines for each GPU, one direction, where a place does not say: 200 Gbit/s InfiniBand."""
+CPU_NETWORK = 1.25
+"""The same between machines without GPUs: 10 Gbit/s Ethernet."""
+_HOST_WATTS = 0.35
+"""What a machine takes beside its GPUs, as a share of theirs: processors, memory, fans, power supplies."""
+_IDLE_WATTS = 40.0
+"""What a machine without GPUs takes beside its cores."""
+
+
+class HardwareConfig(Section):
+    """The section `[hardware]` of a place: what one machine there has, how many there are, and what they cost."""
+
+    gpu: str = ""
+    """Name of its GPUs, such as "h100" or "a100"; empty: processors like those of this machine."""
+    gpus: int = Field(1, ge=1, le=1024)
+    """GPUs of a machine, each of which is a rank; without GPUs one rank trains on all cores."""
+    cores: int = Field(0, ge=0, le=4096)
+    """Cores of a machine, which make the corpus and train where there is no GPU; 0: as many as here."""
+    memory_gb: float = Field(0.0, ge=0)
+    """Memory (GB) of each GPU, or of the machine where it has none; 0: that of the data sheet, or of this machine."""
+    nodes: int = Field(1, ge=1, le=100_000)
+    """Machines."""
+    network_gb: float = Field(0.0, ge=0)
+    """GB/s between machines for each rank, one direction; 0: 25 (200 Gbit/s) with GPUs, 1.25 without."""
+    watts: float = Field(0.0, ge=0)
+    """Watts of a machine at full work; 0: about what its devices and the rest take."""
+    price: float = Field(0.0, ge=0)
+    """Price of a machine for an hour, in `currency`; 0: none is reckoned."""
+    currency: str = Field("USD", min_length=1, max_length=8)
+    """Of the price."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What trains, and what that costs."""
+
+    title: str
+    """For people."""
+    device: Device
+    """That of each rank."""
+    each: int
+    """Ranks of a machine."""
+    nodes: int
+    """Machines."""
+    cores: int
+    """Cores of a machine."""
+    network: float
+    """Bytes a second between machines for each rank, one direction."""
+    watts: float
+    """Of a machine at full work."""
+    price: float = 0.0
+    """Of a machine for an hour; 0: not known."""
+    currency: str = ""
+    here: bool = False
+    """Whether it is this machine."""
+
+    @property
+    def ranks(self) -> int:
+        """Processes that train."""
+        return self.each * self.nodes
+
+
+def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:
+    """This machine with so many processes that train, each on a GPU of its own, or on its part of the cores."""
+    cores, sizes = default_workers(), training_gpus(recipe)
+    if not sizes:
+        device = processor(max(1, cores // ranks), memory_size() / ranks)
+        return _machine(f"this machine, {cores} cores", device, ranks, cores, here=True)
+    name = next(iter(gpu_names()), "a GPU")
+    # One that no table has is taken for the smallest with tensor cores: slower than it is, rather than faster.
+    device = gpu_of_driver(name, float(sizes[0])) or replace(gpu_named("t4"), name=name, memory=float(sizes[0]))
+    return _machine(f"this machine, {ranks} of {len(sizes)} GPUs ({name})", device, ranks, cores, here=True)
+
+
+def read_place(path: Path) -> Machine:
+    """The machines of a place file's section `[hardware]`; `RecipeError` where there is no such file or section."""
+    values, lines = read_toml(path)
+    if not isinstance(given := values.get("hardware"), dict):
+        raise RecipeError(
+            f'{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.'
+        )
+    lines = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
+    return machine_of(validate(HardwareConfig, given, str(path), lines))
+
+
+def machine_of(hardware: HardwareConfig) -> Machine:
+    """The machines that a place describes."""
+    cores = hardware.cores or default_workers()
+    if hardware.gpu:
+        device, each = gpu_named(hardware.gpu), hardware.gpus
+        title = f"{each} x {device.name}"
+    else:
+        device, each = processor(cores, float(memory_size())), 1
+        title = f"{cores} cores"
+    if hardware.memory_gb:
+        device = replace(device, memory=hardware.memory_gb * 1e9)
+    machine = _machine(title, device, each, cores)
+    return replace(
+        machine,
+        nodes=hardware.nodes,
+        network=hardware.network_gb * 1e9 or machine.network,
+        watts=hardware.watts or machine.watts,
+        price=hardware.price,
+        currency=hardware.currency,
+    )
+
+
+def _machine(title: str, device: Device, each: int, cores: int, here: bool = False) -> Machine:
+    watts = each * device.watts * (1 + _HOST_WATTS) if device.gpu else each * device.watts + _IDLE_WATTS
+    network = 1e9 * (NETWORK if device.gpu else CPU_NETWORK)
+    return Machine(title, device, each, 1, cores, network, watts, here=here)
+
+
+def workers_of(recipe: Recipe, machine: Machine) -> tuple[int, int]:
+    """Processes that make the corpus, and the examples, on one machine."""
+    free = default_workers() if machine.here else machine.cores
+    corpus = recipe.corpus.workers if recipe.corpus else 0
+    return corpus or free, recipe.examples.workers or free

@@ -1,0 +1,59 @@
+"""Memory of a device by what it is taken for while a phase trains: the rules of `train.sizes`, in parts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from bertwright.check.teacher import teacher_bytes
+from bertwright.plan.work import PhaseWork
+from bertwright.recipe import Recipe
+from bertwright.train.engine.sizes import held_bytes
+from bertwright.train.sizes import PROGRAM_BYTES, computing_of, sequences_bytes, share_of, training_bytes
+
+_DRAWN = 32
+"""Bytes of a token of a batch: ids, places, segments and seams, drawn and as tensors."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on each device."""
+
+    weights: float
+    """With their copy in bfloat16, and those that an average keeps."""
+    gradients: float
+    optimizer: float
+    """Moments, the scratch of a step, and the state that is put together, or copied, for a checkpoint."""
+    activations: float
+    """What a forward pass keeps for its backward pass, logits and their gradients."""
+    batches: float
+    """The step that is computed and the one that is drawn ahead; on a GPU only one micro-batch is there."""
+    teacher: float
+    program: float
+    """torch and its libraries."""
+
+    @property
+    def total(self) -> float:
+        """All parts together."""
+        return float(sum(asdict(self).values()))
+
+
+def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
+    """What each of so many ranks holds in the phase of `work`."""
+    network, computing = recipe.network(), computing_of(recipe.train, recipe.optim, ranks, gpu)
+    share = share_of(work.phase, ranks)
+    given = work.phase.micro_batch
+    sequences = 1 if given == "auto" else min(given or share, share)
+    held = held_bytes(network, computing.sharing, sequences < share)
+    weights = held.weights + (2 * computing.low_weights + 4 * computing.averages) * network.parameters
+    activations = sequences_bytes(network, work.phase, computing, sequences)
+    beside = PROGRAM_BYTES + weights + held.gradients + activations
+    drawn = sequences if gpu else 2 * share
+    return Memory(
+        weights=weights,
+        gradients=held.gradients,
+        optimizer=training_bytes(network, work.phase, computing) - beside,
+        activations=activations,
+        batches=_DRAWN * drawn * work.mean_length,
+        teacher=teacher_bytes(recipe, network, work.phase, ranks),
+        program=PROGRAM_BYTES,
+    )

@@ -1,0 +1,143 @@
+"""A forecast of a run: what it takes of memory, disk, time, energy and money. Torch-free, in a fraction of a second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from bertwright.core.artifact import MANIFEST
+from bertwright.core.errors import RecipeError
+from bertwright.plan.data import Data, read_data
+from bertwright.plan.disk import disk_of
+from bertwright.plan.hours import FORWARD, PhaseTime, phase_time, stage_seconds
+from bertwright.plan.machine import Machine
+from bertwright.plan.memory import Memory, memory_of
+from bertwright.plan.remedies import Needs, remedies
+from bertwright.plan.shapes import MachineFacts, Phase, Plan
+from bertwright.plan.step_time import step_time
+from bertwright.plan.work import PhaseWork, fitted, phase_work
+from bertwright.recipe import Recipe
+from bertwright.train.sizes import computing_of
+
+BAND = (0.5, 2.0)
+"""Bounds of the hours by those that are foretold, where nothing was measured."""
+STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+
+
+def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
+    """What the rest of the run of a recipe in the folder `out` takes on a machine.
+
+    Raises `RecipeError` where a batch has fewer sequences than the machine has ranks, or where its GPUs have no unit
+    for the recipe's precision.
+    """
+    _refuse_impossible(recipe, machine)
+    data = read_data(recipe, out)
+    works = _works(recipe, data, machine)
+    memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
+    steps = _step_seconds(recipe, works, machine)
+    times = [phase_time(recipe, work, step, data) for work, step in zip(works, steps, strict=True)]
+    done = [stage for stage in STAGES if (out / stage / MANIFEST).is_file()]
+    training = None if None in times else sum(time.total for time in times if time)
+    scoring = FORWARD * steps[-1] / works[-1].phase.batch
+    seconds = stage_seconds(recipe, data, machine, training, scoring, done)
+    # What is not known is said beside: the training alone is often all that is asked for.
+    total = None if seconds.get("train", 0.0) is None else sum(filter(None, seconds.values())) / 3600
+    most = max(memory.total for memory in memories)
+    phases = [
+        _phase(work, memory, step, time, machine)
+        for work, memory, step, time in zip(works, memories, steps, times, strict=True)
+    ]
+    energy = None if total is None else total * machine.nodes * machine.watts / 1000
+    return {
+        "machine": _facts(machine),
+        "basis": data.basis,
+        "calibrated": "",
+        "parameters": recipe.network().parameters,
+        "text_bytes": data.text,
+        "phases": phases,
+        "memory_bytes": most,
+        "fits": most <= machine.device.memory,
+        "remedies": remedies(recipe, machine, lambda changed: _needs(changed, data, machine)),
+        "disk": disk_of(recipe, data),
+        "hours": {stage: None if value is None else value / 3600 for stage, value in seconds.items()},
+        "total_hours": total,
+        "low_hours": None if total is None else total * BAND[0],
+        "high_hours": None if total is None else total * BAND[1],
+        "tokens_per_second": _throughput(phases),
+        "energy_kwh": energy,
+        "cost": total * machine.nodes * machine.price if total is not None and machine.price else None,
+    }
+
+
+def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
+    precision, device = recipe.train.precision, machine.device
+    # Of this machine it is `check` that says so.
+    if device.gpu and not machine.here and not device.has(precision.kind):
+        other = "fp16" if "half" in device.speeds else "fp32"
+        raise RecipeError(
+            f"train.precision = {precision.kind}, but a {device.name} has no unit for it. Set train.precision={other}."
+        )
+    for index, phase in enumerate(recipe.train.phases):
+        if phase.batch < machine.ranks:
+            raise RecipeError(
+                f"{machine.ranks:,} ranks ({machine.nodes:,} machines of {machine.each:,}) cannot share "
+                f"train.phases.{index}.batch = {phase.batch:,}: a rank would have nothing to do. Plan for fewer, or "
+                "raise the batch."
+            )
+
+
+def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
+    computing = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu)
+    network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or machine.device.memory
+    works = (phase_work(recipe, index, data) for index in range(len(recipe.train.phases)))
+    return [fitted(work, network, computing, limit) for work in works]
+
+
+def _step_seconds(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[float]:
+    padded = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu).padded
+    return [step_time(recipe.network(), recipe.train, work, machine, padded).seconds for work in works]
+
+
+def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
+    works = _works(recipe, data, machine)
+    memory = tuple(memory_of(recipe, work, machine.ranks, machine.device.gpu).total for work in works)
+    steps = _step_seconds(recipe, works, machine)
+    return Needs(memory, sum((work.steps or 1) * step for work, step in zip(works, steps, strict=True)))
+
+
+def _phase(work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine) -> Phase:
+    size = work.phase.micro_batching.micro_batch
+    return {
+        "steps": work.steps if time is None else time.steps,
+        "sequences": work.sequences,
+        "tokens": work.tokens,
+        "repeats": work.repeats,
+        "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
+        "micro_batches": work.micro_batches(machine.ranks),
+        "memory": {**asdict(memory)},  # type: ignore[typeddict-item]
+        "memory_bytes": memory.total,
+        "step_seconds": step,
+        "tokens_per_second": work.phase.batch * work.mean_length / step,
+        "hours": None if time is None else time.total / 3600,
+    }
+
+
+def _throughput(phases: Sequence[Phase]) -> float:
+    """Tokens a second over all phases."""
+    known = [(phase["tokens"], phase["tokens_per_second"]) for phase in phases if phase["tokens"]]
+    seconds = sum((tokens or 0.0) / speed for tokens, speed in known)
+    return sum(tokens or 0.0 for tokens, _ in known) / seconds if seconds else phases[0]["tokens_per_second"]
+
+
+def _facts(machine: Machine) -> MachineFacts:
+    return {
+        "title": machine.title,
+        "device": machine.device.name,
+        "ranks": machine.ranks,
+        "nodes": machine.nodes,
+        "memory_bytes": machine.device.memory,
+        "watts": machine.watts,
+        "price": machine.price,
+        "currency": machine.currency,
+    }

@@ -1,0 +1,106 @@
+"""The keys that make a training fit into a device, each with what it then takes and how much longer it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.toml import apply_overrides
+from bertwright.plan.machine import Machine
+from bertwright.plan.shapes import Remedy
+from bertwright.recipe import Recipe
+from bertwright.train.sizes import share_of
+
+Keys = tuple[str, ...]
+"""Overrides, as they are typed."""
+_CHECKPOINT = "train.checkpoint_activations=true"
+_HALF = 'train.precision={kind="bf16", weights="bf16"}'
+_SMALLER = ("medium", "small", "mini", "tiny")
+
+
+class Needs(NamedTuple):
+    """What a recipe takes of each device."""
+
+    memory: tuple[float, ...]
+    """Bytes, of each phase."""
+    seconds: float
+    """Of all steps of all phases, or of one of each where their numbers are not known."""
+
+
+class Measure(Protocol):
+    """What says what a recipe takes."""
+
+    def __call__(self, recipe: Recipe) -> Needs:
+        """Of the machine that is planned for."""
+
+
+def remedies(recipe: Recipe, machine: Machine, measure: Measure) -> list[Remedy]:
+    """What makes the training fit, in the order of how little it changes; empty where it fits, or nothing helps."""
+    before, limit = measure(recipe), machine.device.memory
+    if max(before.memory) <= limit:
+        return []
+    found: list[Remedy] = []
+    for keys in _candidates(recipe, machine):
+        # Several keys, and another network, only where no key does it.
+        if found and (len(keys) > 1 or any(key.startswith("model.") for key in keys)):
+            break
+        for tried in (keys, (*keys, *_micro_batches(recipe, keys, machine, measure))):
+            # Smaller micro-batches that do it alone need no other key beside them.
+            if not tried or (found and set(found[0]["keys"]) <= set(tried)):
+                continue
+            changed = with_keys(recipe, tried)
+            if changed is not None and max((needs := measure(changed)).memory) <= limit:
+                ratio = needs.seconds / before.seconds
+                found.append({"keys": list(tried), "memory_bytes": max(needs.memory), "times_as_long": ratio})
+                break
+    return found
+
+
+def with_keys(recipe: Recipe, keys: Sequence[str]) -> Recipe | None:
+    """The recipe with overrides; None where it would be refused with them."""
+    values = recipe.shown(exclude_none=True)
+    with suppress(RecipeError):
+        apply_overrides(values, keys)
+        changed = Recipe(**values)
+        changed.check(given=False)
+        return changed
+    return None
+
+
+def _candidates(recipe: Recipe, machine: Machine) -> Iterator[Keys]:
+    """Keys to be tried, alone and then together; the first, of none, is for smaller micro-batches alone."""
+    half = machine.device.has("bf16") and recipe.train.precision.kind in ("fp32", "tf32", "bf16")
+    single: list[Keys] = [(_CHECKPOINT,)]
+    single += [(_HALF,)] if half else []
+    single += [(f"train.engine={kind}",) for kind in ("zero", "fsdp") if machine.ranks > 1]
+    yield ()
+    yield from single
+    together = tuple(key for (key,) in single if key != "train.engine=zero")
+    yield together
+    for size in _SMALLER:
+        yield (f"model.size={size}",)
+
+
+def _micro_batches(recipe: Recipe, keys: Keys, machine: Machine, measure: Measure) -> Keys:
+    """The largest micro-batches, powers of two, with which the phases fit beside `keys`; () where there are none."""
+    changed = with_keys(recipe, keys)
+    if changed is None:
+        return ()
+    found: list[str] = []
+    for index, needed in enumerate(measure(changed).memory):
+        if needed <= machine.device.memory:
+            continue
+        size = 1 << (share_of(changed.train.phases[index], machine.ranks).bit_length() - 1)
+        own = f"train.phases.{index}.micro_tokens=0"
+        while size:
+            key = f"train.phases.{index}.micro_batch={size}"
+            smaller = with_keys(changed, (own, key))
+            if smaller is not None and measure(smaller).memory[index] <= machine.device.memory:
+                break
+            size //= 2
+        if not size:
+            return ()
+        found += [own, key] if changed.train.phases[index].micro_tokens else [key]
+    return tuple(found)

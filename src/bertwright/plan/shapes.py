@@ -1,0 +1,82 @@
+"""What a plan says, as `forecast.json` has it."""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from bertwright.core.shapes import Count, Flag, Number, Text
+
+
+class Memory(TypedDict):
+    """Bytes on each device, by part."""
+
+    weights: Number
+    gradients: Number
+    optimizer: Number
+    activations: Number
+    batches: Number
+    teacher: Number
+    program: Number
+
+
+class Phase(TypedDict):
+    """One phase of training; what depends on examples that are not known is None."""
+
+    steps: Count | None
+    sequences: Count | None
+    tokens: Number | None
+    repeats: Number | None
+    micro_batch: Count
+    micro_batches: Count
+    memory: Memory
+    memory_bytes: Number
+    step_seconds: Number
+    tokens_per_second: Number
+    hours: Number | None
+
+
+class Remedy(TypedDict):
+    """Keys that make the training fit, what it then takes, and how much longer it is."""
+
+    keys: list[Text]
+    memory_bytes: Number
+    times_as_long: Number
+
+
+class MachineFacts(TypedDict):
+    """What it is planned for."""
+
+    title: Text
+    device: Text
+    ranks: Count
+    nodes: Count
+    memory_bytes: Number
+    watts: Number
+    price: Number
+    currency: Text
+
+
+class Plan(TypedDict):
+    """A forecast of a run; bytes, hours over all devices at once, kilowatt hours."""
+
+    machine: MachineFacts
+    basis: Text
+    calibrated: Text
+    parameters: Count
+    text_bytes: Number | None
+    phases: list[Phase]
+    memory_bytes: Number
+    fits: Flag
+    remedies: list[Remedy]
+    disk: dict[Text, Number | None]
+    hours: dict[Text, Number | None]
+    total_hours: Number | None
+    low_hours: Number | None
+    high_hours: Number | None
+    tokens_per_second: Number
+    energy_kwh: Number | None
+    cost: Number | None
+
+
+PLAN = TypeAdapter(Plan)

@@ -1,0 +1,106 @@
+"""How much a recipe trains: steps, sequences and tokens of each phase, and how its steps are cut for one rank."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from bertwright.core.artifact import MANIFEST, open_artifact
+from bertwright.examples.batch_sizes import BatchSizes
+from bertwright.examples.config import PlanSet
+from bertwright.model.config import NetworkConfig
+from bertwright.plan.data import Data, Sequences
+from bertwright.recipe import Recipe
+from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.sizes import Computing, fitting_sequences, share_of
+
+
+@dataclass(frozen=True)
+class PhaseWork:
+    """What one phase asks for, resolved to steps of one rank."""
+
+    index: int
+    phase: PhaseConfig
+    """With the micro-batch that `auto` stands for on the machine."""
+    steps: int | None
+    """None: its length is in passes over examples of which nothing is known."""
+    sequences: int | None
+    """Of all steps and ranks."""
+    mean_length: float
+    """Real tokens of a sequence."""
+    repeats: float | None
+    """How often each example of all passes is read; None: not known."""
+
+    @property
+    def tokens(self) -> float | None:
+        """Real tokens of all steps."""
+        return None if self.sequences is None else self.sequences * self.mean_length
+
+    def micro_batches(self, ranks: int) -> int:
+        """Forward passes of a step on each rank, once the batch has its full size."""
+        share, size = share_of(self.phase, ranks), self.phase.micro_batching
+        if size.micro_tokens:
+            return max(1, math.ceil(share * self.mean_length / size.micro_tokens))
+        if size.row_tokens:  # rows of several sequences, nearly full
+            return max(1, math.ceil(share * self.mean_length / size.row_tokens / size.micro_batch))
+        return max(1, math.ceil(share / size.micro_batch))
+
+    @property
+    def predictions(self) -> float:
+        """Masked tokens of a sequence."""
+        masking = self.phase.masking
+        drawn = masking.rate_at(0) * self.mean_length
+        return drawn if masking.count == "bernoulli" else min(float(masking.most(self.phase.length)), drawn + 1)
+
+
+def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
+    """What phase `index` of the recipe trains on the data that is known."""
+    phase = recipe.train.phases[index]
+    sequences = _sequences(recipe, index, data)
+    steps = _steps(phase, sequences)
+    steps = steps if steps is None else min(steps, phase.end_after or steps)
+    seen = None if steps is None else BatchSizes(phase.batch, phase.batch_warmup).before(steps)
+    there = sum(sequences.per_pass)
+    repeats = seen / there if there and seen is not None else None
+    return PhaseWork(index, phase, steps, seen, sequences.mean_length, repeats)
+
+
+def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:
+    """The same with the micro-batch that `auto` finds on a device of so many bytes."""
+    if work.phase.micro_batch != "auto":
+        return work
+    size = fitting_sequences(network, work.phase, computing, memory)
+    return replace(work, phase=work.phase.model_copy(update={"micro_batch": size}))
+
+
+def _sequences(recipe: Recipe, index: int, data: Data) -> Sequences:
+    phase = recipe.train.phases[index]
+    name = PlanSet(length=phase.length, document_range=phase.document_range).name
+    if phase.data is None:
+        return data.sets.get(name) or Sequences((), 0.95 * phase.length)
+    if index in data.imported:
+        return data.imported[index]
+    if (phase.data / MANIFEST).is_file():
+        train = open_artifact(phase.data, "examples").counts["train"]
+        if name in train["rows"]:
+            return Sequences(tuple(map(int, train["rows"][name])), float(train["sequences"][name]["mean_length"]))
+    return Sequences((), 0.95 * phase.length)
+
+
+def _steps(phase: PhaseConfig, sequences: Sequences) -> int | None:
+    """The phase's length in optimizer steps; None where it is in passes over examples that are not known."""
+    batches = BatchSizes(phase.batch, phase.batch_warmup)
+    if phase.steps is not None:
+        return phase.steps
+    if phase.samples is not None:
+        return batches.steps_of(phase.samples)
+    if phase.tokens is not None:
+        return batches.steps_of(phase.tokens, sequences.mean_length)
+    assert phase.epochs is not None
+    if not sequences.per_pass:
+        return None
+    whole, part = int(phase.epochs), phase.epochs % 1
+    passes = sequences.per_pass
+    # As `train.phases.samples_of_epochs`: epoch e reads pass e mod their number.
+    total = sum(passes[e % len(passes)] for e in range(whole)) + part * passes[whole % len(passes)]
+    return batches.steps_of(total)

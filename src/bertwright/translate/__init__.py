@@ -1,0 +1,1 @@
+"""Command lines of other programs as recipes."""

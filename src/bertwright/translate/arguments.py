@@ -1,0 +1,142 @@
+"""The words of a command as the settings of a program, defaults included."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.program import Option, Program
+
+Value = str | int | float | bool
+_TRUE, _FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off"}
+
+
+class Setting(NamedTuple):
+    """The value that an option has."""
+
+    value: Value
+    text: str
+    """As it was typed; of a default the option's name."""
+    said: bool
+    """Whether the command says it; otherwise it is the program's default."""
+    typed: str = ""
+    """The value as it was typed."""
+
+
+def settings(program: Program, words: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, Setting]:
+    """What every option has, by its name.
+
+    One `RecipeError` lists every mistake: options that the program has not, each with the nearest one, values that do
+    not fit, and options that it asks for.
+    """
+    said: dict[str, Setting] = {}
+    mistakes: list[str] = []
+    positions = iter(program.positions)
+    at = 0
+    while at < len(words):
+        try:
+            name, text, value, at = _next(program, words, at, positions)
+        except RecipeError as error:
+            mistakes.append(str(error))
+            # What follows an option that nobody knows is its value, most likely.
+            at += 2 if "=" not in words[at] and at + 1 < len(words) and not words[at + 1].startswith("-") else 1
+            continue
+        # Of several files each counts; of an option given twice the last one.
+        value = f"{said[name].value} {value}" if name in said and name == program.several else value
+        for alike in name.split():
+            try:
+                said[alike] = Setting(_value(program.options[alike], alike, value), text, True, value)
+            except RecipeError as error:
+                mistakes.append(str(error))
+                said[alike] = Setting(value, text, said=True)
+    for name in program.options if program.phase == "script" else program.variables:
+        if name in variables and name not in said:
+            said[name] = Setting(
+                _value(program.options[name], name, variables[name]), f"{name}={variables[name]}", True, variables[name]
+            )
+    missing = [name for name, option in program.options.items() if option.required and name not in said]
+    mistakes += [f"{program.title} needs {_dashed(program, name)}" for name in missing]
+    if mistakes:
+        raise RecipeError("\n".join(mistakes))
+    return said | {
+        name: Setting(option.default, _dashed(program, name), said=False)
+        for name, option in program.options.items()
+        if option.default is not None and name not in said
+    }
+
+
+def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator[str]) -> tuple[str, str, str, int]:
+    """The option at a word, how it was typed, its value, and where the next one stands."""
+    word = words[at]
+    if not word.startswith("-") or word == "-" or _is_number(word):
+        name = next(positions, program.several)
+        if not name:
+            raise RecipeError(f"{program.title} takes no argument {word!r}: its options begin with --.")
+        return name, word if program.several == name else f"{name.split()[0]}={word}", word, at + 1
+    typed, equals, value = word.partition("=")
+    name = _named(program, typed)
+    if program.options[name].type == "flag":
+        if equals:
+            raise RecipeError(f"{typed} has no value, and {value!r} is given.")
+        return name, word, "true", at + 1
+    if equals:
+        return name, word, value, at + 1
+    if program.options[name].type == "switch" and not (at + 1 < len(words) and words[at + 1].lower() in _TRUE | _FALSE):
+        return name, word, "true", at + 1
+    if at + 1 == len(words) or (words[at + 1].startswith("--") and len(words[at + 1]) > 2):
+        raise RecipeError(f"{typed} needs a value.")
+    return name, f"{typed} {words[at + 1]}", words[at + 1], at + 2
+
+
+def _named(program: Program, typed: str) -> str:
+    """The option of a typed name; as `argparse` does, a beginning that only one has will do."""
+    plain = typed.lstrip("-")
+    options = {name: name for name in program.options if name not in program.unnamed}
+    options |= {option.short: name for name, option in program.options.items() if option.short}
+    if plain in options:
+        return options[plain]
+    begun = {name for other, name in options.items() if other.startswith(plain)}
+    if typed.startswith("--") and len(begun) == 1:
+        return begun.pop()
+    if begun and typed.startswith("--"):
+        names = ", ".join(f"--{name}" for name in sorted(begun))
+        raise RecipeError(f"{program.title} has several options that begin with {typed}: {names}. Write which one.")
+    near = difflib.get_close_matches(plain, options, n=1)
+    hint = f"; did you mean {'--' if len(near[0]) > 1 else '-'}{near[0]}?" if near else ""
+    raise RecipeError(f"{program.title} has no option {typed}{hint}")
+
+
+def _value(option: Option, name: str, text: str) -> Value:
+    wanted = {"int": "a whole number", "float": "a number", "switch": "true or false"}.get(option.type, "")
+    try:
+        if option.choices and text not in option.choices:
+            wanted = f"one of {', '.join(option.choices)}"
+            raise ValueError
+        match option.type:
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+            case "flag":
+                return True
+            case "switch":
+                if text.lower() not in _TRUE | _FALSE:
+                    raise ValueError
+                return text.lower() in _TRUE
+        return text
+    except ValueError:
+        raise RecipeError(f"{name} {text}: give {wanted}, not {text!r}.") from None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _dashed(program: Program, name: str) -> str:
+    return name if name in program.unnamed else f"--{name}"

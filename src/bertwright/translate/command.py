@@ -1,0 +1,48 @@
+"""One command of another program: its settings and how often it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bertwright.translate.arguments import Setting, Value
+from bertwright.translate.launchers import Launch
+from bertwright.translate.program import Program
+
+PHASE = "train.phases.0."
+"""How the keys of the phase that a command trains begin, whichever phase of the recipe it becomes."""
+
+
+class Key(NamedTuple):
+    """A key of the recipe and where its value comes from."""
+
+    key: str
+    value: Any
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command whose options are known."""
+
+    program: Program
+    settings: Mapping[str, Setting]
+    launch: Launch
+    text: str
+    """The command as it was typed."""
+
+    def __getitem__(self, name: str) -> Value | None:
+        return self.settings[name].value if name in self.settings else None
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """The value of an option that is a number."""
+        value = self[name]
+        return float(value) if isinstance(value, int | float) else default
+
+    def source(self, *names: str) -> str:
+        """What the options look like that a value comes from, for a comment."""
+        given = [self.settings[name] for name in names if name in self.settings]
+        said = [setting.text for setting in given if setting.said]
+        unsaid = [setting.text for setting in given if not setting.said]
+        return ", ".join([*said, *(f"{text} left at its default" for text in unsaid)])

@@ -1,0 +1,65 @@
+"""What a recipe needs that no command has said, and what one command's data makes of another's."""
+
+from __future__ import annotations
+
+from bertwright.translate.command import Key
+from bertwright.translate.draft import Draft
+
+UNSAID = "not said by the commands"
+# NVIDIA's published phases (configurations.yml): length to batch, rate, share of warm-up and steps.
+PUBLISHED = {128: (65536, 6e-3, 0.2843, 7038), 512: (32768, 4e-3, 0.128, 1563)}
+
+
+def complete(draft: Draft) -> None:
+    """Make the draft whole: one corpus or data for each phase, a vocabulary, a network, phases."""
+    _vocabulary(draft)
+    if "corpus.source" in draft.keys:
+        _set(draft, "corpus.language", "en")
+        for phase in draft.phases:
+            if data := phase.pop("data", None):
+                draft.remark(f"{data.why}: left out, the run makes these examples itself from corpus.source.")
+    _phases(draft)
+    if not {"model.size", "model.config"} & set(draft.keys):
+        _set(draft, "model.size", "large")
+    if "model.config" in draft.keys:
+        draft.keys.pop("model.size", None)
+    _set(draft, "optim.kind", "lamb")
+    if draft.value("optim.kind") != "lamb":
+        draft.keys.pop("optim.bias_correction", None)
+
+
+def _set(draft: Draft, key: str, value: object) -> None:
+    draft.keys.setdefault(key, Key(key, value, UNSAID))
+
+
+def _vocabulary(draft: Draft) -> None:
+    """A given vocabulary stands before a trained one, unless it is the one that the commands train."""
+    trained = [
+        key for key in draft.keys if key.startswith("vocab.") and key.split(".")[1] in ("size", "trainer", "unused")
+    ]
+    if "vocab.size" in draft.keys:
+        draft.keys.pop("vocab.file", None)
+    else:
+        for key in trained:
+            draft.keys.pop(key)
+
+
+def _phases(draft: Draft) -> None:
+    """Lengths that data is prepared for join the phases that are trained on it; others get the published numbers."""
+    for made in draft.prepared:
+        length = made["length"].value
+        alike = [phase for phase in draft.phases if phase["length"].value == length]
+        for phase in alike:
+            phase.update({name: key for name, key in made.items() if name not in phase})
+        if not alike and not any("data" in phase for phase in draft.phases):
+            nearest = min(PUBLISHED, key=lambda known: abs(known - length))
+            names = ("batch", "learning_rate", "warmup", "steps")
+            why = f"{UNSAID}: NVIDIA's at {nearest}"
+            made |= {name: Key(name, value, why) for name, value in zip(names, PUBLISHED[nearest], strict=True)}
+            made["schedule"] = Key("schedule", "poly_nvidia", why)
+            draft.phases.append(made)
+    if not draft.phases:
+        batch, rate, warmup, steps = PUBLISHED[128]
+        values = {"length": 128, "batch": batch, "learning_rate": rate, "warmup": warmup, "steps": steps}
+        draft.phases.append({name: Key(name, value, UNSAID) for name, value in values.items()})
+    draft.phases.sort(key=lambda phase: phase["length"].value if "data" not in phase else 0)

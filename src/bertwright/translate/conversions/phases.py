@@ -1,0 +1,113 @@
+"""Keys of a phase: its batch, its passes, its length in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.command import PHASE, Command, Key
+
+_DEVICE = "per_device_train_batch_size"
+
+
+def nothing(command: Command, name: str) -> Iterator[Key]:
+    """Has no key, though its table names one that the note is about."""
+    yield from ()
+
+
+def batch(command: Command, name: str) -> Iterator[Key]:
+    """Sequences of a process and update as the global batch."""
+    why = f"{command.source(name)}{_times(command.launch.ranks, 'processes')}"
+    yield Key(f"{PHASE}batch", int(command.number(name)) * command.launch.ranks, why)
+
+
+def _times(count: int, what: str) -> str:
+    return f", x {count} {what}" if count > 1 else ""
+
+
+def micro_batch(command: Command, name: str) -> Iterator[Key]:
+    """Sequences of a process and update, over the forward passes that they are taken in."""
+    batch, passes = int(command.number("train_batch_size")), int(command.number(name, 1))
+    if passes < 1 or batch % passes:
+        raise RecipeError(
+            f"{command.source(name)}: train_batch_size {batch} is not divided by {passes}, and the original stops. "
+            f"Give a divisor of {batch}."
+        )
+    yield Key(f"{PHASE}micro_batch", batch // passes, f"{batch} / {command.source(name)}")
+
+
+def device_batch(command: Command, name: str) -> Iterator[Key]:
+    """The Trainer's sequences of a forward pass, of which the batch has so many a device."""
+    size, passes = int(command.number(_DEVICE)), int(command.number("gradient_accumulation_steps", 1))
+    ranks = command.launch.ranks
+    why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
+    yield Key(f"{PHASE}batch", size * passes * ranks, why)
+    yield Key(f"{PHASE}micro_batch", size, command.source(_DEVICE))
+
+
+def global_batch(command: Command, name: str) -> Iterator[Key]:
+    """A batch that is the global one there too."""
+    yield Key(f"{PHASE}batch", command[name], f"{command.source(name)}, of all devices together")
+
+
+def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
+    """An interval in sequences as one in steps."""
+    key = command.program.original(name)
+    if key and command.number(name) > 0:
+        batch = int(command.number("train_batch_size")) * command.launch.ranks
+        yield Key(key.keys[0], max(1, round(command.number(name) / batch)), f"{command.source(name)} / {batch}")
+
+
+def end_after(command: Command, name: str) -> Iterator[Key]:
+    """Sequences after which training ends although its schedule is longer."""
+    batch = int(command.number("train_batch_size")) * command.launch.ranks
+    if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
+        yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
+
+
+def warmup(command: Command, name: str) -> Iterator[Key]:
+    """A share of the steps, or a number of them that stands before it."""
+    if steps := int(command.number("warmup_steps")):
+        yield Key(f"{PHASE}warmup", steps, command.source("warmup_steps"))
+    else:
+        yield Key(f"{PHASE}warmup", command.number("warmup_proportion"), command.source("warmup_proportion"))
+
+
+def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
+    """The Trainer's: steps where they are given, else the share."""
+    if steps := int(command.number("warmup_steps")):
+        yield Key(f"{PHASE}warmup", steps, command.source("warmup_steps"))
+    else:
+        yield Key(f"{PHASE}warmup", command.number("warmup_ratio"), command.source("warmup_ratio", "warmup_steps"))
+
+
+def whole(command: Command, name: str) -> Iterator[Key]:
+    """A number of steps, which may have been typed as 500.0."""
+    if (key := command.program.original(name)) and command.number(name):
+        yield Key(key.keys[0], int(command.number(name)), command.source(name))
+
+
+def length(command: Command, name: str) -> Iterator[Key]:
+    """The length that data is prepared for; of an action that prepares none, nothing."""
+    yield Key(f"{PHASE}length", command[name], command.source(name))
+    yield Key(f"{PHASE}masking.static", True, "masks that stay, as in its files")
+    yield Key(f"{PHASE}masking.random_tokens", "all", "special and unused entries too, as there")
+
+
+def long(command: Command, name: str) -> Iterator[Key]:
+    """Phase 2 of data that says its length by its folder alone."""
+    if command[name]:
+        yield Key(f"{PHASE}length", 512, f"{command.source(name)}: of the data, no option says it")
+
+
+def data(command: Command, name: str) -> Iterator[Key]:
+    """Files of examples, of which a folder is named here."""
+    path = str(command[name]).split(",")[0]
+    folder = path.rpartition("/")[0] if "*" in path or path.endswith((".tfrecord", ".hdf5")) else path
+    yield Key(f"{PHASE}data", folder or ".", command.source(name))
+
+
+def iterations(command: Command, name: str) -> Iterator[Key]:
+    """Updates after which it ends, whatever the length of its schedule."""
+    if (steps := int(command.number(name))) < command.number("max_steps"):
+        yield Key(f"{PHASE}end_after", steps, command.source(name))

@@ -1,0 +1,91 @@
+"""Keys that say how training is computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.command import Command, Key
+
+_BETAS = {"beta_1", "beta_2", "adam_beta1", "adam_beta2"}
+
+
+def precision(command: Command, name: str) -> Iterator[Key]:
+    """A switch of this name as `train.precision`; of fp16 with its first loss scale."""
+    if not command[name]:
+        return
+    kind = "fp16" if name == "amp" else name
+    scale = command.number("init_loss_scale") or command.number("loss_scale") or 2.0**16
+    if kind == "fp16" and "init_loss_scale" in command.settings and scale != 2.0**16:
+        yield Key("train.precision", {"kind": kind, "initial_scale": scale}, command.source(name, "init_loss_scale"))
+    elif kind == "fp16" and command.number("loss_scale"):
+        yield Key("train.precision", {"kind": kind, "initial_scale": scale}, command.source(name, "loss_scale"))
+    else:
+        yield Key("train.precision", kind, command.source(name))
+
+
+def instructions(command: Command, name: str) -> Iterator[Key]:
+    """oneDNN's bound on instruction sets."""
+    most = {"AVX512_CORE_AMX": "amx", "AVX512_CORE_AMX_FP16": "amx", "AVX512_CORE_BF16": "avx512_bf16"}
+    most |= {"AVX512_CORE": "avx512", "AVX2": "avx2"}
+    value = str(command[name]).upper()
+    if value not in most:
+        raise RecipeError(f"{name}={command[name]}: give one of {', '.join(most)}.")
+    yield Key("train.cpu_isa", most[value], command.source(name))
+
+
+def log_every(command: Command, name: str) -> Iterator[Key]:
+    """Forward passes between lines as updates."""
+    if passes := command.number(name):
+        updates = max(1, round(passes / max(1.0, command.number("gradient_accumulation_steps", 1))))
+        yield Key("train.log_every", updates, f"{command.source(name)}, counted in forward passes there")
+
+
+def betas(command: Command, name: str) -> Iterator[Key]:
+    """Two decay rates that are options of their own."""
+    names = [option for option in command.settings if option.removeprefix("opt_lamb_") in _BETAS]
+    values = [command.number(option) for option in sorted(names)]
+    yield Key("optim.betas", values, command.source(*sorted(names)))
+
+
+def engine(command: Command, name: str) -> Iterator[Key]:
+    """The optimizer's state in parts."""
+    if command[name]:
+        yield Key("train.engine", "zero", command.source(name))
+
+
+def deepspeed(command: Command, name: str) -> Iterator[Key]:
+    """DeepSpeed's settings: the stage of their file, where it can be read; else the one of the published file."""
+    file = Path(str(command[name]))
+    stage = 1 if file.name == "ds_config.json" else 0
+    if file.is_file():
+        try:
+            stage = int(json.loads(file.read_text(encoding="utf-8")).get("zero_optimization", {}).get("stage", 0))
+        except (ValueError, AttributeError, TypeError) as error:
+            raise RecipeError(f"{command.source(name)}: the file is no DeepSpeed configuration: {error}.") from error
+    if stage:
+        kind = {1: "zero", 2: "fsdp", 3: "fsdp"}[stage]
+        yield Key("train.engine", kind, f"{command.source(name)}, whose ZeRO stage is {stage}")
+
+
+def compiled(command: Command, name: str) -> Iterator[Key]:
+    """torch.compile."""
+    if command[name]:
+        yield Key("train.graph", "compiled", command.source(name))
+
+
+def tensorboard(command: Command, name: str) -> Iterator[Key]:
+    """The folder of TensorBoard's files."""
+    yield Key("train.observers", [{"kind": "tensorboard", "folder": command[name]}], command.source(name))
+
+
+def adamw(command: Command, name: str) -> Iterator[Key]:
+    """One of the Trainer's implementations of AdamW."""
+    yield Key("optim.kind", "adamw", command.source(name))
+
+
+def device(command: Command, name: str) -> Iterator[Key]:
+    """Where it runs: the processor, or what there is."""
+    yield Key("train.device", "cpu" if command[name] == "cpu" else "auto", command.source(name))

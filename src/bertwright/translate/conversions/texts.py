@@ -1,0 +1,76 @@
+"""Keys of the corpus and of the examples made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bertwright.translate.command import PHASE, Command, Key
+
+_DUMP = re.compile(r"(?:^|/)([a-z_]+)wiki[-.]|wikicorpus_([a-z]+)")
+
+_GLUE = {
+    "cola": ("sentence",), "sst2": ("sentence",), "mnli": ("premise", "hypothesis"), "qnli": ("question", "sentence"),
+    "qqp": ("question1", "question2"),
+}  # fmt: skip
+"""The columns of text of the tasks of GLUE that do not call them sentence1 and sentence2."""
+
+
+def whole_words(command: Command, name: str) -> Iterator[Key]:
+    """Google's whole-word masking."""
+    if command[name]:
+        yield Key(f"{PHASE}masking.unit", "words", command.source(name))
+
+
+def dump(command: Command, name: str) -> Iterator[Key]:
+    """A dump or a file of text, and the language that its name tells."""
+    path = str(command[name])
+    yield Key("corpus.source", path, command.source(name))
+    if found := _DUMP.search(path):
+        yield Key("corpus.language", found[1] or found[2], "by the name of the dump")
+
+
+def sentences(command: Command, name: str) -> Iterator[Key]:
+    """A text with a sentence a line and blank lines between documents, or a folder of such texts."""
+    path = str(command[name])
+    yield Key("corpus.source", {"path": path, "lines": "sentences"}, command.source(name))
+
+
+def dataset(command: Command, name: str) -> Iterator[Key]:
+    """bertPrep's names of what it fetches."""
+    if found := re.fullmatch(r"wikicorpus_(en|zh)", str(command[name])):
+        source = f"downloads/{found[1]}wiki-*-pages-articles-multistream.xml.bz2"
+        yield Key("corpus.source", source, f"{command.source(name)}; bertwright corpus --download {found[1]}")
+        yield Key("corpus.language", found[1], command.source(name))
+
+
+def splitter(command: Command, name: str) -> Iterator[Key]:
+    """A program that splits sentences, with its options."""
+    words = [
+        "quntoken",
+        *(word for setting in command.settings.values() if setting.said for word in setting.text.split()),
+    ]
+    yield Key("corpus.split.command", words, command.text)
+
+
+def languages(command: Command, name: str) -> Iterator[Key]:
+    """The language that documents must be in."""
+    yield Key("corpus.language", command[name], command.source(name))
+
+
+def each_language(command: Command, name: str) -> Iterator[Key]:
+    """The language that the filter identifies."""
+    yield Key("corpus.filter.languages", [command[name]], command.source(name))
+
+
+def glue(command: Command, name: str) -> Iterator[Key]:
+    """The texts of a task of GLUE, as `datasets` saves them."""
+    task = str(command[name]).removesuffix("-mm")
+    columns = _GLUE.get(task, ("sentence1", "sentence2"))
+    source = [{"path": f"glue/{task}/train", "text": column} for column in columns]
+    yield Key("corpus.source", source, f"{command.source(name)}, saved with `datasets`")
+
+
+def no_templates(command: Command, name: str) -> Iterator[Key]:
+    """Templates left as they are."""
+    yield Key("corpus.wikitext.expand_templates", False, command.source(name))

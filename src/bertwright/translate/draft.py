@@ -1,0 +1,146 @@
+"""The keys of a recipe as they come from several commands, each with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.command import PHASE, Command, Key
+from bertwright.translate.conversions import networks, phases, running, texts
+
+Conversion = Callable[[Command, str], Iterator[Key]]
+MODULES = (phases, running, networks, texts)
+
+
+class Account(NamedTuple):
+    """What became of an option that a command gives."""
+
+    option: str
+    """As it was typed."""
+    keys: tuple[str, ...]
+    """The keys that hold it; none where it has no effect here."""
+    note: str
+    """How it differs, or why no key holds it."""
+
+
+@dataclass
+class Draft:
+    """A recipe that is being put together."""
+
+    keys: dict[str, Key] = field(default_factory=dict)
+    """Those outside the phases, by name."""
+    phases: list[dict[str, Key]] = field(default_factory=list)
+    """Those of each phase that is trained, without `train.phases.N.`."""
+    prepared: list[dict[str, Key]] = field(default_factory=list)
+    """Those of each length that data is prepared for."""
+    accounts: list[Account] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What is wrong or contradictory in the originals."""
+
+    def add(self, command: Command) -> None:
+        """Take the settings of one more command; values that contradict an earlier command's are remarked."""
+        phase: dict[str, Key] = {}
+        for key in _of_program(command):
+            self._take(key, phase)
+        # Defaults first: what the command says wins where two options have one key.
+        for name, setting in sorted(command.settings.items(), key=lambda item: item[1].said):
+            made = list(_keys(command, name))
+            for key in made:
+                self._take(key, phase)
+            if setting.said:
+                original = command.program.original(name)
+                names = tuple(dict.fromkeys(key.key for key in made))
+                self._tell(Account(setting.text, names, original.note if original else ""))
+        for remark in _remarks(command):
+            self.remark(remark)
+        if command.program.phase == "training":
+            self.phases.append(phase)
+        elif phase:
+            self.prepared.append(phase)
+
+    def tell_script(self, command: Command, passed: set[str]) -> None:
+        """Account for the arguments of a script that are not `passed` on to what it starts."""
+        # What an earlier script had no use for, this one has.
+        read = {setting.text for name, setting in command.settings.items() if name in passed}
+        self.accounts = [account for account in self.accounts if account.option not in read]
+        for name, setting in command.settings.items():
+            if setting.said and name not in passed:
+                original = command.program.original(name)
+                note = original.note if original else ""
+                self._tell(Account(setting.text, (), note or "nothing that it starts reads it"))
+        for remark in _remarks(command):
+            self.remark(remark)
+
+    def remark(self, text: str) -> None:
+        """Say it once."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def value(self, key: str) -> Any:
+        """The value of a key outside the phases; None where there is none."""
+        return self.keys[key].value if key in self.keys else None
+
+    def _tell(self, account: Account) -> None:
+        if account not in self.accounts:
+            self.accounts.append(account)
+
+    def _take(self, key: Key, phase: dict[str, Key]) -> None:
+        if key.key.startswith(PHASE):
+            name = key.key.removeprefix(PHASE)
+            phase[name] = key._replace(key=name)
+            return
+        if key.key in ("train.init_from", "train.init_layers") and self.phases:
+            return  # what an earlier command has trained, and phases hand on themselves
+        before = self.keys.get(key.key)
+        if before and before.value != key.value and self.phases and key.key.startswith(("train.", "optim.")):
+            self.remark(
+                f"{key.why} contradicts {before.why} of an earlier command: {key.key} is one value for the run, and "
+                "the first is taken."
+            )
+            return
+        self.keys[key.key] = key
+
+
+def _of_program(command: Command) -> Iterator[Key]:
+    for name, value in command.program.recipe.items():
+        yield Key(name, *value) if isinstance(value, list) else Key(name, value)
+
+
+def _keys(command: Command, name: str) -> Iterator[Key]:
+    """The keys that an option of a command becomes."""
+    option, original = command.program.options[name], command.program.original(name)
+    if option.becomes:
+        yield from conversion(option.becomes)(command, name)
+    elif original and original.keys:
+        yield Key(original.keys[0], command[name], command.source(name))
+
+
+def conversion(name: str) -> Conversion:
+    """The function that `Option.becomes` names; `StopIteration` where none has the name, which a test asks."""
+    found: Iterator[Conversion] = (vars(module)[name] for module in MODULES if name in vars(module))
+    return next(found)
+
+
+def _remarks(command: Command) -> Iterator[str]:
+    said = {name for name, setting in command.settings.items() if setting.said}
+    for remark in command.program.remarks:
+        fits = said >= set(remark.said) and not said & set(remark.unsaid)
+        fits = fits and all(command[name] == value for name, value in remark.equal.items())
+        if fits and not any(command[name] == value for name, value in remark.other.items()):
+            yield remark.says
+
+
+def merged(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested tables; two that exclude each other are a `RecipeError`."""
+    tree: dict[str, Any] = {}
+    for dotted, value in keys.items():
+        *above, last = dotted.split(".")
+        table = tree
+        for part in above:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise RecipeError(f"{dotted}: {part} has a value already. Give the commands one at a time.")
+        table[last] = value
+    return tree

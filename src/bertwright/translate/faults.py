@@ -1,0 +1,51 @@
+"""What is wrong in the numbers of commands, as far as it can be reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from bertwright.translate.command import Key
+from bertwright.translate.complete import PUBLISHED, UNSAID
+from bertwright.translate.draft import Draft
+
+
+def faults(draft: Draft, ranks: int) -> Iterator[str]:
+    """What the phases' numbers contradict: each other, or what their rate was published for."""
+    for number, phase in enumerate(draft.phases):
+        yield from _rate_falls_at_once(number, phase)
+        yield from _another_batch(number, phase, ranks)
+        yield from _few_predictions(number, phase)
+
+
+def _rate_falls_at_once(number: int, phase: Mapping[str, Key]) -> Iterator[str]:
+    warmup = phase["warmup"].value if "warmup" in phase else 0.0
+    if "schedule" in phase and phase["schedule"].value == "poly_nvidia" and 0 < warmup < 1:
+        drop = 1 - (1 - warmup) ** 0.5
+        yield (
+            f"train.phases.{number}: NVIDIA's schedule falls by {drop:.1%} at once where the warm-up ends, and its "
+            'last update has rate 0. schedule = "poly" has neither.'
+        )
+
+
+def _another_batch(number: int, phase: Mapping[str, Key], ranks: int) -> Iterator[str]:
+    published = PUBLISHED.get(phase["length"].value)
+    if published and "batch" in phase and not phase["batch"].why.startswith(UNSAID):
+        batch, rate, *_ = published
+        given = phase["batch"].value
+        if phase["learning_rate"].value == rate and not 0.9 < given / batch < 1.1:
+            meant = max(1, round(batch * ranks / given))
+            fits = f"; of {meant} processes it would be {given // ranks * meant:,}" if meant != ranks else ""
+            yield (
+                f"train.phases.{number}: the global batch of {ranks} processes is {given:,}{fits}. The rate {rate:g} "
+                f"was published for {batch:,}."
+            )
+
+
+def _few_predictions(number: int, phase: Mapping[str, Key]) -> Iterator[str]:
+    most = phase["masking.max_predictions"].value if "masking.max_predictions" in phase else 0
+    length = phase["length"].value
+    if 0 < most < 0.12 * length:
+        yield (
+            f"train.phases.{number}: at most {most} predictions of {length} tokens are {most / length:.1%}, not the "
+            "15 % that are asked for; the published 512 has 80."
+        )

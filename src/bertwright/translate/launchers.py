@@ -1,0 +1,118 @@
+"""What stands in front of a program: interpreters and launchers, and how many processes they start."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import PurePosixPath
+
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+
+
+class Launcher(Section):
+    """The options of one launcher, without the dashes in front, `-` read as `_`."""
+
+    table: str
+    """Its name in `launchers.toml`."""
+    names: tuple[str, ...]
+    ranks: tuple[str, ...] = ()
+    """Those that say the processes on all nodes together."""
+    processes: tuple[str, ...] = ()
+    """Those that say the processes of a node."""
+    nodes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def takes(self, option: str) -> int | None:
+        """How many words follow an option; None where there is no such option."""
+        if option in self.pairs:
+            return 2
+        if option in self.flags:
+            return 0
+        return 1 if option in (*self.ranks, *self.processes, *self.nodes, *self.values) else None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How often a command is started."""
+
+    nodes: int = 1
+    processes: int = 1
+    """Processes of a node."""
+    by: str = ""
+    """What starts more than one process, or says where: its table in `launchers.toml`."""
+    machine: tuple[tuple[str, str], ...] = ()
+    """Options of launchers that say something of the machine: without their dashes, each with its value."""
+
+    @property
+    def ranks(self) -> int:
+        """Processes of all nodes."""
+        return self.nodes * self.processes
+
+
+@cache
+def launchers() -> dict[str, Launcher]:
+    """Every launcher by each of its names."""
+    table = tomllib.loads(resources.files(__package__).joinpath("launchers.toml").read_text(encoding="utf-8"))
+    every = [Launcher(table=name, **entry) for name, entry in table.items()]
+    return {name: launcher for launcher in every for name in launcher.names}
+
+
+def strip_launchers(words: tuple[str, ...]) -> tuple[Launch, tuple[str, ...]]:
+    """How often a command is started, and the command without what starts it.
+
+    An option that a launcher has not, or a number of processes that is none, is a `RecipeError`.
+    """
+    launch = Launch()
+    while words and (launcher := launchers().get(PurePosixPath(words[0]).name)):
+        launch, words = _strip(launcher, words[0], words[1:], launch)
+    return launch, words
+
+
+def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch) -> tuple[Launch, tuple[str, ...]]:
+    said: dict[str, int] = {}
+    machine: list[tuple[str, str]] = []
+    at = 1 if words[:1] == ("launch",) and "accelerate" in launcher.names else 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        option, equals, value = words[at].partition("=")
+        plain = option.lstrip("-").replace("-", "_")
+        if (following := launcher.takes(plain)) is None:
+            raise RecipeError(f"{name} has no option {option}{_nearest(launcher, plain)}.")
+        end = at + 1 + (0 if equals else following)
+        value = value if equals else " ".join(words[at + 1 : end])
+        if plain in (*launcher.ranks, *launcher.processes, *launcher.nodes):
+            said[plain] = _count(name, option, value)
+        elif following:
+            machine.append((plain, value))
+        at = end
+    nodes = next((said[option] for option in launcher.nodes if option in said), launch.nodes)
+    processes = next((said[option] for option in launcher.processes if option in said), launch.processes)
+    if ranks := next((said[option] for option in launcher.ranks if option in said), 0):
+        # Of mpirun the number of all and that of a node together say how many nodes there are.
+        stated = any(option in said for option in launcher.processes)
+        nodes = ranks // processes if stated else nodes
+        processes = processes if stated else max(1, ranks // nodes)
+    rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
+    by = launcher.table if said or machine else launch.by
+    return Launch(nodes, processes, by, (*launch.machine, *machine)), rest
+
+
+def _count(name: str, option: str, text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise RecipeError(
+        f"{name} {option} {text}: how many processes that starts, only the machine knows. Write the number."
+    )
+
+
+def _nearest(launcher: Launcher, option: str) -> str:
+    known = (
+        *launcher.ranks, *launcher.processes, *launcher.nodes, *launcher.values, *launcher.pairs, *launcher.flags
+    )  # fmt: skip
+    near = difflib.get_close_matches(option, known, n=1)
+    return f"; did you mean --{near[0]}?" if near else ""

@@ -1,0 +1,46 @@
+"""Where a command was started, as a place of `bertwright launch`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bertwright.translate.launchers import Launch
+
+OF_SLURM = {
+    "p": "partition",
+    "partition": "partition",
+    "t": "time",
+    "time": "time",
+    "A": "account",
+    "account": "account",
+    "c": "cpus",
+    "cpus_per_task": "cpus",
+    "mem": "memory",
+}
+"""Options of srun, and the keys of a Slurm place that hold them."""
+ADDRESS = {"master_addr", "main_process_ip"}
+PORT = {"master_port", "main_process_port"}
+
+
+def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
+    """The settings of a place that starts as many processes, on `gpus` or processors; none where one process trains."""
+    said = dict(launch.machine)
+    if launch.by == "srun":
+        number = launch.processes if launch.processes > 1 or not gpus else int(said.get("gpus_per_node", 1))
+        values: dict[str, Any] = {"kind": "slurm", "nodes": launch.nodes, "gpus" if gpus else "ranks": number}
+        held = {OF_SLURM[option]: value for option, value in said.items() if option in OF_SLURM}
+        return values | {key: int(value) if key == "cpus" else value for key, value in held.items()}
+    if launch.ranks == 1:
+        return {}
+    values = {"kind": "torchrun", "nodes": launch.nodes, "ranks": launch.processes}
+    if launch.nodes > 1:
+        address = next((said[option] for option in said if option in ADDRESS), "node1")
+        port = next((said[option] for option in said if option in PORT), "29500")
+        values["rendezvous"] = f"{address}:{port}"
+    return values
+
+
+def unplaced(launch: Launch) -> list[str]:
+    """The options of launchers that no key of the place holds."""
+    known = {*ADDRESS, *PORT} | (set(OF_SLURM) if launch.by == "srun" else set())
+    return [f"{option} {value}" for option, value in launch.machine if option not in known]

@@ -1,0 +1,113 @@
+"""A shell script as simple commands: words, and the variables that hold when each is run. Nothing is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from bertwright.core.errors import RecipeError
+
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_DESCRIPTOR = re.compile(r"(?<=\s)\d(?=[<>])")
+_ENDS = {";", "&&", "||", "|", "|&", "&"}
+
+
+class ShellCommand(NamedTuple):
+    """One simple command."""
+
+    words: tuple[str, ...]
+    variables: Mapping[str, str]
+    """Those set before it and in front of it."""
+    line: int
+    """Where it stands in the script, counted from 1."""
+
+
+def of_words(words: list[str]) -> list[ShellCommand]:
+    """The one command whose words a shell has already told apart."""
+    own, rest = _split_assignments(words)
+    return [ShellCommand(tuple(rest), own, 1)] if rest else []
+
+
+def of_script(text: str) -> list[ShellCommand]:
+    """The commands of a script in order.
+
+    `NAME=value` and `export NAME=value` set variables for those after them; `$NAME` and `${NAME:-default}` are replaced
+    where they are known, and left as they are where not. Redirections are left out. What only a shell can know
+    (`$(...)`, an open quote) is a `RecipeError` with its line.
+    """
+    commands: list[ShellCommand] = []
+    variables: dict[str, str] = {}
+    for number, line in _lines(text):
+        for words in _simple(line, number):
+            own, rest = _split_assignments([_expanded(word, variables) for word in words])
+            if rest and rest[0] == "export":
+                own |= _split_assignments(rest[1:])[0]
+                rest = []
+            if rest:
+                commands.append(ShellCommand(tuple(rest), variables | own, number))
+            else:
+                variables |= own
+    return commands
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its number; one that ends in a backslash goes on in the next."""
+    begun, start = "", 1
+    for number, line in enumerate(text.splitlines(), 1):
+        start = start if begun else number
+        if line.endswith("\\"):
+            begun += line[:-1] + " "
+            continue
+        yield start, begun + line
+        begun = ""
+    if begun:
+        yield start, begun
+
+
+def _simple(line: str, number: int) -> Iterator[list[str]]:
+    line = _DESCRIPTOR.sub("", _COMMENT.sub("", line))
+    if found := re.search(r"\$\(|`", line):
+        raise RecipeError(
+            f"line {number}: {found[0]} is for a shell, and no shell is run. Write in its place what it prints."
+        )
+    try:
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        lexer.whitespace_split = True
+        tokens = list(lexer)
+    except ValueError as error:
+        raise RecipeError(f"line {number}: {error}. Close the quote, or join the lines.") from error
+    words: list[str] = []
+    skip = False
+    for token in tokens:
+        if token in _ENDS:
+            yield words
+            words = []
+        elif set(token) <= set("<>&|"):
+            skip = True  # the name of a file comes after it
+        elif skip:
+            skip = False
+        else:
+            words.append(token)
+    yield words
+
+
+def _split_assignments(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The `NAME=value` in front of a command, and the command."""
+    own: dict[str, str] = {}
+    for index, word in enumerate(words):
+        if not (assigned := _ASSIGNED.fullmatch(word)):
+            return own, words[index:]
+        own[assigned[1]] = assigned[2]
+    return own, []
+
+
+def _expanded(word: str, variables: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        name, default = found[1] or found[2], found[3]
+        return variables.get(name) or (found[0] if default is None else _expanded(default, variables))
+
+    return _VARIABLE.sub(value, word)

@@ -1,0 +1,116 @@
+"""A translation as TOML, commented like the recipes that come with the package."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bertwright.translate.command import Key
+from bertwright.translate.complete import UNSAID
+from bertwright.translate.place import unplaced
+from bertwright.translate.translation import Translation
+
+WIDTH = 120
+COLUMN = 36
+"""Where comments begin, as in the recipes that come with the package."""
+SECTIONS = ("corpus", "texts", "vocab", "examples", "model", "optim")
+AFTER = ("evaluate", "export", "report")
+PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", "warmup", "masking", "steps", "epochs")
+"""The order of a phase's keys, as in the recipes that come with the package."""
+
+
+def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
+    """The recipe as TOML, what is said beside the keys in comments; `name` and `place` are the files of both."""
+    lines = [*_head(translation, name, place), ""]
+    for section in SECTIONS:
+        lines += _section(translation, section)
+    for phase in translation.phases:
+        order = sorted(
+            phase, key=lambda key: PHASE.index(key.split(".")[0]) if key.split(".")[0] in PHASE else len(PHASE)
+        )
+        lines += _table("[[train.phases]]", {key: phase[key] for key in order})
+    for section in ("train", *AFTER):
+        lines += _section(translation, section)
+    without = [account for account in translation.accounts if not account.keys]
+    lines += _listed("Without effect here:", (_accounted(account.option, account.note) for account in without))
+    lines += _listed("Commands that are no part of a recipe:", translation.left)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def place_text(translation: Translation) -> str:
+    """The place as a TOML file; empty where one process trains."""
+    values = translation.place
+    if not values:
+        return ""
+    first = f"# Where this was started: {translation.commands[-1]}"
+    lines = [*_wrapped("", first, "# "), "", *(f"{key} = {value_text(value)}" for key, value in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def start_line(translation: Translation, recipe: str, place: str = "") -> str:
+    """The command that runs the recipe in a file, in the place in a file; without that the place's keys are in it."""
+    out = f" --out {shlex.quote(translation.out)}" if translation.out and "$" not in translation.out else ""
+    if values := translation.place:
+        kind, *settings = values.items()
+        said = "".join(f" --set {key}={shlex.quote(str(value))}" for key, value in settings)
+        return f"bertwright launch {kind[1]} {recipe}{f' --place {place}' if place else said}{out}"
+    steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
+    data_alone = steps and all(why.startswith(UNSAID) for why in steps)
+    return f"bertwright run {recipe}{out}{' --until examples' if data_alone else ''}"
+
+
+def _head(translation: Translation, name: str, place: str) -> Iterator[str]:
+    yield "# Translated by `bertwright translate`; each key says where it comes from."
+    yield "#"
+    for i, command in enumerate(translation.commands):
+        yield from _wrapped("#   from       " if not i else "#              ", command)
+    yield from _wrapped("#   here       ", start_line(translation, name, place))
+    if unheld := unplaced(translation.launch):
+        yield from _wrapped("#   machine    ", f"{', '.join(unheld)}: said to the launcher, and no key of the place")
+    yield from _listed("Wrong or contradictory there:", translation.remarks, "#")
+    yield from _listed("Left to you:", translation.open, "#")
+
+
+def _section(translation: Translation, section: str) -> Iterator[str]:
+    begin = f"{section}."
+    keys = {name.removeprefix(begin): key for name, key in translation.sections.items() if name.startswith(begin)}
+    return _table(f"[{section}]", keys)
+
+
+def _table(header: str, keys: Mapping[str, Key]) -> Iterator[str]:
+    if keys:
+        yield header
+        for name, key in keys.items():
+            line = f"{name} = {value_text(key.value)}"
+            beside = f"{line:<{COLUMN - 1}} # {key.why}" if key.why else line
+            # Beside a long value there is no room: what it comes from stands above it.
+            yield from [beside] if len(beside) <= WIDTH else [*_wrapped("# ", key.why), line]
+        yield ""
+
+
+def _listed(title: str, items: Iterable[str], before: str = "") -> list[str]:
+    lines = [line for item in items for line in _wrapped("#   - ", item, "#     ")]
+    return [*([before] if before else []), f"# {title}", *lines, *([] if before else [""])] if lines else []
+
+
+def _accounted(option: str, note: str) -> str:
+    return f"{option}: {note}" if note else option
+
+
+def _wrapped(first: str, text: str, later: str = "") -> list[str]:
+    later = later or "#" + " " * (len(first) - 1)
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def value_text(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(value_text, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,203 @@
+"""Commands of other programs as one recipe, with an account of every option."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.arguments import settings
+from bertwright.translate.command import Command, Key
+from bertwright.translate.complete import complete
+from bertwright.translate.draft import Account, Draft, merged
+from bertwright.translate.faults import faults
+from bertwright.translate.launchers import Launch, strip_launchers
+from bertwright.translate.place import place_of
+from bertwright.translate.program import Start, called, programs
+from bertwright.translate.shell import ShellCommand
+
+LEFT = {
+    *("cd", "mkdir", "mv", "cp", "rm", "wget", "curl", "git", "bzip2", "bunzip2", "tar", "pip", "pip3", "echo", "sed"),
+    *("set", "ls", "docker", "conda", "tee", "wait", "az", "printf", "cat", "unset", "ulimit", "module", "chmod", "ln"),
+    *("build.sh", "launch.sh", "launch_ort.sh", "setup.sh"),
+}
+"""Commands of a script that touch files and packages, and say nothing of the training."""
+_VARIABLE = re.compile(r"\$(\w+)")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A recipe that does what commands of other programs do, and how it is started."""
+
+    sections: dict[str, Key]
+    """The keys outside the phases, in order."""
+    phases: tuple[dict[str, Key], ...]
+    """Those of each phase, without `train.phases.N.`."""
+    accounts: tuple[Account, ...]
+    """What became of every option that the commands give."""
+    remarks: tuple[str, ...]
+    """What is wrong or contradictory in the originals."""
+    open: tuple[str, ...]
+    """What no command says and only the user knows."""
+    commands: tuple[str, ...]
+    """The commands that were translated, as they were typed."""
+    left: tuple[str, ...]
+    """The commands of a script that have nothing to do with a recipe."""
+    launch: Launch
+    out: str
+    """The run folder that the commands' output folder suggests; empty: none."""
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The recipe as nested tables."""
+        values = merged({key.key: key.value for key in self.sections.values()})
+        phases = [merged({key.key: key.value for key in phase.values()}) for phase in self.phases]
+        return {**values, "train": {"phases": phases, **values.get("train", {})}}
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The place that it is started in, as the settings of `bertwright launch`; empty where one process trains."""
+        return place_of(self.launch, gpus=self.sections.get("train.device", Key("", "auto")).value != "cpu")
+
+    def facts(self) -> dict[str, Any]:
+        """What it says beside the recipe, as JSON values."""
+        return {
+            "options": [account._asdict() for account in self.accounts],
+            "remarks": list(self.remarks),
+            "open": list(self.open),
+            "commands": list(self.commands),
+            "left": list(self.left),
+            "place": self.place,
+        }
+
+
+def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
+    """The recipe of one or several commands.
+
+    `strict`: a command that is none of the known programs is an error also where it only moves files. Unknown programs,
+    launchers' options and options, and values that do not fit, are one `RecipeError` each command.
+    """
+    draft, launch, out, done, left = Draft(), Launch(), "", list[str](), list[str]()
+    trained: list[Command] = []
+    for shell in script:
+        if not strict and PurePosixPath((strip_launchers(shell.words)[1] or ("",))[0]).name in LEFT:
+            left.append(shlex.join(shell.words))
+            continue
+        done.append(_typed(shell))
+        for command in _commands(shell, Launch(), draft):
+            draft.add(command)
+            trained += [command] if command.program.phase == "training" else []
+            launch = command.launch if command.launch.by else launch
+            out = out or str(command["output_dir"] or "")
+    if not done:
+        raise RecipeError("there is no command to translate. Give one of a program that is known, after --.")
+    if not draft.keys and not draft.phases:
+        raise RecipeError(f"{'; '.join(done)}: nothing of this decides what is trained. Give the command that trains.")
+    complete(draft)
+    remarks = (*draft.remarks, *faults(draft, launch.ranks))
+    return Translation(
+        draft.keys, tuple(draft.phases), tuple(draft.accounts), remarks, tuple(_open(draft, trained)), tuple(done),
+        tuple(left), launch, out,
+    )  # fmt: skip
+
+
+def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
+    """The commands of known programs that a command comes to, started so often by what started it."""
+    own, words = strip_launchers(shell.words)
+    launch = own if own.by or not launch.by else launch
+    command = _known(shell, launch, words)
+    if command.program.phase != "script":
+        yield command
+        return
+    passed: set[str] = set()
+    for start in command.program.starts:
+        started = _started(start, command, shell, passed)
+        # What started the script is not said again unless it says itself how often.
+        yield from _commands(started, launch, draft)
+    draft.tell_script(command, passed)
+
+
+def _typed(shell: ShellCommand) -> str:
+    """A command with the variables before it that its program reads."""
+    _, words = strip_launchers(shell.words)
+    read = {
+        name for program in called(words[0] if words else "") for name in program.options if name in program.unnamed
+    }
+    variables = [f"{name}={shlex.quote(value)}" for name, value in shell.variables.items() if name in read]
+    return " ".join([*variables, shlex.join(shell.words)])
+
+
+def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Command:
+    """The command as one of the programs that have its name, the first whose options it has."""
+    if not words:
+        raise RecipeError(f"line {shell.line}: {shlex.join(shell.words)}: no program follows. Give its command line.")
+    candidates = called(words[0])
+    if not candidates:
+        names = [script for program in programs().values() for script in program.scripts]
+        near = get_close_matches(PurePosixPath(words[0]).name, names, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(sorted(set(names)))}."
+        raise RecipeError(f"line {shell.line}: {words[0]} is no program that can be translated. {hint}")
+    errors = []
+    for program in candidates:
+        try:
+            return Command(program, settings(program, words[1:], shell.variables), launch, shlex.join(words))
+        except RecipeError as error:
+            errors.append(str(error))
+    # What it lacks is no sign that another program is meant, what it has too much is.
+    fewest = min(errors, key=lambda text: sum(" needs " not in line for line in text.splitlines()))
+    raise RecipeError("\n".join(f"line {shell.line}: {sentence}" for sentence in fewest.splitlines()))
+
+
+def _started(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
+    """A command that a script starts, with the script's arguments in their places; `passed` learns which."""
+
+    def filled(text: str) -> str:
+        passed.update(_VARIABLE.findall(text))
+        return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
+
+    words = [*filled(start.launcher).split(), *map(filled, start.command)]
+    variables = dict(shell.variables)
+    for condition, *more in start.when:
+        name, equals, wanted = condition.partition("=")
+        passed.add(name)
+        text = _text(script, name, shell)
+        if text == wanted if equals else text not in ("", "None"):
+            for word in map(filled, more):
+                assigned = re.fullmatch(r"([A-Z]\w*)=(.*)", word)
+                variables |= {assigned[1]: assigned[2]} if assigned else {}
+                words += [] if assigned else [word]
+    # `python run.py --x`, of which the launcher was said and the words are its own.
+    return ShellCommand(tuple(words), variables, shell.line)
+
+
+def _text(script: Command, name: str, shell: ShellCommand) -> str:
+    """The value of a script's argument as the shell would write it; `0` is the name of the script."""
+    if name == "0":
+        return PurePosixPath(shlex.split(script.text)[0]).name
+    if name not in script.settings:
+        return shell.variables.get(name, "")
+    setting = script.settings[name]
+    text = str(setting.value).lower() if isinstance(setting.value, bool) else setting.typed or str(setting.value)
+    return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
+
+
+def _open(draft: Draft, trained: list[Command]) -> Iterator[str]:
+    """What the commands leave open."""
+    if len(trained) == 1 and trained[0]["phase2"] and "train.init_from" not in draft.keys:
+        yield (
+            "Phase 2 goes on from phase 1's weights and moments: set train.init_from to the train folder of the run "
+            "that did phase 1, or translate both commands together (--script), which makes two phases of one run."
+        )
+    if (start := draft.value("train.init_from")) and not Path(start).is_dir():
+        yield (
+            f"train.init_from = {start} is no folder here. Give the train folder of a run, a checkpoint of one, or, "
+            "beside train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not read."
+        )
+    for name, key in (*draft.keys.items(), *(item for phase in draft.phases for item in phase.items())):
+        if "$" in str(key.value):
+            yield f"{name} = {key.value}: the variable is not set here. Write what it stands for."

@@ -1,0 +1,131 @@
+"""Every target of the union: what it would submit is text without this machine or a secret in it, and can be read
+without the network and the target's packages."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.core.described import described as fields_of
+from bertwright.core.errors import RecipeError
+from bertwright.launch.config import TARGETS, load_place
+from bertwright.launch.job import FOLDER, RECIPE, load_job
+from bertwright.launch.target import Scheduler, Target
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "local": (),
+    "torchrun": ("nodes=2", 'rendezvous="node1:29500"'),
+    "slurm": ("nodes=2", "gpus=8", 'environment={NCCL_DEBUG="INFO"}'),
+}
+"""Settings of targets that say something."""
+PACKAGES: dict[str, tuple[str, ...]] = {}
+"""Packages of each target, which only submitting may import."""
+each_target = pytest.mark.parametrize("name", TARGETS)
+
+
+def example(name: str) -> Target:
+    return load_place(name, "", EXAMPLES.get(name, ()))
+
+
+def described(name: str) -> str:
+    job = load_job(Path("smoke"), ["train.seed=7"], None)
+    description = example(name).describe(job)
+    return "\n".join([*description.files.values(), *description.commands, description.note])
+
+
+@each_target
+def test_it_keeps_its_protocol_and_says_what_each_key_means(name: str) -> None:
+    place: Any = example(name)
+    assert isinstance(place, Target) and place.kind == name
+    assert not [key for key, field in fields_of(type(place)).items() if not field.description]
+
+
+@each_target
+def test_the_recipe_is_there_in_full(name: str, tmp_path: Path) -> None:
+    job = load_job(Path("smoke"), ["train.seed=7"], None)
+    files = example(name).describe(job).files
+    assert RECIPE in files, "every job has the recipe beside it"
+    (tmp_path / RECIPE).write_text(files[RECIPE], encoding="utf-8")
+    assert Recipe.load(tmp_path / RECIPE) == Recipe.load("smoke", ["train.seed=7"])
+
+
+@each_target
+def test_nothing_of_this_machine_is_in_it(name: str) -> None:
+    text = described(name)
+    for ours in (Path.cwd(), Path.home(), sys.prefix, Path(__file__).parents[2], os.uname().nodename):
+        assert str(ours) not in text
+
+
+@each_target
+def test_no_secret_gets_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-in-the-environment")
+    assert "planted" not in described(name)
+    if "environment" in fields_of(TARGETS[name]):
+        with pytest.raises(RecipeError, match=r"WANDB_API_KEY is a secret by its name"):
+            load_place(name, "", [*EXAMPLES.get(name, ()), 'environment={WANDB_API_KEY="planted"}'])
+    for source in ("https://me:planted@example.org/a.bz2", "az://box/a.bz2?sig=planted"):
+        with pytest.raises(RecipeError, match=r"corpus\.source is an address with a password, a token or a query"):
+            load_job(Path("smoke"), [f"corpus.source={source}"], None)
+
+
+@each_target
+def test_it_is_the_same_each_time(name: str) -> None:
+    assert described(name) == described(name)
+
+
+@each_target
+def test_a_mistake_has_its_line_and_the_nearest_key(name: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(f'kind = "{name}"\n\noverides = ["train.seed=1"]\n')
+    with pytest.raises(
+        RecipeError, match=r"mine\.toml:3: overides: unknown key 'overides'; did you mean 'overrides'\?"
+    ):
+        load_place(name, str(tmp_path / "mine.toml"))
+
+
+@each_target
+def test_what_its_machines_ask_for_is_in_the_recipe(name: str) -> None:
+    place = load_place(name, "", [*EXAMPLES.get(name, ()), 'overrides=["train.seed=5"]'])
+    assert place.overrides == ("train.seed=5",)
+
+
+@each_target
+def test_it_is_described_without_network_and_package(name: str, tmp_path: Path) -> None:
+    """In a process whose sockets, and whose imports of the target's packages and of torch, fail."""
+    settings = [word for setting in EXAMPLES.get(name, ()) for word in ("--set", setting)]
+    arguments = ["launch", name, "smoke", *settings, "--json"]
+    code = f"""
+import socket, sys
+class Refused(socket.socket):
+    def __init__(self, *a, **k): raise AssertionError("a socket was opened")
+socket.socket = Refused
+for package in {["torch", "numpy", "azure", "skypilot", "sky", "kubernetes", *PACKAGES.get(name, ())]!r}:
+    sys.modules[package] = None
+from bertwright.cli.app import app
+app({arguments!r}, standalone_mode=False)
+"""
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert set(facts) == {"files", "commands", "note"} and facts["files"] and not list(tmp_path.iterdir())
+
+
+@each_target
+def test_what_is_run_names_the_files_that_are_there(name: str) -> None:
+    job = load_job(Path("smoke"), [], None)
+    description = example(name).describe(job)
+    text = "\n".join([*description.files.values(), *description.commands])
+    named = set(re.findall(rf"{re.escape(str(job.out))}/{FOLDER}/([\w.-]+\.(?:toml|sbatch|ya?ml|sh))", text))
+    assert named <= set(description.files), named - set(description.files)
+
+
+def test_only_a_scheduler_is_looked_after() -> None:
+    kinds = {name for name in TARGETS if isinstance(example(name), Scheduler)}
+    assert {"local", "torchrun"}.isdisjoint(kinds) and "slurm" in kinds

@@ -1,0 +1,28 @@
+"""The plans whose texts are kept. `python -m tests.golden.plan.plans` writes them anew: look at what changes."""
+
+from pathlib import Path
+
+from bertwright import Recipe
+from bertwright.cli.plan_text import plan_lines
+from bertwright.plan.machine import HardwareConfig, machine_of
+from bertwright.plan.plan import make_plan
+
+ROOT = Path(__file__).parent
+PLANS = {
+    "nvidia-large-h100": ("nvidia-large", HardwareConfig(gpu="h100", gpus=8, cores=104, nodes=4, price=27.5)),
+    "nvidia-large-v100": ("nvidia-large", HardwareConfig(gpu="v100-16", gpus=8, cores=40, currency="EUR")),
+    "demo-t4": ("demo", HardwareConfig(gpu="t4", cores=4, price=0.53)),
+}
+
+
+def planned(name: str) -> str:
+    """The text of a plan."""
+    recipe_name, hardware = PLANS[name]
+    recipe = Recipe.load(recipe_name, given=False)
+    plan = make_plan(recipe, ROOT / "nowhere", machine_of(hardware))
+    return "\n".join(plan_lines(recipe_name, recipe, plan)) + "\n"
+
+
+if __name__ == "__main__":
+    for name in PLANS:
+        (ROOT / f"{name}.txt").write_text(planned(name), encoding="utf-8")

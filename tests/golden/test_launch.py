@@ -1,0 +1,45 @@
+"""What each target would submit, as it was recorded: for the reader, and for whoever changes it.
+
+`BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden/test_launch.py` records it anew.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from bertwright.cli import main
+
+RECORDED = Path(__file__).parent / "launch"
+COMMANDS = {
+    "local": "local smoke",
+    "torchrun": "torchrun smoke --set ranks=4",
+    "torchrun-nodes": 'torchrun smoke --nodes 2 --set rendezvous="node1:29500"',
+    "slurm": "slurm smoke",
+    "slurm-one-job": "slurm smoke --set prepare.tasks=1 --set folder=/shared/berts --out runs/two train.seed=7",
+    "dgx-1": "slurm nvidia-large --place dgx-1 --nodes 4",
+    "dgx-2": "slurm nvidia-large --place dgx-2 --nodes 64",
+    "spr": "slurm nvidia-large --place spr --nodes 16",
+}
+"""A command by the name of the file that it is recorded in."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_would_be_submitted_is_what_was_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bertwright", "launch", *COMMANDS[name].split()])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr()
+    assert not left.value.code, said.err
+    file = RECORDED / f"{name}.txt"
+    if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(said.out, encoding="utf-8")
+    assert said.out == file.read_text(encoding="utf-8")
+
+
+def test_nothing_else_is_recorded() -> None:
+    assert {path.stem for path in RECORDED.iterdir()} == set(COMMANDS)

@@ -1,0 +1,2 @@
+# Azure/azureml-examples, Bert-Pretrain: README.md; the job has 2 nodes of 8 processes
+torchrun --nnodes 2 --nproc_per_node 8 pretrain_glue.py --num_train_epochs 100 --output_dir outputs --disable_tqdm 1 --local_rank $RANK --evaluation_strategy "epoch" --logging_strategy "epoch" --per_device_train_batch_size 256 --gradient_accumulation_steps 1 --per_device_eval_batch_size 256 --learning_rate 3e-05 --adam_beta1 0.8 --adam_beta2 0.999 --weight_decay 3e-07 --warmup_steps 500 --fp16 --logging_steps 1000 --model_checkpoint "distilbert-base-uncased"

@@ -1,0 +1,2 @@
+# intel/ai-reference-models, models_v2/pytorch/bert_large/training/gpu/run_model.sh: its command for several devices
+mpiexec -np 2 -ppn 2 python run_pretrain_mlperf.py --config_name=bert_config.json --input_dir=dataset --output_dir=out --eval_dir=dataset --device=xpu --do_train --train_batch_size=16 --gradient_accumulation_steps=1 --bf16 --adamw --num-iterations 10 --bucket_cap 1000 --use_gradient_as_bucket_view --disable-broadcast-buffers --large-first-bucket --seed 123

@@ -1,0 +1,78 @@
+"""The command lines of the original programs' documents, and the recipes that they become.
+
+`BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden/translate` writes the recipes anew.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.reference.teachers import SPECIALS
+
+from bertwright import Recipe
+from bertwright.model.bert.config import SIZES
+from bertwright.translate.shell import of_script
+from bertwright.translate.text import text, value_text
+from bertwright.translate.translation import Translation, translate
+
+HERE = Path(__file__).parent
+SCRIPTS = sorted(HERE.glob("*.sh"))
+
+
+def translated(script: Path) -> Translation:
+    return translate(of_script(script.read_text(encoding="utf-8")), strict=False)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the commands name: a configuration, and the vocabularies."""
+    monkeypatch.chdir(tmp_path)
+    hidden, layers, heads, inner = SIZES["large"]
+    numbers = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads}
+    config = json.dumps({**numbers, "intermediate_size": inner, "vocab_size": 30522})
+    for name in ("bert_config.json", "bert_configs/large.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(config)
+    google = "workspace/{}/data/download/google_pretrained_weights/uncased_L-24_H-1024_A-16/vocab.txt"
+    for name in ("downloads/google-uncased-vocab.txt", "vocab/vocab", *map(google.format, ("BERT", "bert"))):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("".join(f"{entry}\n" for entry in SPECIALS))
+    return tmp_path
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_it_becomes_the_recipe_that_is_kept(script: Path) -> None:
+    made = text(translated(script))
+    kept = script.with_suffix(".toml")
+    if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
+        kept.write_text(made, encoding="utf-8")
+    assert made == kept.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_recipe_loads_and_says_what_the_comments_stand_at(script: Path, workplace: Path) -> None:
+    translation = translated(script)
+    (workplace / "recipe.toml").write_text(text(translation), encoding="utf-8")
+    # What training starts from is the user's, and no folder of it is made here.
+    recipe = Recipe.load(workplace / "recipe.toml", given=False)
+    for i, phase in enumerate(translation.phases):
+        for name in ("length", "batch", "micro_batch", "steps", "learning_rate"):
+            if name in phase:
+                assert getattr(recipe.train.phases[i], name) == phase[name].value, name
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_every_option_is_accounted_for(script: Path) -> None:
+    translation = translated(script)
+    for account in translation.accounts:
+        assert account.keys or account.note, account.option
+        for key in account.keys:
+            name = key.removeprefix("train.phases.0.")
+            dropped = key in ("vocab.file", "train.init_from", "train.init_layers", "train.phases.0.data", "model.size")
+            assert dropped or key in translation.sections or any(name in phase for phase in translation.phases), account
+
+
+def test_values_are_written_as_toml_writes_them() -> None:
+    values = {"a": 1e-08, "b": [True, 'x"ő'], "c": {"kind": "fp16", "n": 3}}
+    assert value_text(values) == '{ a = 1e-08, b = [true, "x\\"ő"], c = { kind = "fp16", n = 3 } }'

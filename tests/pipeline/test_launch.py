@@ -1,0 +1,61 @@
+"""Launching where it runs here: what is described is what happens, and what is submitted is found again."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.pipeline.command import ENVIRONMENT, PROGRAM
+from tests.pipeline.conftest import Call
+
+FEW = ("train.phases.0.steps=2", "train.phases.1.steps=2")
+
+
+def test_local_runs_the_recipe_that_was_described(small_recipe: Path, tmp_path: Path, call: Call) -> None:
+    out = tmp_path / "run"
+    words = ("launch", "local", small_recipe, "train.seed=3", "--out", out)
+    described = json.loads(call(*words, "--json").out)
+    # Only the corpus is made: a stage that is refused ends the command with its own exit code.
+    refused = call(*words, "--submit", "corpus.source=nowhere.txt")
+    assert refused.code == 3, refused.err
+    assert not (out / "corpus").exists() and (out / "launch" / "recipe.toml").is_file()
+    done = call(*words, "--submit", "--set", 'environment={OMP_NUM_THREADS="1"}')
+    assert done.code == 0, done.err
+    assert (out / "report.html").is_file()
+    assert (out / "launch" / "recipe.toml").read_text(encoding="utf-8") == described["files"]["recipe.toml"]
+    assert "seed = 3" in (out / "recipe.toml").read_text(encoding="utf-8")
+
+
+def test_what_runs_here_is_not_looked_after(small_recipe: Path, tmp_path: Path, call: Call) -> None:
+    for what in ("--status", "--logs", "--stop"):
+        done = call("launch", "local", small_recipe, "--out", tmp_path / "run", what)
+        assert done.code == 2 and "runs its commands here, to their end, so there is nothing to look after" in done.err
+    both = call("launch", "local", small_recipe, "--submit", "--stop")
+    assert both.code == 2 and "are four things to do. Give one of them." in both.err
+
+
+def test_without_slurm_nothing_is_submitted(
+    small_recipe: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = call("launch", "slurm", small_recipe, "--out", tmp_path / "run", "--submit")
+    assert done.code == 5 and "there is no sbatch on this machine. Give the command where Slurm is" in done.err
+    none = call("launch", "slurm", small_recipe, "--out", tmp_path / "run", "--status")
+    assert none.code == 2 and "has no job: there is no" in none.err and "Submit first (--submit)" in none.err
+
+
+def test_a_signal_is_handed_on_and_the_exit_code_is_that_of_the_run(small_recipe: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["launch", "local", str(small_recipe), "train.phases.0.steps=4000", "--out", str(out), "--submit"]
+    process = subprocess.Popen([*PROGRAM, *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    metrics = out / "train" / "metrics.jsonl"
+    until = time.monotonic() + 120
+    while not metrics.is_file() and time.monotonic() < until:
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(60) == 75
+    assert list((out / "train" / "checkpoints").iterdir())

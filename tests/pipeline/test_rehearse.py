@@ -1,0 +1,114 @@
+"""`run --rehearse`: every part in a process of its own, a table of what failed, and nothing left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline.command import PROGRAM, bertwright, start
+from tests.pipeline.conftest import Call
+
+from bertwright import Recipe, run
+
+NOTHING_KEPT = "corpus.filter.min_words=1000000"
+"""Of the sample no document has so many: the stage ends with an error, and no part that takes torch is reached."""
+
+
+def outcomes(out: str) -> dict[str, str]:
+    return {part["part"]: part["outcome"] for part in json.loads(out)["parts"]}
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_what_would_have_failed_is_said_and_what_needs_it_not_reached(
+    small_recipe: Path, tmp_path: Path, call: Call
+) -> None:
+    done = call("run", small_recipe, NOTHING_KEPT, "--rehearse", "--out", tmp_path / "runs" / "mine")
+    assert done.code == 3, done.err
+    lines = {line.split()[0]: line for line in done.out.splitlines()}
+    assert "error" in lines["corpus"] and "min_words" in lines["corpus"]
+    for name in ("vocab", "examples", "train", "resume", "evaluate", "export", "report"):
+        assert "not reached  needs corpus" in lines[name]
+    assert left_in(tmp_path / "runs") == []
+
+
+def test_useless_options_are_refused(small_recipe: Path, tmp_path: Path, call: Call) -> None:
+    done = call("run", small_recipe, "--rehearse", "--until", "vocab", "--out", tmp_path / "mine")
+    assert done.code == 2 and "--until beside --rehearse would do nothing" in done.err
+    done = call("run", small_recipe, "--rehearse", "corpus.source=nowhere.xml", "--out", tmp_path / "mine")
+    assert done.code == 3 and "nowhere.xml" in done.err
+    assert left_in(tmp_path) == []
+
+
+def begun(process: subprocess.Popen[str], scratch: Path) -> None:
+    """Wait until the first part is under way."""
+    until = time.monotonic() + 60
+    while not (scratch / "mine" / ".lock").exists():
+        assert process.poll() is None and time.monotonic() < until, process.communicate()
+        time.sleep(0.01)
+
+
+def test_ctrl_c_leaves_nothing(small_recipe: Path, tmp_path: Path) -> None:
+    process = start("run", small_recipe, "--rehearse", "--out", tmp_path / "mine")
+    begun(process, tmp_path / ".mine.rehearsal")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert left_in(tmp_path) == []
+
+
+def test_what_a_killed_one_left_goes_with_the_next(small_recipe: Path, tmp_path: Path, call: Call) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "run", str(small_recipe), "--rehearse", "--out", str(tmp_path / "mine")], start_new_session=True
+    )
+    scratch = tmp_path / ".mine.rehearsal"
+    begun(process, scratch)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    again: Any = None
+    until = time.monotonic() + 60
+    # Its last part goes on to its end, and nothing is taken away below it.
+    while (again := call("run", small_recipe, NOTHING_KEPT, "--rehearse", "--out", tmp_path / "mine")).code == 4:
+        assert "another rehearsal, or the last part of one that was killed" in again.err and scratch.exists()
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert again.code == 3 and left_in(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_recipe_is_rehearsed_to_its_end_with_what_is_prepared(small_recipe: Path, tmp_path: Path) -> None:
+    folder = run(Recipe.load(small_recipe), tmp_path / "mine", ["corpus", "vocab", "examples"]).path
+    before = sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file())
+    done = bertwright("run", small_recipe, "--rehearse", "--out", folder, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["text"] == f"what is prepared in {folder} (corpus, vocab, examples)"
+    parts = outcomes(done.out)
+    assert {name for name in parts if parts[name] == "ok"} >= {
+        "train",
+        "resume",
+        "phase 0",
+        "phase 1",
+        "export",
+        "report",
+    }
+    assert not {"corpus", "vocab", "examples"} & parts.keys()
+    assert sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()) == before
+    assert left_in(tmp_path) == ["mine"]
+
+
+@pytest.mark.slow
+def test_each_phase_is_tried_alone_after_one_has_failed(small_recipe: Path, tmp_path: Path) -> None:
+    # As one pass of the network, more than any memory holds.
+    given = ("train.phases.1.batch=100_000_000", "train.phases.1.micro_batch=0")
+    done = bertwright("run", small_recipe, *given, "--rehearse", "--out", tmp_path / "mine", "--json")
+    parts = outcomes(done.out)
+    assert done.code == 3, done.err
+    assert parts["train"] == "error" and parts["resume"] == "not reached"
+    assert parts["phase 0 alone"] == "ok" and parts["phase 1 alone"] == "error"
+    assert left_in(tmp_path) == []

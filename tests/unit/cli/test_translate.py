@@ -1,0 +1,72 @@
+"""The verb `translate`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bertwright.cli.app import app
+from bertwright.core.errors import RecipeError
+
+NEEDED = "python run_pretraining.py --input_dir d --config_file c.json --output_dir o --do_train"
+COMMAND = ["--", *NEEDED.split()]
+
+
+def call(*words: str, text: str = "") -> str:
+    result = CliRunner().invoke(app, ["translate", *words], input=text, catch_exceptions=True)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_it_prints_a_recipe_or_writes_it_once(tmp_path: Path) -> None:
+    printed, file = call(*COMMAND), tmp_path / "mine.toml"
+    assert "[[train.phases]]" in printed and "bertwright run RECIPE --out o" in printed
+    assert call("--out", str(file), *COMMAND) == ""
+    assert file.read_text() == printed.replace("RECIPE", str(file))
+    with pytest.raises(RecipeError, match="exists already"):
+        call("--out", str(file), *COMMAND)
+
+
+def test_json_has_the_recipe_and_the_account() -> None:
+    facts = json.loads(call("--json", *COMMAND))
+    assert facts["recipe"]["train"]["phases"][0]["batch"] == 32 and facts["place"] == {}
+    assert {"option": "--do_train", "keys": [], "note": "Nothing to ask for: the verb `train` trains."} in facts[
+        "options"
+    ]
+
+
+def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
+    place = tmp_path / "place.toml"
+    printed = call("--place", str(place), "--", "mpirun", "-n", "8", *COMMAND[1:])
+    assert "ranks = 8" in place.read_text()
+    assert f"bertwright launch torchrun RECIPE --place {place} --out o" in " ".join(printed.replace("#", "").split())
+    with pytest.raises(RecipeError, match="one process trains"):
+        call("--place", str(tmp_path / "other.toml"), *COMMAND)
+
+
+def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "length = 128" in call("--script", "-", text="cd x\npython bertPrep.py --action create_hdf5_files "
+                                  "--dataset wikicorpus_en --max_seq_length 128\n")  # fmt: skip
+    for name, value in {"PRECISION": "bf16", "DATASET_DIR": "data", "OUTPUT_DIR": "out"}.items():
+        monkeypatch.setenv(name, value)
+    made = call("--environment")
+    assert 'precision = "bf16"' in made and 'data = "data"' in made
+    monkeypatch.setenv("SCRIPT", "run_bert_pretrain_phase2.sh")
+    monkeypatch.setenv("CHECKPOINT_DIR", "out1/model_save")
+    assert "length = 512" in call("--environment") and 'init_from = "out1/model_save"' in call("--environment")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no command is given"),
+        (["--script", "x", "--environment"], "--script has the commands"),
+        (["--script", "nowhere.sh"], "--script nowhere.sh cannot be read"),
+        (["--", "A=1"], "there is no command to translate"),
+    ],
+)
+def test_mistakes_are_told(words: list[str], said: str) -> None:
+    with pytest.raises(RecipeError, match=said):
+        call(*words)

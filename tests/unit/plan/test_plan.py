@@ -1,0 +1,170 @@
+"""A plan says what a run takes: compared with the run's own reckoning, with what it took, and with its own text."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.golden.plan.plans import PLANS, ROOT, planned
+
+from bertwright import Recipe, RunFolder
+from bertwright.check.resources import run_bytes
+from bertwright.check.teacher import teacher_bytes
+from bertwright.cli import main
+from bertwright.core.errors import RecipeError
+from bertwright.plan.data import read_data
+from bertwright.plan.machine import HardwareConfig, machine_of, read_place, this_machine
+from bertwright.plan.memory import memory_of
+from bertwright.plan.plan import make_plan
+from bertwright.plan.shapes import PLAN
+from bertwright.plan.step_time import all_reduce_seconds, straggling
+from bertwright.plan.work import phase_work
+from bertwright.train.phases import resolve_phases
+from bertwright.train.sizes import computing_of, training_bytes
+
+Load = Callable[..., Recipe]
+GPUS = HardwareConfig(gpu="h100", gpus=8, cores=64, price=25.0)
+
+
+@pytest.mark.parametrize(
+    "length",
+    ["steps=7", "samples=100", "tokens=2000", "epochs=1.5", "epochs=3", "tokens=900 batch_warmup=[[0,4],[2,8]]"],
+)
+def test_steps_are_those_that_training_resolves(trained: Path, load: Load, length: str) -> None:
+    recipe = load("train.phases.0.steps=", *(f"train.phases.0.{key}" for key in length.split()))
+    folder = RunFolder(trained)
+    (phase,) = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
+    work = phase_work(recipe, 0, read_data(recipe, trained))
+    assert (work.steps, work.sequences) == (phase.steps, phase.loader.settings.batches.before(phase.steps))
+    assert work.mean_length == pytest.approx(phase.loader.mean_tokens, abs=0.01)
+
+
+@pytest.mark.parametrize("key", ["train.attention=padded", "train.checkpoint_activations=true", "train.averaging=ema"])
+def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> None:
+    recipe = load(key)
+    for ranks in (1, 2):
+        work = phase_work(recipe, 0, read_data(recipe, Path("nowhere")))
+        memory, computing = (
+            memory_of(recipe, work, ranks, gpu=False),
+            computing_of(recipe.train, recipe.optim, ranks, gpu=False),
+        )
+        beside = memory.batches + teacher_bytes(recipe, recipe.network(), work.phase, ranks)
+        checked = training_bytes(recipe.network(), recipe.train.phases[0], computing)
+        assert memory.total == pytest.approx(checked + beside) and min(vars(memory).values()) >= 0
+
+
+def test_what_is_finished_is_counted_and_not_planned(trained: Path, load: Load) -> None:
+    recipe = load()
+    plan = PLAN.validate_python(make_plan(recipe, trained, this_machine(recipe)))
+    disk = RunFolder(trained).artifact("examples").manifest["disk"]["bytes"]
+    assert plan["disk"]["examples"] == disk and plan["basis"] == "examples"
+    assert plan["disk"]["train"] == run_bytes(recipe, None)["train"]
+    assert set(plan["hours"]) == {"evaluate", "export"}, "of the stages that are still to be made"
+    assert plan["fits"] and not plan["remedies"]
+
+
+def test_what_is_not_known_is_not_said(load: Load, tmp_path: Path) -> None:
+    recipe = load("corpus.source=https://a.b/c.xml.bz2", "train.phases.0.steps=", "train.phases.0.epochs=2")
+    plan = PLAN.validate_python(make_plan(recipe, tmp_path, this_machine(recipe)))
+    assert plan["basis"] == "nothing" and plan["text_bytes"] is None and plan["disk"]["corpus"] is None
+    assert plan["phases"][0]["steps"] is None and plan["total_hours"] is None and plan["cost"] is None
+    assert plan["phases"][0]["step_seconds"] > 0 and plan["memory_bytes"] > 0
+
+
+def test_every_remedy_makes_it_fit_as_it_says() -> None:
+    recipe = Recipe.load("nvidia-large", given=False)
+    for hardware in (HardwareConfig(gpu="v100-16", gpus=8), HardwareConfig(gpu="h100", memory_gb=6.0, gpus=2)):
+        machine = machine_of(hardware)
+        plan = make_plan(recipe, Path("nowhere"), machine)
+        assert not plan["fits"] and plan["remedies"]
+        for remedy in plan["remedies"]:
+            helped = Recipe.load("nvidia-large", remedy["keys"], given=False)
+            again = make_plan(helped, Path("nowhere"), machine)
+            assert again["fits"] and again["memory_bytes"] == pytest.approx(remedy["memory_bytes"])
+
+
+def test_energy_and_cost_are_of_all_machines(load: Load, tmp_path: Path) -> None:
+    recipe = load("train.phases.0.batch=64", "train.phases.0.steps=100000")
+    one, four = (make_plan(recipe, tmp_path, replace(machine_of(GPUS), nodes=nodes)) for nodes in (1, 4))
+    for plan, nodes in ((one, 1), (four, 4)):
+        hours = plan["total_hours"]
+        assert hours and plan["cost"] == pytest.approx(25.0 * nodes * hours)
+        assert plan["energy_kwh"] == pytest.approx(nodes * hours * 8 * 700 * 1.35 / 1000)
+    assert four["phases"][0]["micro_batch"] == 2 and four["machine"]["ranks"] == 32
+
+
+def test_a_sum_over_ranks_takes_what_a_ring_sends() -> None:
+    # 1 GB in a machine of 8: each sends 7 of 8 parts twice; then an eighth goes between 4 machines likewise.
+    inside = 2 * 7 * (1e9 / 8) / (0.8 * 450e9)
+    between = 2 * 3 * (1e9 / 8 / 4) / (0.8 * 25e9)
+    seconds = all_reduce_seconds(1e9, 8, 4, 450e9, 25e9)
+    assert 0 < seconds - (inside + between) < 1.5e-3, "messages take a while however short"
+    assert all_reduce_seconds(1e9, 1, 1, 450e9, 25e9) == 0
+    assert straggling(1) == 0 and straggling(64) == pytest.approx(0.004 * math.sqrt(2 * math.log(64)))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_text_is_the_kept_one(name: str) -> None:
+    assert planned(name) == (ROOT / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bertwright", "plan", "demo", "--json"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    printed = json.loads(capsys.readouterr().out)
+    assert left.value.code == 0 and printed.pop("recipe") == "demo"
+    assert PLAN.validate_python(printed)["parameters"] == Recipe.load("demo").network().parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot read the recipe {path}: "),
+        (
+            "kind = 'local'\n",
+            '{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.',
+        ),
+        ("[hardware]\ngpu = 'h1000'\n", "'h1000' is no GPU that is known here. Did you mean h100?"),
+        ("[hardware]\ngpu = 'tpu'\n", "'tpu' is no GPU that is known here. Those known are b200, h200, "),
+        ("[hardware]\nnodes = 0\n", "{path}:2: nodes: "),
+        ("[hardware]\ngpuz = 8\n", "{path}:2: gpuz: "),
+    ],
+)
+def test_a_place_that_says_too_little_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "place.toml"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(RecipeError) as error:
+        read_place(path)
+    assert str(error.value).startswith(message.format(path=path))
+
+
+def test_more_ranks_than_sequences_are_refused(load: Load, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as error:
+        make_plan(load(), tmp_path, replace(machine_of(GPUS), nodes=2))
+    assert str(error.value) == (
+        "16 ranks (2 machines of 8) cannot share train.phases.0.batch = 8: a rank would have nothing to do. Plan for "
+        "fewer, or raise the batch."
+    )
+
+
+def test_a_precision_that_its_gpus_have_no_unit_for_is_refused(load: Load, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as error:
+        make_plan(load("train.device=auto", "train.precision=bf16"), tmp_path, machine_of(HardwareConfig(gpu="v100")))
+    assert str(error.value) == ("train.precision = bf16, but a v100 has no unit for it. Set train.precision=fp16.")
+
+
+def test_a_recipe_without_training_and_no_machines_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tmp_path / "half.toml"
+    recipe.write_text('[corpus]\nsource = "sample"\nlanguage = "hu"\n[model]\nsize = "tiny"\n', encoding="utf-8")
+    said = {("plan", str(recipe)): "train: ", ("plan", "demo", "--nodes", "0"): "--nodes"}
+    for words, wanted in said.items():
+        monkeypatch.setattr("sys.argv", ["bertwright", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == 2 and wanted in capsys.readouterr().err

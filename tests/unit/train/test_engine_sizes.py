@@ -1,0 +1,86 @@
+"""What a rank is foretold to hold is what engines hold; what real ranks keep of the optimizer's state:
+`tests/pipeline/test_engine_contract.py`."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.reference.batches import NUMBERS, random_batch
+from torch import nn
+
+from bertwright.model.bert.config import BertConfig, BertModelConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, FsdpConfig, ZeroConfig
+from bertwright.train.engine.partition import owned, part
+from bertwright.train.engine.single import Single
+from bertwright.train.engine.sizes import Sharing, held_bytes, moment_bytes
+from bertwright.train.sizes import computing_of, training_bytes
+
+BASE = BertModelConfig(size="base").resolve(30522)
+LARGE = BertModelConfig(size="large").resolve(30522)
+
+
+@pytest.mark.parametrize("optim", [AdamWConfig(), LambConfig(), MuonConfig()], ids=lambda optim: optim.kind)
+def test_one_process_holds_what_is_foretold(optim: Any) -> None:
+    config = BertConfig(**NUMBERS)
+    model = PreTrainingModel(config)
+    engine, held = Single(model, optim), held_bytes(config, Sharing(optim=optim))
+    model(random_batch([9, 5], 0))[0].logsumexp(-1).sum().backward()
+    engine.reduce()
+    engine.update(1e-3)
+    assert sum(p.nbytes for p in model.parameters()) == held.weights
+    assert sum(p.grad.nbytes for p in model.parameters() if p.grad is not None) == held.gradients
+    state = engine.optimizer.state.values()
+    assert sum(t.nbytes for kept in state for name, t in kept.items() if name != "step") == held.moments
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_a_part_is_the_one_that_torch_cuts(ranks: int) -> None:
+    for shape in ((7, 3), (2, 5), (1,), (8,)):
+        cut = [chunk.numel() for chunk in torch.zeros(shape).chunk(ranks)]
+        assert [part(shape, ranks, rank) for rank in range(ranks)] == cut + [0] * (ranks - len(cut))
+
+
+def test_shares_of_all_ranks_are_the_whole() -> None:
+    whole = 8 * BASE.parameters
+    for engine in (ZeroConfig(), FsdpConfig(), DeepSpeedConfig()):
+        for ranks in (1, 2, 8):
+            sharing = Sharing(engine, AdamWConfig(), ranks)
+            assert sum(moment_bytes(BASE, sharing, rank) for rank in range(ranks)) == pytest.approx(whole)
+    assert moment_bytes(BASE, Sharing(DdpConfig(), AdamWConfig(), 8), 7) == whole
+
+
+def test_a_tensor_that_is_larger_than_a_share_bounds_what_whole_tensors_save() -> None:
+    sizes = {name: nn.Parameter(torch.empty(shape, device="meta")).numel() for name, shape in BASE.tensors.items()}
+    embedding = 8.0 * 30522 * 768
+    assert max(sum(8.0 * sizes[n] for n in names) for names in owned(sizes, 8)) == embedding
+    assert held_bytes(BASE, Sharing(ZeroConfig(), AdamWConfig(), 8)).moments == embedding
+    assert held_bytes(BASE, Sharing(FsdpConfig(), AdamWConfig(), 8)).moments < 1.01 * BASE.parameters
+
+
+def test_what_is_held_in_parts_falls_with_the_ranks() -> None:
+    def held(engine: Any, ranks: int = 8, accumulates: bool = False) -> Any:
+        return held_bytes(LARGE, Sharing(engine, AdamWConfig(), ranks), accumulates)
+
+    whole = 4.0 * LARGE.parameters
+    assert held(DdpConfig()).weights == held(DdpConfig()).gradients == whole
+    assert held(DdpConfig()).scratch == whole, "the messages of gradients"
+    assert held(DdpConfig(reduction="bf16")).scratch == whole / 2
+    assert held(FsdpConfig()).weights < 0.35 * whole and held(FsdpConfig()).gradients < 0.35 * whole
+    assert held(FsdpConfig(), accumulates=True).gradients == whole, "of several micro-batches they are added up whole"
+    assert held(DeepSpeedConfig(stage=2)).gradients == held(DeepSpeedConfig(stage=1)).gradients / 8
+    assert held(FsdpConfig()).gathered == 3 * whole and held(ZeroConfig()).gathered == 2 * whole
+
+
+def test_a_forecast_knows_the_engine() -> None:
+    phases = [{"length": 128, "batch": 64, "micro_batch": 8, "learning_rate": 1e-3, "steps": 1}]
+
+    def needed(engine: str, ranks: int) -> float:
+        config = TrainConfig.model_validate({"phases": phases, "engine": engine})
+        computing = computing_of(config, AdamWConfig(), ranks, gpu=True)
+        return training_bytes(LARGE, config.phases[0], computing)
+
+    assert needed("zero", 8) < needed("ddp", 8)
+    assert needed("auto", 1) == needed("single", 1) and needed("auto", 8) == needed("ddp", 8)

@@ -1,0 +1,78 @@
+"""Shell scripts and launchers in front of commands, as far as they are understood."""
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.launchers import strip_launchers
+from bertwright.translate.shell import of_script, of_words
+
+
+def test_variables_redirections_and_joined_lines() -> None:
+    script = """
+    # a comment with $(this) in it
+    export DATA=/data OUT="my out"
+    BATCH=${1:-64}; A=1 run.sh \\
+      --batch $BATCH --data ${DATA}/128 --rank $RANK < in > "out file" 2>&1 && tail --x ${NONE:-$DATA}
+    """
+    first, second = of_script(script)
+    assert first.words == ("run.sh", "--batch", "64", "--data", "/data/128", "--rank", "$RANK")
+    assert first.variables == {"DATA": "/data", "OUT": "my out", "BATCH": "64", "A": "1"} and first.line == 4
+    assert second.words == ("tail", "--x", "/data") and "A" not in second.variables
+
+
+def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
+    (command,) = of_words(["A=b c", "run.sh", "x;y", "$Z"])
+    assert command.words == ("run.sh", "x;y", "$Z") and command.variables == {"A": "b c"}
+    assert of_words(["A=1"]) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("run.sh $(nproc)", "line 1: $( is for a shell, and no shell is run. Write in its place what it prints."),
+        ("run.sh `nproc`", "line 1: ` is for a shell"),
+        ("run.sh 'open", "line 1: No closing quotation. Close the quote, or join the lines."),
+    ],
+)
+def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        of_script(line)
+    assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes", "processes", "rest"),
+    [
+        ("python3 -u x.py --a", 1, 1, ("x.py", "--a")),
+        ("python -m torch.distributed.launch --nproc_per_node=8 x.py", 1, 8, ("x.py",)),
+        ("torchrun --nnodes 2 --nproc-per-node 8 --master_addr h x.py", 2, 8, ("x.py",)),
+        ("mpirun --allow-run-as-root -n 16 -x A=b -mca btl tcp python x.py", 1, 16, ("x.py",)),
+        ("mpiexec -np 32 -ppn 8 python x.py", 4, 8, ("x.py",)),
+        ("deepspeed --num_gpus 4 x.py", 1, 4, ("x.py",)),
+        ("ipexrun --distributed --nnodes 4 --nproc_per_node 2 --hostfile h x.py", 4, 2, ("x.py",)),
+        ("python -m intel_extension_for_pytorch.cpu.launch --node_id 0 --enable_jemalloc x.py", 1, 1, ("x.py",)),
+        ("srun -N 4 --ntasks-per-node=8 bash x.sh 1", 4, 8, ("x.sh", "1")),
+        ("accelerate launch --num_processes 8 x.py", 1, 8, ("x.py",)),
+        ("numactl -N 0 -m 0 nohup bash x.sh", 1, 1, ("x.sh",)),
+    ],
+)
+def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tuple[str, ...]) -> None:
+    launch, words = strip_launchers(tuple(line.split()))
+    assert (launch.nodes, launch.processes, words) == (nodes, processes, rest)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("torchrun --nproc_per_nod 8 x.py", "torchrun has no option --nproc_per_nod; did you mean --nproc_per_node?"),
+        (
+            "mpirun -n $N x.py",
+            "mpirun -n $N: how many processes that starts, only the machine knows. Write the number.",
+        ),
+        ("torchrun --nproc_per_node=gpu x.py", "torchrun --nproc_per_node gpu: how many"),
+    ],
+)
+def test_launchers_that_are_not_understood_are_told(line: str, said: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        strip_launchers(tuple(line.split()))
+    assert str(error.value).startswith(said)

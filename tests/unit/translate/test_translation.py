@@ -1,0 +1,177 @@
+"""Options of other programs: what is unknown or wrong is told, and no table of a program has a gap."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.launch.config import load_place
+from bertwright.translate.draft import conversion
+from bertwright.translate.program import Program, programs
+from bertwright.translate.shell import of_script, of_words
+from bertwright.translate.text import place_text, start_line
+from bertwright.translate.translation import Translation, translate
+
+NEEDED = "--input_dir d --config_file c.json --output_dir o --do_train"
+
+
+def translated(line: str) -> Translation:
+    return translate(of_words(line.split()))
+
+
+@pytest.mark.parametrize("name", programs())
+def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> None:
+    program: Program = programs()[name]
+    for option in program.options:
+        assert program.original(option), f"originals.toml says nothing of {option}"
+        becomes = program.options[option].becomes
+        assert not becomes or callable(conversion(becomes))
+    names = {name for place in (*program.positions, program.several) for name in place.split()} | {*program.variables}
+    for remark in program.remarks:
+        names |= {*remark.said, *remark.unsaid, *remark.equal, *remark.other}
+    assert names <= set(program.options)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            f"python run_pretraining.py {NEEDED} --train_batchsize 8 --max_steps many --fp16=1",
+            "line 1: NVIDIA's run_pretraining.py has no option --train_batchsize; did you mean --train_batch_size?\n"
+            "line 1: max_steps many: give a number, not 'many'.\n"
+            "line 1: --fp16 has no value, and '1' is given.",
+        ),
+        (
+            "python run_pretraining.py --input_dir d --do_train",
+            "line 1: NVIDIA's run_pretraining.py needs --config_file\n"
+            "line 1: NVIDIA's run_pretraining.py needs --output_dir",
+        ),
+        (
+            f"python run_pretraining.py {NEEDED} --max 128",
+            "line 1: NVIDIA's run_pretraining.py has several options that begin with --max: --max_predictions_per_seq, "
+            "--max_seq_length, --max_steps. Write which one.",
+        ),
+        (f"python run_pretraining.py {NEEDED} --seed", "line 1: --seed needs a value."),
+        (
+            f"python run_pretraining.py {NEEDED} --train_batch_size 100 --gradient_accumulation_steps 3",
+            "--gradient_accumulation_steps 3: train_batch_size 100 is not divided by 3, and the original stops. Give a "
+            "divisor of 100.",
+        ),
+        (
+            "python run_pretrainig.py",
+            "line 1: run_pretrainig.py is no program that can be translated. Did you mean run_pretraining.py?",
+        ),
+        (
+            "bash run_pretraining.sh 96 6e-3 fp64",
+            "line 1: precision fp64: give one of fp16, fp32, not 'fp64'.",
+        ),
+        ("PRECISION=bf17 DATASET_DIR=d OUTPUT_DIR=o run.sh", "line 1: PRECISION bf17: give one of fp32, avx-fp32"),
+        ("python3 sharding.py", "line 1: the Hungarian recipe's sharding.py needs --input_file\n"),
+        ("bash", "line 1: bash: no program follows. Give its command line."),
+    ],
+)
+def test_what_is_wrong_is_told(line: str, said: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        translated(line)
+    assert str(error.value).startswith(said)
+
+
+def test_a_beginning_of_an_option_will_do_as_argparse_lets_it() -> None:
+    translation = translated(f"python run_pretraining.py {NEEDED} --max_seq 128 --learn=1e-3")
+    assert translation.phases[0]["length"].value == 128 and translation.phases[0]["learning_rate"].value == 1e-3
+
+
+def test_the_scripts_of_two_years_are_told_apart_by_what_stands_at_the_16th_place() -> None:
+    common = "bash run_pretraining.sh 4096 6e-3 fp16 8 0.2843 7038 200 false true true 64 42 job true true"
+    older, newer = (translated(f"{common} {rest}") for rest in ("false 2048 4e-3", "2048 4e-3"))
+    assert [t.phases[1]["batch"].value for t in (older, newer)] == [16384, 16384]
+    assert newer.sections["vocab.file"].value == "vocab/vocab"
+    assert older.sections["vocab.file"].value == "downloads/google-uncased-vocab.txt"
+
+
+def test_the_11th_argument_of_the_onnx_runtime_script_is_that_of_both_phases() -> None:
+    translation = translated("bash run_pretraining_ort.sh 4096 6e-3 fp16 8 0.2843 7038 200 false true true 64")
+    assert [phase["micro_batch"].value for phase in translation.phases] == [64, 64]
+    assert any("11th argument" in remark for remark in translation.remarks)
+
+
+def test_tensorflow_options_mean_the_program_of_that_name_in_tensorflow() -> None:
+    line = (
+        "python run_pretraining.py --input_file=tf/*.tfrecord --output_dir=o --bert_config_file=c.json --do_train=True"
+    )
+    translation = translated(f"{line} --train_batch_size=256 --num_train_steps=1000 --num_warmup_steps=10")
+    phase = {name: key.value for name, key in translation.phases[0].items()}
+    assert (phase["data"], phase["batch"], phase["steps"], phase["warmup"]) == ("tf", 256, 1000, 10)
+    assert translation.sections["optim.kind"].value == "adamw"
+
+
+def test_phase_2_alone_says_what_it_lacks_and_after_phase_1_it_is_a_phase_of_the_run() -> None:
+    phase = f"python run_pretraining.py {NEEDED}"
+    alone = translated(f"{phase} --phase2 --resume_from_checkpoint")
+    assert len(alone.open) == 1 and "train.init_from" in alone.open[0]
+    both = translate(of_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --seed 7"), strict=False)
+    assert not both.open and [p["length"].value for p in both.phases] == [128, 512]
+    assert any("--seed 7 contradicts" in remark for remark in both.remarks)
+
+
+def test_weights_to_start_from_are_looked_at(tmp_path: Path) -> None:
+    run, stock = tmp_path / "run", tmp_path / "stock"
+    (run / "train").mkdir(parents=True)
+    (run / "train" / "manifest.json").write_text("{}")
+    stock.mkdir()
+    (stock / "config.json").write_text(json.dumps({"num_hidden_layers": 3}))
+    of_ours = translated(f"python run_pretraining.py {NEEDED} --init_checkpoint {run}/model_save")
+    assert of_ours.sections["train.init_from"].value == str(run / "train")
+    foreign = translated(f"python run_pretraining.py {NEEDED} --init_checkpoint {stock}")
+    assert foreign.sections["train.init_layers"].value == [1, 2, 3] and not foreign.open
+    (stock / "config.json").write_text("[]")
+    with pytest.raises(RecipeError, match="does not say num_hidden_layers"):
+        translated(f"python run_pretraining.py {NEEDED} --init_checkpoint {stock}")
+
+
+@pytest.mark.parametrize(("stage", "engine"), [(0, None), (1, "zero"), (3, "fsdp")])
+def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int, engine: str | None) -> None:
+    (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": stage}}))
+    translation = translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
+    found = translation.sections.get("train.engine")
+    assert (found.value if found else None) == engine
+    (tmp_path / "ds.json").write_text("nothing")
+    with pytest.raises(RecipeError, match="no DeepSpeed configuration"):
+        translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
+
+
+@pytest.mark.parametrize(
+    ("front", "settings"),
+    [
+        ("", {}),
+        ("mpirun -n 8", {"kind": "torchrun", "nodes": 1, "ranks": 8}),
+        (
+            "torchrun --nnodes 2 --nproc_per_node 4 --master_addr big --master_port 1",
+            {"kind": "torchrun", "nodes": 2, "ranks": 4, "rendezvous": "big:1"},
+        ),
+        (
+            "srun -N 4 --ntasks-per-node=8 -p gpu -t 12:00:00 -c 6",
+            {"kind": "slurm", "nodes": 4, "gpus": 8, "partition": "gpu", "time": "12:00:00", "cpus": 6},
+        ),
+    ],
+)
+def test_nodes_and_processes_are_a_place_that_launch_knows(
+    front: str, settings: dict[str, str | int], tmp_path: Path
+) -> None:
+    translation = translated(f"{front} python run_pretraining.py {NEEDED}")
+    assert translation.place == settings
+    if settings:
+        place = tmp_path / "place.toml"
+        place.write_text(place_text(translation), encoding="utf-8")
+        assert load_place(str(settings["kind"]), str(place)).kind == settings["kind"]
+
+
+def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_trained() -> None:
+    line = f"python run_pretraining.py {NEEDED}"
+    assert start_line(translated(line), "r.toml") == "bertwright run r.toml --out o"
+    parallel = translated(f"mpirun -n 4 {line}")
+    assert start_line(parallel, "r.toml") == "bertwright launch torchrun r.toml --set nodes=1 --set ranks=4 --out o"
+    assert start_line(parallel, "r.toml", "p.toml") == "bertwright launch torchrun r.toml --place p.toml --out o"
+    data = translate(of_script("python bertPrep.py --action sharding --dataset wikicorpus_en"), strict=False)
+    assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
