@@ -2,7 +2,11 @@
 # make test      every fast test          make test-all   the slow ones too
 # make check     lint and types           make format     mend what can be mended
 # make test-gpu  what only a GPU can show
+<<<<<<< HEAD
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
+=======
+# make package   an archive for machines without the internet, in dist/
+>>>>>>> main
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
 PYTHON ?= python3
@@ -13,12 +17,16 @@ TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
 
+<<<<<<< HEAD
 ORT := .venv-ort
 ORT_PYTHON ?= python3.11
 ORT_PACKAGES := $(ORT)/.packages
 ORT_EXTENSION := $(ORT)/.extension
 
 .PHONY: setup demo test test-all test-gpu ort-env test-ort check format
+=======
+.PHONY: setup demo test test-all test-gpu check format package
+>>>>>>> main
 
 setup: $(TOOLS)
 
@@ -69,6 +77,9 @@ test-ort: $(ORT_EXTENSION)
 # for CUDA, numpy, pydantic, safetensors and pytest.
 test-gpu:
 	PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m pytest -m gpu tests/gpu
+
+package: $(PACKAGE)
+	$(BIN)/python -m tools.package
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

@@ -43,7 +43,8 @@ def check(
     out: Out = None,
     explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors to complete and check TOML.")
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of recipes, or of `place`s, by which editors check TOML."),
     ] = False,
     scale: Scale = "",
     as_json: Json = False,
