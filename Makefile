@@ -2,11 +2,8 @@
 # make test      every fast test          make test-all   the slow ones too
 # make check     lint and types           make format     mend what can be mended
 # make test-gpu  what only a GPU can show
-<<<<<<< HEAD
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
-=======
 # make package   an archive for machines without the internet, in dist/
->>>>>>> main
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
 PYTHON ?= python3
@@ -17,16 +14,12 @@ TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
 
-<<<<<<< HEAD
 ORT := .venv-ort
 ORT_PYTHON ?= python3.11
 ORT_PACKAGES := $(ORT)/.packages
 ORT_EXTENSION := $(ORT)/.extension
 
-.PHONY: setup demo test test-all test-gpu ort-env test-ort check format
-=======
-.PHONY: setup demo test test-all test-gpu check format package
->>>>>>> main
+.PHONY: setup demo test test-all test-gpu ort-env test-ort check format package
 
 setup: $(TOOLS)
 
