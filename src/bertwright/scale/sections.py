@@ -26,7 +26,8 @@ def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
     if not of_the_user:
         yield Replacement("corpus.source", "sample-small", _SAMPLE)
         yield Replacement("corpus.language", "hu", _SAMPLE)
-        yield Replacement("corpus.filter.languages", ["hu", "en"], _SAMPLE)
+        if recipe.corpus is None or recipe.corpus.filter.enabled:
+            yield Replacement("corpus.filter.languages", ["hu", "en"], _SAMPLE)
         yield Replacement("corpus.split.command", None, _SAMPLE)
     if recipe.texts is not None:
         yield Replacement("texts", None, "there is a corpus now")
@@ -59,6 +60,9 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
         yield Replacement("train.objective", None, "its teacher is of another vocabulary")
     if isinstance(train.averaging, LastConfig):
         yield Replacement("train.averaging", {**train.averaging.model_dump(), "every": 1}, _SMALL)
+    for i, phase in enumerate(train.phases):
+        if phase.target_accuracy is not None:
+            yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps reach none")
     yield from _computing(recipe)
     if train.mirror:
         yield Replacement("train.mirror", None, "nothing is copied anywhere")
