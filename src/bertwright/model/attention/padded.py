@@ -11,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from bertwright.core.errors import DataError
 from bertwright.examples.batch import Batch
+from bertwright.model.dropout import drop
 from bertwright.model.tracing import is_exported, is_traced
 
 
@@ -53,7 +54,12 @@ class Padded:
         if not len(v_TAD):
             return v_TAD
         q_RASD, k_RASD, v_RASD = map(self._spread, (q_TAD, k_TAD, v_TAD))
-        out_RASD = scaled_dot_product_attention(q_RASD, k_RASD, v_RASD, attn_mask=self.mask, dropout_p=dropout_p)
+        if dropout_p and is_exported():  # the fused one is written down with a dropout that has no way back
+            scores_RASS = q_RASD @ k_RASD.transpose(-1, -2) * q_RASD.shape[-1] ** -0.5
+            weights_RASS = scores_RASS.masked_fill(~self.mask, -torch.inf).softmax(-1)
+            out_RASD = drop(weights_RASS, dropout_p) @ v_RASD
+        else:
+            out_RASD = scaled_dot_product_attention(q_RASD, k_RASD, v_RASD, attn_mask=self.mask, dropout_p=dropout_p)
         out_XAD = out_RASD.transpose(1, 2).flatten(0, 1)
         return out_XAD if self.full else out_XAD.index_select(0, self.slot_T)
 
