@@ -11,7 +11,9 @@ from bertwright.core.files import sha256
 from bertwright.optim.adam import has_fused_adam
 from bertwright.train.graph.ort_packages import missing_ortmodule
 
-pytestmark = pytest.mark.skipif(bool(missing_ortmodule()), reason="needs the environment of make ort-env: make test-ort")
+pytestmark = pytest.mark.skipif(
+    bool(missing_ortmodule()), reason="needs the environment of make ort-env: make test-ort"
+)
 PROGRAM = str(Path(__file__).with_name("program.py"))
 
 
