@@ -2,6 +2,7 @@
 # make test      every fast test          make test-all   the slow ones too
 # make check     lint and types           make format     mend what can be mended
 # make test-gpu  what only a GPU can show
+# make package   an archive for machines without the internet, in dist/
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
 
-.PHONY: setup demo test test-all test-gpu check format
+.PHONY: setup demo test test-all test-gpu check format package
 
 setup: $(TOOLS)
 
@@ -43,6 +44,9 @@ test-all: $(TOOLS)
 # for CUDA, numpy, pydantic, safetensors and pytest.
 test-gpu:
 	PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m pytest -m gpu tests/gpu
+
+package: $(PACKAGE)
+	$(BIN)/python -m tools.package
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

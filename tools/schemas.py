@@ -1,26 +1,38 @@
-"""Writes the JSON Schema of a recipe, by which editors complete and check TOML.
+"""Writes the JSON Schemas of recipes and places, by which editors complete and check TOML.
 
-`python -m tools.schemas` writes `recipe.schema.json` into the package; a test compares it with the sections. It says
-what can be said of a key by itself; what one key asks of another is said by `bertwright check`.
+`python -m tools.schemas` writes them into the package; a test compares them with the sections. They say what can be
+said of a key by itself; what one key asks of another is said by `bertwright check`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
+from bertwright.core.config import Section
 from bertwright.core.described import described
 from bertwright.core.files import write_atomic
 from bertwright.core.mistakes import members
+from bertwright.launch.config import TARGETS
+from bertwright.plan.machine import HardwareConfig
 from bertwright.recipe import Recipe
 from bertwright.shipped import schema_file
 
-MODELS: dict[str, type[BaseModel]] = {"recipe": Recipe}
+
+class Machines(Section):
+    """Machines that only a forecast is for (`bertwright plan --place`)."""
+
+    hardware: HardwareConfig
+    """What one machine there has, how many there are, and what they cost."""
+
+
+MODELS: dict[str, Sequence[type[BaseModel]]] = {"recipe": (Recipe,), "place": (*TARGETS.values(), Machines)}
+"""What such a file may be: one of these."""
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """Not the newest: every editor's checker of TOML knows it."""
 _UNSAID = {"title", "role", "format", "discriminator"}
@@ -49,21 +61,17 @@ class _Generator(GenerateJsonSchema):
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 7) of the TOML file of that name, with the description of every key."""
-    model = MODELS[name]
-    found = model.model_json_schema(schema_generator=_Generator)
-    sections = found.pop("$defs")
-    named = {reference.rpartition("/")[2] for reference in _kinds({**found, "": sections})}
-    for cls in dict.fromkeys(_sections(model)):
-        section = found if cls is model else sections[cls.__name__]
-        _describe(cls, section)
-        if cls.__name__ in named:
-            section["required"] = ["kind", *section.get("required", [])]
-    return {
-        "$schema": DIALECT,
-        **_plain(found),
-        "definitions": {key: _plain(sections[key]) for key in sorted(sections)},
-    }
+    """The JSON Schema (draft 7) of the TOML files of that name, with the description of every key."""
+    made, found = models_json_schema([(model, "validation") for model in MODELS[name]], schema_generator=_Generator)
+    sections = found["$defs"]
+    named = {reference.rpartition("/")[2] for reference in _kinds(sections)}
+    for cls in dict.fromkeys(inner for model in MODELS[name] for inner in _sections(model)):
+        _describe(cls, sections[cls.__name__])
+        if cls.__name__ in named or (cls in MODELS[name] and "kind" in cls.model_fields):
+            sections[cls.__name__]["required"] = ["kind", *sections[cls.__name__].get("required", [])]
+    whole: dict[str, Any] = {"oneOf": list(made.values())} if len(made) > 1 else sections.pop(MODELS[name][0].__name__)
+    definitions = {key: _plain(sections[key]) for key in sorted(sections)}
+    return {"$schema": DIALECT, **_plain(whole), "definitions": definitions}
 
 
 def text(name: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
 from bertwright.contradictions import (
     Mistake,
@@ -24,9 +25,10 @@ from bertwright.contradictions import (
     wrong_lengths,
     wrong_teacher,
 )
-from bertwright.core.config import Section
+from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes, read_text, write_atomic
+from bertwright.core.presets import apply_preset
 from bertwright.core.redact import redact_credentials
 from bertwright.core.toml import MAX_BYTES, apply_overrides, override_key, read_toml, validate
 from bertwright.corpus.config import CorpusConfig
@@ -45,6 +47,11 @@ from bertwright.vocab.config import MAX_FILE, VocabConfig
 
 class Recipe(Section):
     """Everything that decides a run, from the dump to the exported model."""
+
+    preset: str = runtime_only("", exclude=True)
+    """The one of `presets` whose keys take the place of the file's other values; empty: none."""
+    presets: dict[str, dict[str, Any]] = runtime_only({}, exclude=True)
+    """Named sets of keys, such as [presets.bf16] with train.precision = "bf16". `preset=NAME` chooses one."""
 
     corpus: CorpusConfig | None = None
     """Dump to sentence-per-line shards; left out where every phase has data made elsewhere."""
@@ -67,6 +74,12 @@ class Recipe(Section):
     report: ReportConfig = ReportConfig()
     """The page."""
 
+    @model_validator(mode="after")
+    def _presets_are_chosen(self) -> Recipe:
+        if self.preset or self.presets:
+            raise ValueError("preset and presets are read in files (Recipe.load); give the values themselves")
+        return self
+
     @staticmethod
     def load(path: Path | str, overrides: Sequence[str] = (), given: bool = True) -> Recipe:
         """Read a TOML recipe, apply `key=value` overrides and check it; one `RecipeError` lists every mistake.
@@ -75,12 +88,9 @@ class Recipe(Section):
         An override `key=` takes a key out. `given=False` does not look at the folders that training starts from: a run
         that has begun may have outlived them.
         """
-        path = find_recipe(path)
-        values, lines = read_toml(path)
-        apply_overrides(values, overrides)
-        lines |= {override_key(override): 0 for override in overrides}
-        recipe: Recipe = validate(Recipe, values, str(path), lines, _where_is)
-        recipe.check(str(path), lines, given=given)
+        written = Written.read(path, overrides)
+        recipe = written.validated()
+        recipe.check(written.file, written.lines, given=given)
         return recipe
 
     def plan_sets(self) -> tuple[PlanSet, ...]:
@@ -188,6 +198,30 @@ class Recipe(Section):
             import tomli_w  # training what was prepared elsewhere writes no recipe, and does without
 
             write_atomic(path, tomli_w.dumps(values).encode())
+
+
+@dataclass(frozen=True)
+class Written:
+    """The values of a recipe's file, its preset and overrides applied, before they are checked."""
+
+    file: str
+    values: dict[str, Any]
+    lines: dict[str, int]
+    """The line of each dotted key; 0 is the command line."""
+
+    @staticmethod
+    def read(path: Path | str, overrides: Sequence[str]) -> Written:
+        """As `Recipe.load` reads them."""
+        path = find_recipe(path)
+        values, lines = read_toml(path)
+        overrides = apply_preset(values, lines, overrides, str(path))
+        apply_overrides(values, overrides)
+        return Written(str(path), values, lines | {override_key(override): 0 for override in overrides})
+
+    def validated(self) -> Recipe:
+        """The recipe of them, each section checked by itself; `RecipeError` with every mistake."""
+        recipe: Recipe = validate(Recipe, self.values, self.file, self.lines, _where_is)
+        return recipe
 
 
 def _says(path: Path, values: Mapping[str, Any]) -> bool:

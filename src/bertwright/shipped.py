@@ -11,7 +11,7 @@ from bertwright.core.errors import RecipeError
 Noun = Literal["recipe", "place"]
 RENAMED = {"classic-large": "nvidia-large"}
 """What recipes were called, and what they are called now: an old name is refused with the new one."""
-SCHEMAS = ("recipe",)
+SCHEMAS = ("recipe", "place")
 """Kinds of TOML files that have a JSON Schema."""
 
 

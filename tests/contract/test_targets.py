@@ -22,6 +22,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "local": (),
     "torchrun": ("nodes=2", 'rendezvous="node1:29500"'),
     "slurm": ("nodes=2", "gpus=8", 'environment={NCCL_DEBUG="INFO"}'),
+    "container": ("gpus=0,1", "ranks=2", 'mounts={"/data/128"="~/hdf5/128"}'),
+    "kubeflow": ("nodes=2", "gpus=8", 'environment={NCCL_DEBUG="INFO"}'),
+    "skypilot": ("accelerators=H100:8", "cloud=azure", 'environment={NCCL_DEBUG="INFO"}'),
 }
 """Settings of targets that say something."""
 PACKAGES: dict[str, tuple[str, ...]] = {}
@@ -128,4 +131,4 @@ def test_what_is_run_names_the_files_that_are_there(name: str) -> None:
 
 def test_only_a_scheduler_is_looked_after() -> None:
     kinds = {name for name in TARGETS if isinstance(example(name), Scheduler)}
-    assert {"local", "torchrun"}.isdisjoint(kinds) and "slurm" in kinds
+    assert {"local", "torchrun", "container"}.isdisjoint(kinds) and "slurm" in kinds

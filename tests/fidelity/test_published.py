@@ -2,7 +2,7 @@
 
 Sources are files of the originals' repositories: NVIDIA/DeepLearningExamples @4733603 (PyTorch/LanguageModeling/BERT),
 microsoft/onnxruntime-training-examples before 2021-06-10 (nvidia-bert), roberthajdu92/nvidia-bert-wiki-preprocess
-@8cddce5.
+@8cddce5, IntelAI/models (quickstart/language_modeling/pytorch/bert_large/training/cpu).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from bertwright import Recipe
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.optim.config import LambConfig
+from bertwright.optim.config import AdamWConfig, LambConfig
 from bertwright.optim.groups import decays
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.phase_config import PhaseConfig
@@ -205,3 +205,114 @@ def test_hungarian() -> None:
                   "max_wordless": 0.2, "max_punctuation": 0.075, "max_upper": 0.1, "max_digits": 0.075,
                   "max_foreign": 0.02, "min_words": 30}  # fmt: skip
     assert recipe.corpus.filter.model_dump(include=set(thresholds)) == thresholds
+
+
+def straight_line(updates: int, total: int, warmup: float, peak: float) -> float:
+    """Intel's LinearWarmupPolyDecayScheduler with power 1 and no warm-up, whose first update has the peak."""
+    return peak * (1 - updates / total)
+
+
+@pytest.mark.parametrize(
+    ("preset", "precision", "isa", "batch", "ends"),
+    [
+        ("fp32", "fp32", "auto", 224, None),
+        ("avx-fp32", "fp32", "avx512", 224, None),
+        ("bf16", "bf16", "auto", 448, 10045),
+        ("bf32", "bf32", "auto", 224, None),
+    ],
+)
+def test_intel(preset: str, precision: str, isa: str, batch: int, ends: int | None) -> None:
+    """run_bert_pretrain_phase1.sh and phase2.sh: batch_size 224 (bf16 448) and 28, and the same arguments in both:
+    --learning_rate=3.5e-4 --opt_lamb_beta_1=0.9 --opt_lamb_beta_2=0.999 --warmup_proportion=0.0 --max_steps=13700
+    --max_predictions_per_seq=76 --weight_decay_rate=0.01 --max_samples_termination=4500000.
+    """
+    recipe = Recipe.load("intel-cpu", [f"preset={preset}"])
+    first, second = recipe.train.phases
+    assert (recipe.train.precision.kind, recipe.train.cpu_isa, recipe.train.device) == (precision, isa, "cpu")
+    assert (first.length, first.batch, first.end_after) == (128, batch, ends)
+    assert (second.length, second.batch, second.end_after) == (512, 28, None)
+    # "phase 1 using max_seq_len=128 for the first 90% dataset", "phase 2 ... with the remaining 10%" (README)
+    assert (first.document_range, second.document_range) == ((0.0, 0.9), (0.9, 1.0))
+    if ends:
+        assert (ends - 1) * batch < 4_500_000 <= ends * batch
+    for phase in (first, second):
+        assert (phase.learning_rate, phase.warmup, phase.steps) == (3.5e-4, 0, 13700)
+        assert phase.target_accuracy == 0.72
+        assert (phase.masking.max_predictions, phase.masking.rate, phase.masking.static) == (76, 0.15, True)
+        for step in (0, 1, 13698, 13699):
+            found = learning_rate(phase.schedule, step, 13700, 0, phase.learning_rate)
+            assert found == pytest.approx(straight_line(step, 13700, 0, 3.5e-4), rel=1e-9)
+    assert_lamb(recipe)
+    assert_network(recipe, LARGE, 30522)
+    assert (recipe.examples.passes, recipe.examples.random_label) == (10, "google")
+    assert recipe.train.heldout_sequences == 10_000
+
+
+RCP = [
+    (256, 3.5e-4, (0.9, 0.999), 0.01, 0, 13700, 150_000),
+    (448, 4.25e-4, (0.9, 0.999), 0.01, 0, 6700, 150_000),
+    (1536, 2e-3, (0.66, 0.996), 0.01, 0, 2254, 150_000),
+    (3072, 2e-3, (0.66, 0.998), 0.01, 100, 1141, 175_000),
+    (4096, 2.4e-3, (0.66, 0.998), 0.01, 0, 855, 175_000),
+    (4608, 3.5e-3, (0.62, 0.9), 0.01, 0, 700, 200_000),
+    (6144, 2.93e-3, (0.7206, 0.78921), 0.001, 0, 700, 200_000),
+    (6912, 2.93e-3, (0.7206, 0.78921), 0.001, 0, 700, 225_000),
+]
+"""mlcommons/logging 4.1.0, rcp_checker/training_4.1.0/rcps_bert.json: batch, rate, betas, decay, warm-up, steps of the
+decay; and the samples between two evaluations, by the rule of the task's README."""
+
+
+def polynomial(updates: int, total: int, warmup: float, peak: float) -> float:
+    """mlcommons/training, optimization.py: tf.train.polynomial_decay of power 1 from step 0, and the ramp before it."""
+    return peak * updates / warmup if updates < warmup else peak * (1 - updates / total)
+
+
+@pytest.mark.parametrize(("batch", "rate", "betas", "decay", "warmup", "steps", "interval"), RCP)
+def test_mlperf(
+    batch: int, rate: float, betas: tuple[float, float], decay: float, warmup: int, steps: int, interval: int
+) -> None:
+    recipe = Recipe.load("mlperf-large", [f"preset={batch}"])
+    (phase,), optim = recipe.train.phases, recipe.optim
+    assert isinstance(optim, LambConfig)
+    assert (phase.length, phase.batch, phase.steps, phase.warmup) == (512, batch, steps, warmup)
+    assert (phase.learning_rate, optim.betas, optim.weight_decay, optim.eps) == (rate, betas, decay, 1e-6)
+    # README: "masked_lm_accuracy of 0.720", 10,000 examples, "max_predictions_per_seq=76", clipped before all-reduce
+    assert (phase.target_accuracy, recipe.train.heldout_sequences, phase.masking.max_predictions) == (0.72, 10_000, 76)
+    assert optim.clip_before_reduction and optim.max_grad_norm == 1.0 and optim.bias_correction
+    assert interval == int(0.05 * (230.23 * batch + 3_000_000) / 25_000) * 25_000
+    assert (recipe.train.evaluate_every - 1) * batch < interval <= recipe.train.evaluate_every * batch
+    for step in (0, 1, warmup, warmup + 1, steps - 1):
+        found = learning_rate(phase.schedule, step, steps, phase.warmup_steps(steps), rate)
+        # With a warm-up ours is one step ahead.
+        assert found == pytest.approx(polynomial(step + bool(warmup), steps, warmup, rate), rel=1e-9, abs=1e-12)
+    assert_network(recipe, LARGE, 30522)
+    assert_decay(("LayerNorm", "layer_norm", "bias"))
+
+
+AZURE = [
+    ("bert-large", 64, 1, 24, 100, "auto"),
+    ("bert-large-deepspeed", 93, 1, 24, 1000, "zero"),
+    ("bert-base", 128, 1, 12, 100, "auto"),
+    ("bert-base-deepspeed", 532, 1, 12, 100, "auto"),
+    ("distilbert", 256, 1, 6, 100, "auto"),
+    ("distilbert-deepspeed", 512, 2, 6, 100, "auto"),
+]
+"""README.md, "Run the Job" and "Additional Experiments": --per_device_train_batch_size, --gradient_accumulation_steps,
+the layers of the network, --num_train_epochs, and ZeRO stage 1 or 0 of ds_config.json."""
+
+
+@pytest.mark.parametrize(("preset", "device_batch", "accumulation", "layers", "epochs", "engine"), AZURE)
+def test_azure(preset: str, device_batch: int, accumulation: int, layers: int, epochs: int, engine: str) -> None:
+    """--learning_rate 3e-05 --adam_beta1 0.8 --adam_beta2 0.999 --weight_decay 3e-07 --warmup_steps 500 --fp16."""
+    recipe = Recipe.load("azure-glue", [f"preset={preset}"])
+    (phase,), optim = recipe.train.phases, recipe.optim
+    assert isinstance(optim, AdamWConfig)
+    assert (optim.betas, optim.eps, optim.weight_decay, optim.max_grad_norm) == ((0.8, 0.999), 1e-8, 3e-7, 1.0)
+    assert (phase.batch, phase.micro_batch) == (16 * device_batch * accumulation, device_batch)
+    assert (phase.epochs, recipe.train.precision.kind, recipe.train.engine.kind) == (epochs, "fp16", engine)
+    assert recipe.network().num_hidden_layers == layers and recipe.network().max_position_embeddings == 512
+    steps = -(-epochs * 8551 // phase.batch)  # sentences of CoLA
+    for step in (0, 1, min(steps, 500) - 2):
+        found = learning_rate(phase.schedule, step, steps, phase.warmup_steps(steps), phase.learning_rate)
+        # transformers, get_linear_schedule_with_warmup, whose first update has rate 0
+        assert found == pytest.approx(3e-5 * (step + 1) / 500, rel=0.03)

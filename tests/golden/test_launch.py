@@ -21,6 +21,12 @@ COMMANDS = {
     "dgx-1": "slurm nvidia-large --place dgx-1 --nodes 4",
     "dgx-2": "slurm nvidia-large --place dgx-2 --nodes 64",
     "spr": "slurm nvidia-large --place spr --nodes 16",
+    "container": "container smoke",
+    "container-gpus": """container nvidia-large --set image=bertwright:cuda --set gpus=all --set ranks=8
+        --set shm_size=64g --set mounts={"/data/128"="hdf5/128","/data/512"="~/hdf5/512"}""",
+    "container-podman": "container smoke --set program=podman --set gpus=0,1 --shell",
+    "kubeflow": "kubeflow smoke --set image=registry.example.org/bertwright:cuda --set gpus=8 --nodes 2",
+    "skypilot": "skypilot smoke --set accelerators=H100:8 --set spot=true train.mirror=s3://berts/smoke",
 }
 """A command by the name of the file that it is recorded in."""
 

@@ -60,10 +60,13 @@ def environment(common: Mapping[str, str], rank: int) -> dict[str, str]:
     return {**common, "RANK": str(rank)}
 
 
-@pytest.mark.parametrize("what", ENDED)
+@pytest.mark.parametrize(
+    "what", [each if each == "saving" else pytest.param(each, marks=pytest.mark.slow) for each in ENDED]
+)
 def test_another_recipe_is_named_by_its_keys(
     what: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
+    """Two keys at once; one at a time is slow."""
     folder = small_examples(tmp_path / "run")
     overrides, expected = ENDED[what]
     for error in ended(folder, folder, small_recipe, overrides):
@@ -87,7 +90,10 @@ def test_another_version_is_named(small_recipe: Path, small_examples: Copy, tmp_
 @pytest.mark.parametrize(
     ("override", "named", "unnamed"),
     [
-        ("examples.heldout=0.3", ("the fingerprint of examples",), ("the fingerprint of vocab",)),
+        pytest.param(
+            *("examples.heldout=0.3", ("the fingerprint of examples",), ("the fingerprint of vocab",)),
+            marks=pytest.mark.slow,
+        ),
         ("vocab.size=392", ("the fingerprint of vocab", "the fingerprint of examples"), ()),
     ],
 )

@@ -125,6 +125,17 @@ def test_every_command_works(
             assert done.returncode == 0 and "excluded=0" in done.stderr, done.stderr
         case "dask":  # the cluster of the tests is begun by `tests.unit.cluster`
             assert {word for word in arguments if word.startswith("--")} <= options_of_dask(arguments[0])
+        case "docker" if arguments[0] == "build":  # the image is built by tests/containers
+            given = {word.partition("=")[0] for word in arguments if re.fullmatch(r"[A-Z_]+=.*", word)}
+            dockerfile = (ROOT / arguments[arguments.index("--file") + 1]).read_text(encoding="utf-8")
+            assert given <= set(re.findall(r"(?:ARG|\s)([A-Z_]+)=", dockerfile)), f"no such argument: {line}"
+        case "docker":  # the image's entry is asked by tests/containers what it becomes of such variables
+            assert arguments[0] == "run" and arguments[-1] == "bertwright:cpu"
+            for word in arguments:
+                if re.fullmatch(r"[A-Z_]+=.*", word):
+                    monkeypatch.setenv(*word.split("=", 1))
+            done = call("translate", "--environment")
+            assert done.code == 0, done.err
         case "torchrun":  # what it starts is checked as if it stood alone
             asked = parse_args(arguments)
             assert asked.module and asked.training_script == "bertwright.cli", line
@@ -212,7 +223,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
     elif verb == "launch":
         if "mine.toml" in rest:
-            (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") in LAUNCHED)
+            (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") == rest[0])
             Path("mine.toml").write_text(place, encoding="utf-8")
         # What is submitted, and looked after, is asked of a real Slurm by tests/slurm.
         yield [verb, *(word for word in rest if word not in ("--submit", "--status", "--logs", "--stop"))]

@@ -64,9 +64,13 @@ def assert_same(folder: Path, expected: Path, rel: float = 1e-6) -> None:
             assert row[key] == pytest.approx(other[key], rel=rel), (folder.name, key, row["step"])
 
 
-def test_a_run_goes_on_with_any_engine_and_any_number_of_ranks(prepared: Prepared, tmp_path: Path, alone: Path) -> None:
+@pytest.mark.parametrize("shard_above_gb", [0, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_run_goes_on_with_any_engine_and_any_number_of_ranks(
+    shard_above_gb: int, prepared: Prepared, tmp_path: Path, alone: Path
+) -> None:
+    """From files of all ranks; from those of the first one it is slow."""
     for world, engine, steps in [(4, "zero", 4), (2, "fsdp", 7), (1, "single", 4), (3, "ddp", 0)]:
-        part = Training("travelled", {"engine": engine}, {"kind": "lamb"}, steps)
+        part = Training("travelled", {"engine": engine, "shard_above_gb": shard_above_gb}, {"kind": "lamb"}, steps)
         train_on(world, [part], prepared.examples.path, prepared.vocab.path, tmp_path / "t")
     assert_same(tmp_path / "t" / "travelled", alone / "single-lamb-sequences", rel=1e-4)
     sessions = open_artifact(tmp_path / "t" / "travelled", "train").counts["sessions"]

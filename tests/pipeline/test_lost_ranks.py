@@ -59,11 +59,20 @@ def name_of(rank: int, process: ForkServerProcess) -> str:
     return f"rank {rank} of 2 (process {process.pid} on {socket.gethostname()})"
 
 
-@pytest.mark.parametrize("lost", [0, 1])
-@pytest.mark.parametrize(("number", "why"), [(signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 2 s")])
+KILLED, STOPPED = (signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 2 s")
+
+
+@pytest.mark.parametrize(
+    ("lost", "number", "why"),
+    [
+        (1, *STOPPED),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0, *KILLED), (1, *KILLED), (0, *STOPPED))),
+    ],
+)
 def test_a_killed_or_stopped_rank_is_named(
     lost: int, number: signal.Signals, why: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
+    """A stopped one that is not the first; the others are slow."""
     folder = small_examples(tmp_path / "run")
     ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=2")
     wait_for_lines(folder, 3, ranks)
@@ -82,11 +91,12 @@ def test_a_killed_or_stopped_rank_is_named(
         ranks[lost].join()
 
 
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("lost", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_killed_rank_ends_the_others_within_ten_seconds_whatever_the_time_out(
     lost: int, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """The time-out, ten minutes, is for ranks that are stopped or cut off; of a dead one the connection ends."""
+    """The time-out, ten minutes, is for ranks that are stopped or cut off; of a dead one the connection ends. The
+    first rank; another one is slow."""
     folder = small_examples(tmp_path / "run")
     ranks = start_two(small_recipe, folder, *STEPS)
     wait_for_lines(folder, 3, ranks)
@@ -155,12 +165,14 @@ def deaf_disk() -> None:
     loop.train_step = train_step  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("beside", ["false", "true"])
+@pytest.mark.parametrize("beside", [pytest.param("false", marks=pytest.mark.slow), "true"])
 def test_the_error_of_one_rank_ends_the_others(
     beside: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
+    """Of a checkpoint that a thread writes; while training waits for it, it is slow."""
     folder = small_examples(tmp_path / "run")
-    ranks = start_two(small_recipe, folder, *STEPS, f"train.save_async={beside}", before=(full_disk, full_disk))
+    keys = (STEPS[0], "train.checkpoint_every=5", f"train.save_async={beside}")
+    ranks = start_two(small_recipe, folder, *keys, before=(full_disk, full_disk))
     for rank in ranks:
         rank.join()
     assert [rank.exitcode for rank in ranks] == [3, 6], said(folder, 0) + said(folder, 1)
@@ -170,12 +182,12 @@ def test_the_error_of_one_rank_ends_the_others(
 
 def full_disk() -> None:
     from bertwright.core.files import cannot_write
-    from bertwright.train import checkpoint
+    from bertwright.train import tensor_files
 
     def save_file(tensors: object, path: Path) -> None:
         raise cannot_write(path, OSError(28, "No space left on device"))
 
-    checkpoint.save_file = save_file  # type: ignore[assignment]
+    tensor_files.save_file = save_file  # type: ignore[assignment]
 
 
 NAMESPACES = (f"bertwright-{os.getpid()}-a", f"bertwright-{os.getpid()}-b")
@@ -214,22 +226,28 @@ def enter(namespace: str) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "cable"
 
 
+@pytest.mark.parametrize("engine", ["fsdp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ddp", "zero"))])
 def test_a_cut_link_is_noticed_on_both_ends(
-    link: None, small_recipe: Path, small_examples: Copy, tmp_path: Path
+    engine: str, link: None, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
+    """With the engine whose sums are the least our own; with the others it is slow."""
     folder = small_examples(tmp_path / "run")
     inside = tuple(partial(enter, namespace) for namespace in NAMESPACES)
-    ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=2", address="10.9.8.1", before=inside)
+    keys = (*STEPS, "train.timeout=2", f"train.engine={engine}")
+    ranks = start_two(small_recipe, folder, *keys, address="10.9.8.1", before=inside)
     wait_for_lines(folder, 3, ranks)
     assert not ip(f"-n {NAMESPACES[0]} link set cable down").returncode
+    cut = time.monotonic()
     for rank in ranks:
         rank.join(60)
+    assert time.monotonic() - cut < 2 + 2
     assert [rank.exitcode for rank in ranks] == [6, 6]
     for rank, other in ((0, 1), (1, 0)):
         error = said(folder, rank).splitlines()[-1]
         assert f"{name_of(other, ranks[other])} is lost: nothing was heard of it for 2 s" in error, error
 
 
+@pytest.mark.slow
 def test_torchrun_starts_a_killed_rank_again_and_the_end_is_the_same_to_the_bit(
     small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:

@@ -1,48 +1,31 @@
 """Every shipped recipe is valid, says how to start it, and trains to its end at a tiny scale."""
 
+import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.pipeline.command import RECIPES
 from tests.pipeline.conftest import Call
 
-from bertwright import Recipe, run
+from bertwright import Recipe
+from bertwright.core.config import fingerprinted
+from bertwright.scale.tiny import load_tiny
 
 SHIPPED = sorted(RECIPES.glob("*.toml"))
-TINY = (
-    "corpus.source=sample-small",
-    "corpus.language=hu",
-    'corpus.filter.languages=["hu", "en"]',
-    "corpus.workers=1",
-    "vocab.size=800",
-    "examples.passes=1",
-    "examples.heldout=0.2",
-    "examples.workers=1",
-    "model.size=tiny",
-    "train.heldout_sequences=4",
-    "train.device=cpu",
-    "train.precision=fp32",
-    "train.attention=auto",
-)
 each_recipe = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 
 
-def tiny(path: Path) -> Recipe:
-    """The recipe with its phases, schedules, optimizer and text settings, but little of everything."""
-    overrides = list(TINY)
-    for i, phase in enumerate(Recipe.load(path).train.phases):
-        length = next(name for name in ("steps", "epochs", "samples", "tokens") if getattr(phase, name) is not None)
-        budget = {"steps": 2, "epochs": 0.01, "samples": 8, "tokens": 9000}[length]
-        settings = {"batch": 4, "micro_batch": 2, "micro_tokens": 0, "learning_rate": 1e-3, length: budget}
-        overrides += [f"train.phases.{i}.{key}={value}" for key, value in settings.items()]
-    return Recipe.load(path, overrides)
+@pytest.fixture(scope="module")
+def made() -> dict[str, Path]:
+    """Folders of corpora and vocabularies made by recipes so far, by the settings that they are a function of."""
+    return {}
 
 
 @each_recipe
 def test_it_is_valid(path: Path, tmp_path: Path, call: Call) -> None:
-    here = ["model.size=tiny", "train.device=cpu", "train.precision=fp32", "train.attention=auto"]
-    done = call("check", path, "corpus.source=sample", *here, "--out", tmp_path / "run", "--json")
+    done = call("check", path, "--scale", "tiny", "--out", tmp_path / "run", "--json")
     assert done.code == 0, done.out + done.err
 
 
@@ -62,10 +45,28 @@ def test_its_head_names_a_command_that_parses(path: Path, call: Call) -> None:
 
 
 @each_recipe
-def test_it_trains_to_its_end(path: Path, tmp_path: Path) -> None:
-    recipe = tiny(path)
-    folder = run(recipe, tmp_path / "run", ["corpus", "vocab", "examples", "train"])
-    trained = folder.artifact("train")
-    assert trained.counts["steps"] >= 2 * len(recipe.train.phases)
-    lines = (folder.path / "train" / "metrics.jsonl").read_text().splitlines()
-    assert len(lines) >= len(recipe.train.phases)
+def test_it_runs_end_to_end_at_a_tiny_scale(path: Path, tmp_path: Path, call: Call, made: dict[str, Path]) -> None:
+    recipe, replaced = load_tiny(path)
+    settings = json.dumps(fingerprinted([recipe.corpus]))
+    known = {"corpus": settings, "vocab": settings + json.dumps(fingerprinted([recipe.vocab]))}
+    run = tmp_path / "run"
+    for stage in known.keys() & {stage for stage, key in known.items() if key in made}:
+        shutil.copytree(made[known[stage]], run / stage)
+    done = call("run", path, "--scale", "tiny", "--out", run)
+    assert done.code == 0, done.err
+    made |= {key: run / stage for stage, key in known.items()}
+    assert all(f"scale: {line}" in done.err for line in replaced) and replaced
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["steps"] == sum(phase.steps or 0 for phase in recipe.train.phases)
+    assert (run / "report.html").is_file() and (run / "export" / "hf" / "model.safetensors").is_file()
+
+
+@each_recipe
+def test_a_tiny_scale_keeps_the_shape_of_the_schedule(path: Path) -> None:
+    whole, (tiny, _) = Recipe.load(path), load_tiny(path)
+    assert tiny.optim == whole.optim and tiny.model.kind == whole.model.kind
+    for before, after in zip(whole.train.phases, tiny.train.phases, strict=True):
+        kept = {"length", "learning_rate", "schedule", "masking", "document_range"}
+        assert after.model_dump(include=kept) == before.model_dump(include=kept)
+        assert after.warmup == before.warmup or before.warmup >= 1
+        assert after.batch * after.length <= 2048 and (after.steps or 99) <= 12

@@ -15,7 +15,12 @@ from tests.pipeline.conftest import Call
 from bertwright.core.files import sha256
 
 SMOKE = RECIPES / "smoke.toml"
-PARTS = {"corpus", "vocab", "examples", "train", "evaluate", "export", "recipe.toml", "report.html", "summary.json"}
+PARTS = {"corpus", "vocab", "examples", "train", "evaluate", "export"} | {
+    "recipe.toml",
+    "forecast.json",
+    "report.html",
+    "summary.json",
+}
 PROMISED = {
     "mlm_loss",
     "mlm_accuracy",

@@ -31,9 +31,23 @@ MAY_IMPORT = {
     "translate": {"core", "explain"},
     "bench": {"core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
+    "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "scale": {"core", "train", "vocab", "check", "recipe"},
     "launch": {"core", "recipe", "shipped"},
-    "pipeline": {"core", "corpus", "vocab", "examples", "train", "evaluate", "export", "report", "check", "recipe"},
+    "pipeline": {
+        "core",
+        "corpus",
+        "vocab",
+        "examples",
+        "train",
+        "evaluate",
+        "export",
+        "report",
+        "check",
+        "plan",
+        "recipe",
+    },
     "cli": {
         "bench",
         "core",
@@ -48,6 +62,8 @@ MAY_IMPORT = {
         "recipe",
         "pipeline",
         "plan",
+        "init",
+        "scale",
         "explain",
         "shipped",
         "translate",
@@ -56,7 +72,7 @@ MAY_IMPORT = {
 MAY_READ = {
     "evaluate": {"train"},
     "export": {"train", "evaluate"},
-    "report": {"train", "evaluate"},
+    "report": {"train", "evaluate", "plan"},
 }
 """Whose `shapes.py` a stage may import beside: the types of JSON that it reads, which is all it knows of who wrote it.
 So a field has one definition, at the stage that writes it, and the reader still needs none of that stage's code."""

@@ -15,6 +15,7 @@ from bertwright.shipped import SCHEMAS, schema_file, shipped
 from tools.schemas import MODELS, schema, text
 
 RECIPE = schema("recipe")
+PLACE = jsonschema.Draft7Validator(schema("place"))
 CHECKER = jsonschema.Draft7Validator(RECIPE)
 TAPLO = shutil.which("taplo", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 SMALL = """
@@ -39,15 +40,38 @@ def test_every_recipe_keeps_to_it(path: Path) -> None:
     assert not list(CHECKER.iter_errors(tomllib.loads(path.read_text(encoding="utf-8"))))
 
 
-def test_every_key_is_described() -> None:
-    sections = {"recipe": RECIPE, **RECIPE["definitions"]}
+@pytest.mark.parametrize("path", shipped("place").values(), ids=lambda path: path.stem)
+def test_every_place_keeps_to_it(path: Path) -> None:
+    assert not list(PLACE.iter_errors(tomllib.loads(path.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize(
+    ("lines", "right"),
+    [
+        ('kind = "torchrun"', True),
+        ('kind = "slurm"\ngpus = 8', True),
+        ('hardware = {gpu = "h100", gpus = 8}', True),
+        ('kind = "slurms"', False),
+        ('kind = "slurm"\ngpu = 8', False),
+        ("gpus = 8", False),
+        ("hardware = {gpu = 8}", False),
+    ],
+)
+def test_a_place_is_of_a_target_or_of_machines_to_plan_for(lines: str, right: bool) -> None:
+    assert PLACE.is_valid(tomllib.loads(lines)) is right
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_key_is_described(kind: str) -> None:
+    whole = schema(kind)
+    sections = {"": whole, **whole["definitions"]} if "properties" in whole else whole["definitions"]
     without = [
         f"{name}.{key}"
         for name, s in sections.items()
         for key, of in s["properties"].items()
         if "description" not in of
     ]
-    assert not without and len(sections) > 40
+    assert not without and len(sections) >= {"recipe": 40, "place": 4}[kind]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_file_or_folder_of_that_name_is_not_hidden(tmp_path: Path, monkeypatch
     ("word", "says"),
     [
         ("dmeo", "'dmeo' is neither a file nor a recipe that comes with bertwright. Did you mean demo?"),
-        ("xyz", "Give a TOML file, or one of demo, hu-mini, hungarian, "),
+        ("xyz", "Give a TOML file, or one of azure-glue, demo, hu-mini, "),
         ("classic-large", "the recipe classic-large is called nvidia-large now. Give that name."),
         ("recipes/demo.toml", "there is no file recipes/demo.toml. That recipe comes with bertwright: give its name "),
         ("other/mine.toml", "cannot read the recipe other/mine.toml"),

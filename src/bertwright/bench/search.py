@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-Outcome = Literal["trained", "out of memory", "too slow", "failed", "left out"]
+Outcome = Literal["trained", "out-of-memory", "too-slow", "failed", "left-out"]
 GAIN = 1.02
 """How many times as fast the next size must be to count as faster."""
 PATIENCE = 2
@@ -82,7 +82,7 @@ def search(
         upwards = list(_upwards(line, tried, attempt))
         yield from upwards
         size, outcome = tried[0], upwards[0].outcome
-        while outcome in ("out of memory", "too slow") and size > 1:
+        while outcome in ("out-of-memory", "too-slow") and size > 1:
             size //= 2
             smaller = attempt(line(size))
             yield smaller
@@ -95,7 +95,7 @@ def _upwards(
     fastest, behind, ended = 0.0, 0, ""
     for size in tried:
         if ended:
-            yield Trial(line(size), "left out", why=ended)
+            yield Trial(line(size), "left-out", why=ended)
             continue
         trial = attempt(line(size))
         yield trial

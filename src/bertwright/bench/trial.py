@@ -20,7 +20,7 @@ from bertwright.core.memory import memory_size
 from bertwright.recipe import Recipe
 from bertwright.train.metrics import read_rows
 
-LENGTHS = ("epochs", "samples", "tokens", "hours", "end_after")
+LENGTHS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
 _GUARDED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
 """Of all processes the system kills this one first when memory ends, and at a limit of its own it ends by itself."""
 _NO_MEMORY = ("no memory left", "out of memory")
@@ -89,11 +89,11 @@ def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
     code = _train([str(folder / "trial.toml"), "--out", str(folder)], log, tried)
     text = log.read_text(encoding="utf-8", errors="replace")
     if code is None:
-        return Trial(candidate, "too slow", why=f"not done after {tried.limit:g} s")
+        return Trial(candidate, "too-slow", why=f"not done after {tried.limit:g} s")
     if code == 0:
         return _timed(tried, candidate, read_rows(folder / "train" / "metrics.jsonl"))
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or any(words in text for words in _NO_MEMORY):
-        return Trial(candidate, "out of memory", why=f"exit code {code}")
+        return Trial(candidate, "out-of-memory", why=f"exit code {code}")
     said = next((line.strip() for line in reversed(text.splitlines()) if line.startswith("bertwright:")), "")
     return Trial(candidate, "failed", why=said or f"exit code {code}; see {log.name}")
 

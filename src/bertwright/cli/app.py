@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from bertwright._version import __version__
-from bertwright.cli import bench, check, convert, inspect, launch, plan, stages, translate
+from bertwright.cli import bench, check, convert, init, inspect, launch, plan, stages, translate
 from bertwright.cli.formatting import json_line, visible
 from bertwright.core.errors import BertwrightError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
@@ -41,7 +41,7 @@ def program(
     """The options before any verb."""
 
 
-_GROUPS = (stages, check, plan, convert, inspect, launch, translate)
+_GROUPS = (stages, check, init, plan, convert, inspect, launch, translate)
 for _name, _verb in [verb for group in _GROUPS for verb in group.VERBS.items()]:
     app.command(_name)(_verb)
 app.add_typer(bench.verbs, name="bench")

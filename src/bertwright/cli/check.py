@@ -11,7 +11,7 @@ import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.cli.formatting import fact_lines, print_facts
-from bertwright.cli.options import Json, Out, Overrides, load_recipe, refuse_useless
+from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
@@ -43,8 +43,10 @@ def check(
     out: Out = None,
     explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors to complete and check TOML.")
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of recipes, or of `place`s, by which editors check TOML."),
     ] = False,
+    scale: Scale = "",
     as_json: Json = False,
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
@@ -57,13 +59,16 @@ def check(
     from bertwright.check.recipe import check_recipe
     from bertwright.explain import explain as explain_key
 
+    if explain or recipe is None:
+        refuse_useless("without a recipe", {"--scale": bool(scale)})
     if explain:
         print_facts(explain_key(Recipe, explain), as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
-        loaded, folder = load_recipe(recipe, overrides, out)
-        facts = {"recipe": str(recipe), **loaded.summary()}
+        loaded, folder, replaced = load_at_scale(recipe, overrides, out, scale)
+        scaled = {"scaled": replaced if as_json else "\n".join(replaced)} if replaced else {}
+        facts = {"recipe": str(recipe), **loaded.summary(), **scaled}
         _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
 
 

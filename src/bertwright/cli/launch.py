@@ -14,7 +14,9 @@ from bertwright.core.errors import RecipeError
 from bertwright.launch.job import Job
 from bertwright.launch.target import Description, Scheduler, Target
 
-TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="local, torchrun or slurm.")]
+TargetName = Annotated[
+    str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, container, kubeflow or skypilot.")
+]
 Place = Annotated[
     str, typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists.")
 ]
@@ -31,6 +33,9 @@ def launch(
     place: Place = "",
     nodes: Nodes = None,
     settings: Settings = None,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="A shell in the container, not the run: short for --set shell=true.")
+    ] = False,
     out: Out = None,
     submit: Annotated[bool, typer.Option("--submit", help="Submit what is described.")] = False,
     status: Annotated[bool, typer.Option("--status", help="What becomes of what was submitted.")] = False,
@@ -45,7 +50,7 @@ def launch(
 
     if submit + status + logs + stop > 1:
         raise RecipeError("--submit, --status, --logs and --stop are four things to do. Give one of them.")
-    given = [*(settings or []), *([f"nodes={nodes}"] if nodes else [])]
+    given = [*(settings or []), *([f"nodes={nodes}"] if nodes else []), *(["shell=true"] if shell else [])]
     where = load_place(target, place, given)
     job = load_job(recipe, [*where.overrides, *(overrides or [])], out)
     if submit:

@@ -38,6 +38,11 @@ Out = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
+Scale = Annotated[
+    str, typer.Option("--scale", metavar="tiny", help="The built-in text, a tiny network, a few steps: all in seconds.")
+]
+
+
 def refuse_useless(where: str, options: dict[str, bool]) -> None:
     """Raise `RecipeError` if one of these options, which would do nothing there, is given."""
     for option, given in options.items():
@@ -49,6 +54,20 @@ def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tu
     """The recipe and its run folder; what training starts from need not be there any more once the run has begun."""
     folder = out or Path("runs") / path.stem
     return Recipe.load(path, overrides or [], given=not RunFolder(folder).begun), folder
+
+
+def load_at_scale(
+    path: Path, overrides: list[str] | None, out: Path | None, scale: str
+) -> tuple[Recipe, Path, list[str]]:
+    """As `load_recipe`, and a line for each value that `--scale` replaces; the run folder is then another one."""
+    if not scale:
+        return (*load_recipe(path, overrides, out), [])
+    if scale != "tiny":
+        raise RecipeError(f"--scale {scale}: the one scale there is is tiny. Write --scale tiny, or leave it out.")
+    from bertwright.scale.tiny import load_tiny  # asks the machine, which other starts do not need
+
+    scaled = load_tiny(path, overrides or [])
+    return scaled.recipe, out or Path("runs") / f"{path.stem}-tiny", scaled.replaced
 
 
 def run_folders(first: Path, others: list[str]) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.formatting import json_line
-from bertwright.cli.options import Json, Out, Overrides, RecipePath, load_recipe
+from bertwright.cli.options import Json, Out, Overrides, RecipePath, Scale, load_at_scale
 from bertwright.cli.plan_text import plan_lines
 
 
@@ -22,6 +22,7 @@ def plan(
         Path | None, typer.Option("--place", metavar="FILE", help="TOML with a section [hardware]; else this machine.")
     ] = None,
     nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None,
+    scale: Scale = "",
     as_json: Json = False,
 ) -> None:
     """Say what a run will take: memory by part, disk, steps, tokens, hours, energy and cost."""
@@ -29,7 +30,7 @@ def plan(
     from bertwright.plan.machine import read_place, this_machine
     from bertwright.plan.plan import make_plan
 
-    loaded, folder = load_recipe(recipe, overrides, out)
+    loaded, folder, _ = load_at_scale(recipe, overrides, out, scale)
     machine = read_place(place) if place else this_machine(loaded)
     if nodes:
         machine = replace(machine, nodes=nodes)

@@ -18,6 +18,8 @@ from bertwright.cli.options import (
     Out,
     Overrides,
     RecipePath,
+    Scale,
+    load_at_scale,
     load_recipe,
     refuse_useless,
     run_folders,
@@ -54,6 +56,7 @@ def run_command(
     out: Out = None,
     until: Annotated[str, typer.Option(metavar="STAGE", help="Stop after this stage: " + ", ".join(STAGES))] = "report",
     profile: Profile = 0,
+    scale: Scale = "",
     rehearsal: Annotated[
         bool, typer.Option("--rehearse", help="Try out each part at full size, two steps of each phase; keep nothing.")
     ] = False,
@@ -61,7 +64,9 @@ def run_command(
 ) -> None:
     """All stages, in the order the text travels; run it again to continue."""
     if rehearsal:
-        refuse_useless("beside --rehearse", {"--until": until != "report", "--profile": profile != 0})
+        refuse_useless(
+            "beside --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)}
+        )
         from bertwright.cli.rehearse import rehearse
 
         rehearse(*load_recipe(recipe, overrides, out), as_json)
@@ -69,7 +74,8 @@ def run_command(
     if until not in STAGES:
         raise RecipeError(f"--until {until}: there is no such stage; the stages are {', '.join(STAGES)}.")
     names = list(STAGES)
-    _run_and_print(recipe, _with_profile(overrides, profile), out, names[: names.index(until) + 1], as_json)
+    stages = names[: names.index(until) + 1]
+    _print_result(_run(recipe, _with_profile(overrides, profile), out, stages, scale=scale), stages, as_json)
 
 
 def corpus_command(
@@ -268,14 +274,21 @@ def _print_result(folder: Path, stages: list[str], as_json: bool) -> None:
 
 
 def _run(
-    recipe_path: Path, overrides: list[str] | None, out: Path | None, stages: list[str], workers: Workers = Workers()
+    recipe_path: Path,
+    overrides: list[str] | None,
+    out: Path | None,
+    stages: list[str],
+    workers: Workers = Workers(),
+    scale: str = "",
 ) -> Path:
     """Run the stages; returns the run folder."""
     # Loaded with the stages, not at every start of the program.
     from bertwright.core.dask import Dask
 
-    recipe, folder = load_recipe(recipe_path, overrides, out)
+    recipe, folder, replaced = load_at_scale(recipe_path, overrides, out, scale)
     with Terminal() as log:
+        for line in replaced:
+            log.say(f"scale: {line}")
         ran = run(recipe, folder, stages, log, Dask(workers.dask) if workers.dask else None, workers.share).path
     # As the user wrote it: a relative path stays one that can be typed again.
     return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own

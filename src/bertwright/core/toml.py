@@ -63,6 +63,16 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
             _unset(_descend(values, above, override), last, override)
 
 
+def set_key(values: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a dotted key in place, or, where `value` is None, take it out if it is there."""
+    *above, last = dotted.split(".")
+    holder = _descend(values, above, dotted)
+    if value is None and isinstance(holder, dict):
+        holder.pop(last, None)
+    else:
+        _set(holder, last, value, dotted)
+
+
 def override_key(override: str) -> str:
     """The dotted key of `key=value`; `phases[0]` is `phases.0`."""
     return _INDEX.sub(r".\1", override.partition("=")[0])

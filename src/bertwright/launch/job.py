@@ -10,9 +10,7 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import has_credentials, redact_credentials
-from bertwright.core.toml import apply_overrides, read_toml
-from bertwright.recipe import Recipe
-from bertwright.shipped import find_recipe
+from bertwright.recipe import Recipe, Written
 
 FOLDER = "launch"
 """Below the run folder: the recipe, the other files of the description, and logs."""
@@ -60,8 +58,7 @@ def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
     """The job of a recipe; `RecipeError` where the recipe is wrong or holds a password."""
     # Not what training starts from: it may lie at the place alone.
     loaded = Recipe.load(recipe, overrides, given=False)
-    values, _ = read_toml(find_recipe(recipe))
-    apply_overrides(values, overrides)
+    values = Written.read(recipe, overrides).values
     for key, text in _texts(values, ""):
         # A description is printed, kept with the run, and shown by schedulers to others.
         if has_credentials(text) or redact_credentials(text) != text:

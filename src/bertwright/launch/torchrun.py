@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -63,12 +63,20 @@ class TorchrunPlace(Section):
     def _commands(self, job: Job) -> list[str]:
         if self.nodes > 1:
             return [self._training(job)]
-        return [job.line("run", "--until", "examples"), self._training(job), job.line("run")]
+        return stages_around(job, self.ranks, self.restarts)
 
     def _training(self, job: Job) -> str:
-        where = ["--standalone"]
-        if self.nodes > 1:
-            where = ["--nnodes", str(self.nodes), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.rendezvous]
-            where += ["--rdzv-id", job.name]
-        ranks = ["--nproc-per-node", str(self.ranks), "--max-restarts", str(self.restarts)]
-        return shlex.join(["torchrun", *where, *ranks, "-m", "bertwright.cli", *job.command("train")])
+        where = ["--nnodes", str(self.nodes), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.rendezvous]
+        return training(job, [*where, "--rdzv-id", job.name], self.ranks, self.restarts)
+
+
+def stages_around(job: Job, ranks: int, restarts: int) -> list[str]:
+    """The commands of a whole run on one machine whose training has several ranks, as a shell reads them."""
+    trained = training(job, ["--standalone"], ranks, restarts)
+    return [job.line("run", "--until", "examples"), trained, job.line("run")]
+
+
+def training(job: Job, where: Sequence[str], ranks: int, restarts: int) -> str:
+    """torchrun's command for the ranks of one machine, which meet `where` its options say."""
+    options = [*where, "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
+    return shlex.join(["torchrun", *options, "-m", "bertwright.cli", *job.command("train")])

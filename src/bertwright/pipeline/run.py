@@ -18,6 +18,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
 from bertwright.pipeline.arguments import Work
+from bertwright.pipeline.forecast import forecast_line, keep_forecast
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training
 from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
 from bertwright.pipeline.run_folder import RunFolder
@@ -62,6 +63,8 @@ def run(
             # Only the first stage: the inputs of the others are made here, of this recipe.
             inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
+            if first_rank and "train" in names and (plan := keep_forecast(recipe, folder)):
+                log.say(forecast_line(plan))
             _run_stages(names, recipe, folder, log, executor, replace(share, lock=lock))
     return folder
 

@@ -127,6 +127,9 @@ class Summary(Scores):
     """Hours of training with scoring and saving, over all starts; None where they were not counted."""
     seconds: float
     """Seconds of all stages together."""
+    forecast: NotRequired[dict[str, dict[str, float | None]]]
+    """What was foretold (`expected`), what it was (`actual`) and how much more that is, as a share (`error`); absent
+    where no forecast was kept."""
     recipe_sha256: str
     """SHA-256 of recipe.toml as it was when the report was written."""
     stages: dict[str, dict[str, str | int | float]]

@@ -61,11 +61,11 @@ def read_data(recipe: Recipe, out: Path) -> Data:
     }
     disk = {name: int(artifact.manifest["disk"]["bytes"]) for name, artifact in made.items()}
     text = float(made["corpus"].counts["text_bytes"]) if "corpus" in made else None
+    if "examples" in made:
+        return _from_examples(recipe, made["examples"], text, disk)
     if text is None and recipe.corpus is not None:
         found, _ = sources(recipe.corpus)
         text = None if found is None else KEPT * found
-    if "examples" in made:
-        return _from_examples(recipe, made["examples"], text, disk)
     tokens = None if text is None else (text / TOKEN_BYTES) * (1 - recipe.examples.heldout)
     if "corpus" in made and "vocab" in made and (rate := made["vocab"].counts.get("fertility")):
         # Of vocabularies the rate is of words and marks, of a corpus only words are counted: as many marks again as in

@@ -37,7 +37,7 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
     memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
     steps = _step_seconds(recipe, works, machine)
     times = [phase_time(recipe, work, step, data) for work, step in zip(works, steps, strict=True)]
-    done = [stage for stage in STAGES if (out / stage / MANIFEST).is_file()]
+    done = _done(out)
     training = None if None in times else sum(time.total for time in times if time)
     scoring = FORWARD * steps[-1] / works[-1].phase.batch
     seconds = stage_seconds(recipe, data, machine, training, scoring, done)
@@ -85,6 +85,12 @@ def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
                 f"train.phases.{index}.batch = {phase.batch:,}: a rank would have nothing to do. Plan for fewer, or "
                 "raise the batch."
             )
+
+
+def _done(out: Path) -> list[str]:
+    """The stages that need not be made: finished ones, and those that finished ones were made of."""
+    finished = [stage for stage in STAGES if (out / stage / MANIFEST).is_file()]
+    return list(STAGES[: STAGES.index(finished[-1]) + 1]) if finished else []
 
 
 def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:

@@ -37,7 +37,7 @@ _OPTIMIZER_BYTES = 44
 _MESSAGE = 15e-6
 """Seconds that a message takes, however short, and once more for each doubling of the ranks."""
 _BUCKET = 25e6
-_DEVIATION = 0.004
+_DEVIATION = 0.01
 """Of the time of a rank's step."""
 _DRAWN = 60_000.0
 """Sequences of 128 tokens that a core draws in a second (docs/results.md: 77,000 whole words, 169,000 tokens)."""
@@ -76,8 +76,7 @@ def step_time(network: NetworkConfig, train: TrainConfig, work: PhaseWork, machi
     parts = ranks if chosen(train.engine, ranks).kind in ("zero", "fsdp", "deepspeed") else 1
     update = _OPTIMIZER_BYTES * network.parameters / parts / (_REACHED * machine.device.bandwidth)
     reduction = reduction_seconds(network.parameters, train, machine)
-    # Two of three parts of a pass are backward, and the sum begins with its first gradients.
-    exposed = max(reduction - each * 2 / STEP, 0.1 * reduction)
+    exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128
     loader = drawn / (_DRAWN * max(1.0, machine.cores / machine.each / 2))
     return StepTime(micro * each, update, reduction, exposed, loader, straggling(ranks))
@@ -124,6 +123,12 @@ def all_reduce_seconds(size: float, each: int, nodes: int, link: float, network:
     between = 2 * (nodes - 1) / nodes * size / each / (_REACHED * network)
     messages = 2 * _MESSAGE * math.log2(each * nodes) * math.sqrt(max(1.0, size / _BUCKET))
     return inside + between + messages
+
+
+def exposed_seconds(reduction: float, backward: float) -> float:
+    """What of a sum of gradients is left when the last backward pass, beside which it runs, is over."""
+    # The last bucket has its gradients only then.
+    return max(reduction - backward, 0.1 * reduction)
 
 
 def straggling(ranks: int) -> float:

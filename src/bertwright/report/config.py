@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bertwright.core.config import Section
 
-VERSION = 3
+VERSION = 4
 """Raised when the code of the stage changes its result."""
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_bytes, read_typed
+from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS, untrained
+from bertwright.plan.shapes import PLAN, Plan
 from bertwright.train.shapes import ROW
 
 METRICS = "metrics.jsonl"
+FORECAST = "forecast.json"
 SCORES = (
     "mlm_loss",
     "mlm_accuracy",
@@ -47,6 +49,8 @@ class Facts:
     """The resolved recipe, TOML."""
     scores: Mapping[str, Any]
     """The held-out scores: of the stage `evaluate`, or else the last ones that training took; None where not known."""
+    forecast: Plan | None = None
+    """What was foretold of the run; None in a folder of before."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """What a stage counted."""
@@ -112,7 +116,18 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         predictions=tuple(dict(line) for line in predictions),
         recipe=_text(folder / "recipe.toml"),
         scores=evaluate.counts if evaluate else _of_training(metrics, stages),
+        forecast=_forecast(folder / FORECAST),
     )
+
+
+def _forecast(path: Path) -> Plan | None:
+    """The forecast that was kept before training began; None in a folder of before."""
+    if not path.is_file():
+        return None
+    kept = read_json(path)
+    if not isinstance(kept, dict) or kept.pop("sha256", None) != sha256_of(kept):
+        raise ArtifactError(f"{path} is damaged: it does not match its own seal. Remove it: the report does without.")
+    return read_typed(path, PLAN)
 
 
 def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:

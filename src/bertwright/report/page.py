@@ -12,6 +12,7 @@ from bertwright.report.corpus import corpus
 from bertwright.report.curves import curves
 from bertwright.report.data import examples, vocabulary
 from bertwright.report.facts import Facts
+from bertwright.report.forecast import forecast
 from bertwright.report.provenance import machine, model, stages
 from bertwright.report.scores import headline, predictions, warnings
 
@@ -28,6 +29,7 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("model", "Model and phases", model(facts)),
         ("stages", "Stages", stages(facts, numbers["seconds"])),
         ("machine", "Machine", machine(facts)),
+        *([("forecast", "Forecast", forecast(facts))] if facts.forecast else []),
         ("recipe", "Recipe", f"<p>Every setting of this run, defaults included.</p>{_scrolling(facts.recipe)}"),
     ]
     introduction = f"A BERT trained by bertwright on {_texts(facts)}. Written {time_of(written)}."

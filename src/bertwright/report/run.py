@@ -16,6 +16,7 @@ from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
 from bertwright.report.config import VERSION, ReportConfig, sections
 from bertwright.report.facts import SCORES, SENTENCE_ORDER, Facts, read_facts
+from bertwright.report.forecast import grades
 from bertwright.report.page import page
 
 
@@ -64,8 +65,9 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
 
     The ledger of training is over all its starts: tokens, 10^12 operations of the model, hours with scoring and saving.
     `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained; `sop_accuracy` and `sop_majority` are
-    there where the order of sentences was. The report is listed among the stages
-    without seconds of its own: it would never be the same twice. `unfinished` is there where training has not ended.
+    there where the order of sentences was, `forecast` where one was kept: what was foretold, what it was, and how much
+    more that is, as a share. The report is listed among the stages without seconds of its own: it would never be the
+    same twice. `unfinished` is there where training has not ended.
     """
     train = facts.counts("train")
     stages = {
@@ -94,6 +96,18 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "tflops_done": train.get("tflops_done"),
         "hours": train.get("hours"),
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
+        **({"forecast": graded} if (graded := _graded(facts)) else {}),
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }
+
+
+def _graded(facts: Facts) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {"expected": round(grade.expected, 3), "actual": grade.actual, "error": _rounded(grade.error)}
+        for name, grade in grades(facts).items()
+    }
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
-from bertwright.train.phases import Phase
+from bertwright.train.phases import ACCURACY, Phase
 from bertwright.train.scoring import score_heldout
 from bertwright.train.session import Session
 from bertwright.train.state import State
@@ -28,6 +28,7 @@ def after_step(
     scores: Mapping[str, float | None] = {}
     if scored:
         state, scores = score_heldout(session, phase, state)
+        state = _ended_by_score(session, phase, state)
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop
     session.compare_ranks(state.total_steps, save)
@@ -51,6 +52,19 @@ def after_step(
             "Run the same command again to continue."
         )
     return state, window
+
+
+def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
+    """The state, at the end of the phase where its target is reached, which is said, as is a target that was not."""
+    reached = phase.reached(state.heldout)
+    if phase.target_accuracy is not None and (reached or state.phase_end):
+        found = f"{100 * state.heldout.get(ACCURACY, 0.0):.2f} %"
+        what = f"reached its target of {100 * phase.target_accuracy:g} %" if reached else "did not reach its target"
+        session.log.say(
+            f"train: phase {phase.index} ends after step {state.data_step:,} of {phase.steps:,}: held-out accuracy of "
+            f"masked tokens {what} ({found})"
+        )
+    return replace(state, phase_end=state.phase_end or reached)
 
 
 def row_is_due(phase: Phase, step: int) -> bool:

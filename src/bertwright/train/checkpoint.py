@@ -1,9 +1,10 @@
 """Checkpoints: save, find the newest valid one, prune.
 
 A checkpoint is a sealed folder `step-000001200/` with `model.safetensors`, `optimizer.safetensors` and
-`state.json` (both counters, the phase, the ledger), and `average.safetensors` where weights are averaged. It is
+`state.json` (both counters, the phase, the ledger), and `average.safetensors` where weights are averaged; where each
+rank writes its own tensors, a file of each rank and an index in place of the first two (`train.tensor_files`). It is
 written under a temporary name and renamed, so it is whole or absent; every file's SHA-256 is checked before anything
-of it is used. Nothing in it depends on the number of ranks. No pickle is read or written.
+of it is used. What it says depends on no number of ranks. No pickle is read or written.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
 from bertwright.core.log import Log
-from bertwright.model.saved import read_tensors
 from bertwright.train.state import State, state_of
+from bertwright.train.tensor_files import read_all, write_index, write_tensors
 
 Tensors = dict[str, torch.Tensor]
 Given = Mapping[str, torch.Tensor]
@@ -38,48 +38,74 @@ def save(
 
     `average` is the state of an average of the weights, where the recipe has one.
     """
-    name = f"step-{state.total_steps:09d}"
-    final, draft = folder / name, folder / f".{name}.draft"
-    try:
-        # A killed run may have left a draft of this very step, with files of other sizes.
-        shutil.rmtree(draft, ignore_errors=True)
+    # A killed run may have left a draft of this very step, with files of other sizes.
+    shutil.rmtree(_draft(folder, state), ignore_errors=True)
+    save_part(folder, state, model, optimizer, average)
+    return publish(folder, identity, state)
+
+
+def save_part(
+    folder: Path,
+    state: State,
+    model: Given,
+    optimizer: Given,
+    average: Given | None = None,
+    rank: int = 0,
+    world: int = 1,
+) -> None:
+    """Write what one rank of so many has of the checkpoint of `state`; `publish` makes one of all of them."""
+    with _writing(folder, state) as draft:
         make_folder(draft)
-        _write(model, draft / "model.safetensors")
-        _write(optimizer, draft / "optimizer.safetensors")
+        write_tensors(draft, "model", model, rank, world)
+        write_tensors(draft, "optimizer", optimizer, rank, world)
         if average is not None:
-            _write(average, draft / "average.safetensors")
+            write_tensors(draft, "average", average)
+
+
+def publish(folder: Path, identity: Identity, state: State, world: int = 1) -> Path:
+    """The checkpoint of `state`, of which all of so many ranks have written their parts."""
+    final = folder / _name(state)
+    with _writing(folder, state) as draft:
+        for name in ("model", "optimizer") if world > 1 else ():
+            write_index(draft, name, world)
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
             # A damaged one of this step, which was skipped and trained again: no folder can replace another.
-            final.rename(final.with_name(f".{name}.{time.time_ns()}.replaced"))
+            final.rename(final.with_name(f".{final.name}.{time.time_ns()}.replaced"))
         draft.rename(final)
         sync_folder(folder)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise cannot_write(final, error if isinstance(error, OSError) else OSError(str(error))) from error
     return final
 
 
-def _write(tensors: Given, path: Path) -> None:
-    """The library makes files for their owner alone; this one gets the mode of any new file."""
-    # safetensors gives its files mode 600, so a group that shares the run folder could not read the checkpoints.
-    path.touch()
-    mode = path.stat().st_mode
-    save_file(dict(tensors), path)
-    with contextlib.suppress(OSError):  # a file system without modes
-        path.chmod(mode)
+def _name(state: State) -> str:
+    return f"step-{state.total_steps:09d}"
+
+
+def _draft(folder: Path, state: State) -> Path:
+    return folder / f".{_name(state)}.draft"
+
+
+@contextlib.contextmanager
+def _writing(folder: Path, state: State) -> Iterator[Path]:
+    """The draft of a checkpoint, which goes where it cannot be written."""
+    draft = _draft(folder, state)
+    try:
+        yield draft
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        cause = error if isinstance(error, OSError) else OSError(str(error))
+        raise cannot_write(folder / _name(state), cause) from error
 
 
 def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
     """State, model tensors and optimizer tensors of a checkpoint whose files are verified first."""
-    model, optimizer = (read_tensors(checkpoint.file(f"{name}.safetensors")) for name in ("model", "optimizer"))
-    return state_of(checkpoint), model, optimizer
+    return state_of(checkpoint), read_all(checkpoint, "model"), read_all(checkpoint, "optimizer")
 
 
 def load_average(checkpoint: Artifact) -> Tensors:
     """The state of the average of the weights in a checkpoint of a recipe that has one."""
-    return read_tensors(checkpoint.file("average.safetensors"))
+    return read_all(checkpoint, "average")
 
 
 def remove_partial(folder: Path) -> None:

@@ -49,6 +49,10 @@ class TrainConfig(Section):
     """Whether training goes on while a checkpoint is written, by a thread, from a copy of weights and moments in the
     processor's memory (12 bytes a parameter more, 4 more for each copy of an average); `auto`: on a GPU, whose memory
     the copy does not take. The first checkpoint, and that of the end of a phase or of a stop, is waited for."""
+    shard_above_gb: float = runtime_only(5.0, ge=0)
+    """Weights and moments (GB) above which each of several ranks writes whole tensors of its own to files of its own,
+    which an index names; below it the first rank writes all of them. All ranks must write to the same folder. A run
+    goes on from either with any number of ranks and any engine. 0: always."""
     keep_checkpoints: int = runtime_only(3, ge=1)
     """Newest checkpoints kept, beside the best one and the last one of each phase."""
     mirror: str = runtime_only("")

@@ -31,8 +31,10 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
             # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
             if phase.restart_bias_correction:
                 session.trained.engine.restart_steps()
-            state = replace(state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False)
-        if not phase.over(state.data_step, state.phase_seconds):
+            state = replace(
+                state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False, heldout={}
+            )
+        if not phase.over(state.data_step, state.phase_seconds) and not phase.reached(state.heldout):
             state = train_phase(session, phase, state)
         elif not state.phase_end:
             state = end_now(session, phase, state)

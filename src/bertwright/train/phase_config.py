@@ -76,6 +76,9 @@ class PhaseConfig(Section):
     hours: float | None = Field(None, gt=0)
     """Training time after which the phase ends, in hours over all starts, without scoring and saving; its length is
     then the most that it may have. The rate follows time in place of updates, so no two runs have the same rates."""
+    target_accuracy: float | None = extendable(None, gt=0, lt=1)
+    """Held-out accuracy of masked tokens (a share) at which the phase ends, looked at with each score
+    (`train.evaluate_every`); its length is then the most that it may have, and its rates follow that length."""
     masking: MaskingConfig = MaskingConfig()
     """Which tokens are predicted."""
     document_range: DocumentRange = (0.0, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -23,6 +23,8 @@ from bertwright.train.phase_config import PhaseConfig
 
 # The same for every recipe and number of ranks, as the batches decide in which order scores are added up.
 HELDOUT_MICRO_BATCH = 64
+ACCURACY = "mlm_accuracy"
+"""The held-out score that a phase may end at."""
 PARTS_OF_A_PHASE = 10
 """How often a phase is scored and saved when the recipe does not say."""
 
@@ -53,6 +55,8 @@ class Phase:
     """Whether the optimizer counts its updates anew at the hand-over to this phase."""
     budget: float = 0.0
     """Seconds of training after which the phase ends, and which its rate follows in place of updates; 0: none."""
+    target_accuracy: float | None = None
+    """Held-out accuracy of masked tokens at which the phase ends."""
     finds_micro_batch: bool = False
     """Whether the size of its micro-batches is found when training starts, and halved where memory runs out."""
 
@@ -68,6 +72,10 @@ class Phase:
         total = math.ceil(self.budget * 1000)
         warmup = self.warmup_steps / self.schedule_steps * total
         return learning_rate(self.schedule, min(int(seconds * 1000), total - 1), total, warmup, self.peak)
+
+    def reached(self, heldout: Mapping[str, float]) -> bool:
+        """Whether these held-out scores end the phase."""
+        return self.target_accuracy is not None and heldout.get(ACCURACY, 0.0) >= self.target_accuracy
 
     def over(self, step: int, seconds: float) -> bool:
         """Whether the phase ends after so many steps and seconds of it."""
@@ -143,6 +151,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         checkpoint_every=config.checkpoint_every or part,
         restart_bias_correction=phase.restart_bias_correction,
         budget=3600 * phase.hours if phase.hours else 0.0,
+        target_accuracy=phase.target_accuracy,
         finds_micro_batch=phase.micro_batch == "auto",
     )
 

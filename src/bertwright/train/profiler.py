@@ -137,8 +137,8 @@ class _Engine:
     def restart_steps(self) -> None:
         self.inner.restart_steps()
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        return self.inner.gather()
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        return self.inner.gather(own)
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         self.inner.load(moments, weights)

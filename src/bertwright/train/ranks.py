@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NEVER = timedelta(days=7)
 """gloo's own time-out: ranks wait in it while the first one saves, however long; the watchdog knows who is lost."""
-LOOK = timedelta(seconds=1)
+LOOK = timedelta(seconds=0.5)
 """How often a rank that waits for the others asks whether one of them is lost."""
 
 
@@ -126,7 +126,7 @@ class Ranks:
                 # A time-out and a broken connection raise the same; only of the latter the work is completed.
                 if completed:
                     raise self._broken(error) from error
-                if not (completed := work.is_completed()):  # the second of waiting is over
+                if not (completed := work.is_completed()):  # the waiting is over
                     self.watchdog.check()
 
     def _broken(self, error: Exception) -> RankError:

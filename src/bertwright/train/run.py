@@ -53,6 +53,8 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.saving import Writer, written_beside
 from bertwright.train.scoring import score_average
 from bertwright.train.session import Session
+from bertwright.train.sharded import ShardedWriter
+from bertwright.train.sizes import writes_shards
 from bertwright.train.start import is_deterministic
 from bertwright.train.state import State
 
@@ -174,11 +176,12 @@ def _train_phases(
     """The averaged weights (none where there is no average), the state with their scores, and that of the weights."""
     trained, first = built.trained, built.trained.ranks.first
     device, profile = trained.precision.device, first and job.config.profile
+    sharded = writes_shards(job.config, job.network, job.optim, trained.ranks.world)
     with (
         Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
         _watched(job, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
-        Writer(written_beside(job.config, device.type == "cuda")) if first else nullcontext() as writer,
+        Writer(written_beside(job.config, device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
         session = Session(
             trained=trained,
@@ -196,6 +199,7 @@ def _train_phases(
             profiler=profiler,
             watch=watch,
             averaging=built.averaging,
+            sharded=ShardedWriter(trained.ranks, writer) if sharded and writer else None,
             compare_every=job.config.compare_ranks_every,
         )
         state = train(session, built.phases, built.state)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 
 import torch
@@ -29,11 +30,11 @@ class Snapshot:
 
 
 class Writer:
-    """Writes snapshots one after another, on the first rank; a block waits at its end for the last one."""
+    """Writes snapshots one after another, on the rank that writes; a block waits at its end for the last one."""
 
     def __init__(self, beside: bool) -> None:
         """`beside`: by a thread, from copies in the memory of the processor, while training goes on."""
-        self._beside = beside
+        self.beside = beside
         self._copies: Snapshot | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -41,18 +42,31 @@ class Writer:
     def write(self, write: Callable[[Snapshot], None], tensors: Snapshot) -> None:
         """Have `write` do it: at once, or of a copy that is made at once; raises what the write before it raised."""
         self.wait()
-        if not self._beside:
+        if not self.beside:
             write(tensors)
             return
         # The memory of the copy before is taken again: nothing reads it any more.
         self._copies = copied(tensors, self._copies)
+        self.run(partial(write, self._copies))
+
+    def run(self, job: Callable[[], None]) -> None:
+        """Have `job` done as writing is, after what is under way."""
+        self.wait()
+        if not self.beside:
+            job()
+            return
         # A daemon, so that a second Ctrl-C need not wait: what is not renamed yet is no checkpoint.
-        self._thread = threading.Thread(target=self._run, args=(write, self._copies), name="writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(job,), name="writer", daemon=True)
         self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way."""
+        return self._thread is not None and self._thread.is_alive()
 
     def check(self) -> None:
         """Raise what a write that is over has raised."""
-        if self._thread is not None and not self._thread.is_alive():
+        if not self.busy:
             self.wait()
 
     def wait(self) -> None:
@@ -64,9 +78,9 @@ class Writer:
         if error is not None:
             raise error
 
-    def _run(self, write: Callable[[Snapshot], None], tensors: Snapshot) -> None:
+    def _run(self, job: Callable[[], None]) -> None:
         try:
-            write(tensors)
+            job()
         except BaseException as error:  # raised where training can see it
             self._error = error
 

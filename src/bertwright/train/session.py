@@ -21,6 +21,7 @@ from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
 from bertwright.train.same_weights import check_same_weights
 from bertwright.train.saving import Snapshot, Writer
+from bertwright.train.sharded import ShardedWriter
 from bertwright.train.state import State
 from bertwright.train.step import Trained
 
@@ -43,7 +44,7 @@ class Session:
     metrics: Metrics | None
     """Where rows go; None on all ranks but the first."""
     writer: Writer | None
-    """What writes checkpoints; None on all ranks but the first."""
+    """What writes checkpoints; None on all ranks but the first, unless all write."""
     log: Log
     stop_requested: Callable[[], bool]
     """Whether a signal asked to stop."""
@@ -61,6 +62,8 @@ class Session:
     """Who is shown the rows, on the first rank."""
     averaging: Averaging | None = None
     """The average of the weights, where one is kept."""
+    sharded: ShardedWriter | None = None
+    """What writes checkpoints where each rank writes its own tensors."""
     compare_every: int = 0
     """Steps after which the weights of the ranks are compared, as before each checkpoint; 0: never."""
 
@@ -91,6 +94,9 @@ class Session:
 
         It may be under way still when this returns, unless `wait` or it is the first of the folder.
         """
+        if self.sharded is not None:
+            self._save_sharded(self.sharded, state, wait)
+            return
         # All ranks, before those that do not write leave: gathering may need every one of them.
         weights, moments = self.trained.engine.gather()
         if self.metrics is None or self.writer is None:
@@ -98,29 +104,54 @@ class Session:
         # Rows after one that was saved say that there is a checkpoint (`metrics.saved_before`): so there has to be.
         wait = wait or not any(self.folder.glob("step-*"))
         average = self.averaging.state() if self.averaging else None
-        self.writer.write(partial(self._write, self.metrics, state), Snapshot(weights, moments, average))
+        self.writer.write(partial(self._write, state), Snapshot(weights, moments, average))
         if wait:
             self.writer.wait()
 
-    def _write(self, metrics: Metrics, state: State, tensors: Snapshot) -> None:
-        # In this order, so that after a power cut no checkpoint exists whose rows are gone.
-        metrics.sync()
+    def _save_sharded(self, sharded: ShardedWriter, state: State, wait: bool) -> None:
+        ranks = self.trained.ranks
+        wait = ranks.any(wait or (ranks.first and not any(self.folder.glob("step-*"))))
+        average = self.averaging.state() if self.averaging and ranks.first else None
+        own = Snapshot(*self.trained.engine.gather(own=True), average)
+        sharded.write(partial(self._write_part, state), own, partial(self._publish, state), wait)
+
+    def _write(self, state: State, tensors: Snapshot) -> None:
+        self._sync_rows()
         # The watchdog ends a process whose peer is lost, but a checkpoint that is half written helps nobody.
         with self.trained.ranks.saving():
-            saved = checkpoints.save(
-                self.folder, self.identity, state, tensors.weights, tensors.moments, tensors.average
-            )
-        checkpoints.prune(self.folder, self.keep, saved, judged_by(self.trained.objective))
-        self.saved(saved)
+            parts = tensors.weights, tensors.moments, tensors.average
+            self._saved(checkpoints.save(self.folder, self.identity, state, *parts))
+
+    def _write_part(self, state: State, tensors: Snapshot) -> None:
+        parts, ranks = (tensors.weights, tensors.moments, tensors.average), self.trained.ranks
+        checkpoints.save_part(self.folder, state, *parts, rank=ranks.rank, world=ranks.world)
+
+    def _publish(self, state: State) -> None:
+        self._sync_rows()
+        with self.trained.ranks.saving():
+            self._saved(checkpoints.publish(self.folder, self.identity, state, self.trained.ranks.world))
+
+    def _sync_rows(self) -> None:
+        # First, so that after a power cut no checkpoint exists whose rows are gone.
+        if self.metrics is not None:
+            self.metrics.sync()
+
+    def _saved(self, checkpoint: Path) -> None:
+        checkpoints.prune(self.folder, self.keep, checkpoint, judged_by(self.trained.objective))
+        self.saved(checkpoint)
 
     def check_written(self) -> None:
-        """Raise what the disk has said to a checkpoint since the step before, on the first rank."""
-        if self.writer is not None:
+        """Raise what the disk has said to a checkpoint since the step before, on the rank that wrote it."""
+        if self.sharded is not None:
+            self.sharded.check()
+        elif self.writer is not None:
             self.writer.check()
 
     def wait_written(self) -> None:
-        """Wait for a checkpoint that is under way, on the first rank; raises what the disk says."""
-        if self.writer is not None:
+        """Wait for a checkpoint that is under way, on the ranks that write it; raises what the disk says."""
+        if self.sharded is not None:
+            self.sharded.finish()
+        elif self.writer is not None:
             self.writer.wait()
 
 

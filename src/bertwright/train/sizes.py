@@ -15,6 +15,7 @@ Numbers are counted as float32, also under autocast, which keeps some of both ki
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import assert_never
 
 from bertwright.model.bert.config import BertConfig
@@ -24,7 +25,7 @@ from bertwright.model.modern.network import ModernConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.engine.sizes import Held, Sharing, held_bytes
+from bertwright.train.engine.sizes import Held, Sharing, held_bytes, state_bytes
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
@@ -48,6 +49,8 @@ class Computing:
     """Whether a copy of the weights in bfloat16 computes."""
     averages: int = 0
     """Copies of the weights that an average keeps where the network is."""
+    shard_above: float = inf
+    """Bytes of weights and moments above which each rank writes, and puts together, its own tensors of a checkpoint."""
     saved: int = 0
     """Bytes a parameter of the copy that a checkpoint is written from, where the network is."""
 
@@ -61,7 +64,12 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
     copied = config.save_async is True and not gpu
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
-    return Computing(sharing, padded, config.checkpoint_activations, low, averages, saved)
+    return Computing(sharing, padded, config.checkpoint_activations, low, averages, 1e9 * config.shard_above_gb, saved)
+
+
+def writes_shards(config: TrainConfig, network: NetworkConfig, optim: OptimConfig, ranks: int) -> bool:
+    """Whether each of so many ranks writes its own tensors of a checkpoint."""
+    return ranks > 1 and state_bytes(network, optim) > config.shard_above_gb * 1e9
 
 
 def averaged_copies(averaging: AveragingConfig) -> int:
@@ -75,9 +83,11 @@ def training_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Comput
     share = share_of(phase, computing.sharing.ranks)
     sequences = 1 if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
     held = held_bytes(network, computing.sharing, sequences < share)
-    # A state is put together for a checkpoint between two steps, when nothing is computed.
+    # A state is put together for a checkpoint between two steps, when nothing is computed; in shards by a tensor.
+    sharded = state_bytes(network, computing.sharing.optim) > computing.shard_above
+    gathered = held.gathered / computing.sharing.ranks if sharded else held.gathered
     return _kept_bytes(network, computing, held) + max(
-        held.scratch + sequences_bytes(network, phase, computing, sequences), held.gathered
+        held.scratch + sequences_bytes(network, phase, computing, sequences), gathered
     )
 
 

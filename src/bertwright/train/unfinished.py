@@ -18,11 +18,12 @@ from bertwright.core.config import Identity
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
-from bertwright.model.saved import config_json
+from bertwright.model.saved import config_json, save_model
 from bertwright.train.facts import counts
 from bertwright.train.identity import extended
 from bertwright.train.metrics import rows_until
 from bertwright.train.state import state_of
+from bertwright.train.tensor_files import hash_of, is_whole, read_all
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ class Standing:
 
     def _make(self, draft: Path) -> dict[str, Any]:
         model = make_folder(draft / "model")
-        _same_file(self.checkpoint.file("model.safetensors"), model / "model.safetensors")
+        if is_whole(self.checkpoint, "model"):
+            _same_file(self.checkpoint.file("model.safetensors"), model / "model.safetensors")
+        else:
+            save_model(model, self.network, read_all(self.checkpoint, "model"))
         write_json(model / "config.json", config_json(self.network))
         write_atomic(model / "vocab.txt", self.vocab.file("vocab.txt").read_bytes())
         rows = rows_until(self.training / "metrics.jsonl", self.counts["steps"])
@@ -74,7 +78,7 @@ def standing(
 ) -> Standing:
     """The training `run` as it stands at `checkpoint`, one of its own."""
     state = state_of(checkpoint)
-    weights = str(checkpoint.manifest["files"]["model.safetensors"]["sha256"])
+    weights = hash_of(checkpoint, "model")
     identity = extended(run, state.extensions, weights)
     facts = {
         **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init_from")}),

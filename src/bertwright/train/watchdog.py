@@ -25,7 +25,10 @@ from dataclasses import dataclass
 from bertwright.core.errors import RankError
 
 GRACE = 5.0
-"""Seconds in which the main thread of a rank may find out by itself that another one is lost."""
+"""Seconds in which a rank whose connection broke may learn from the others which one is lost."""
+IN_ORDER = 0.75
+"""Seconds in which the main thread may raise what is found, before its process is ended; it looks more often while it
+waits for a sum of ours (`ranks.LOOK`), and not while it waits in a library."""
 BETWEEN = 1.0
 """Most seconds between two signs of life."""
 _LONGEST_LINE = 4096
@@ -75,7 +78,7 @@ class Peer:
 class Watchdog:
     """Watches over `peers`: all other ranks on the first one, and the first one on all others.
 
-    A rank whose main thread does not raise what is found (`check`) within `GRACE` seconds is ended from here, when
+    A rank whose main thread does not raise what is found (`check`) within `IN_ORDER` seconds is ended from here, when
     it is not inside `saving`: it may be computing for minutes, or wait in the library for ever.
     """
 
@@ -135,13 +138,14 @@ class Watchdog:
                 ticks += 1
                 for peer in self._peers:
                     peer.tell(str(self.sums))
-                self._listen(selector, between, ticks)
+                # Once a rank is lost the others end within two seconds.
+                self._listen(selector, min(between, IN_ORDER / 4) if found_at else between, ticks)
                 self._miss(ticks, between)
                 self._find_hung(ticks, between)
                 if self._found.is_set():
                     found_at = found_at or time.monotonic()
                     # The main thread ends in order; only one that does not get to it is ended from here.
-                    if time.monotonic() - found_at > GRACE and not self._raised.is_set():
+                    if time.monotonic() - found_at > IN_ORDER and not self._raised.is_set():
                         self._end_process()
             self._listen(selector, between, ticks)
         for peer in self._peers:

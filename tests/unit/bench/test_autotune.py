@@ -34,18 +34,18 @@ def test_sizes_are_powers_of_two_from_the_first_and_the_whole_share() -> None:
 def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
     seconds = {1: 8.0, 2: 5.0, 4: 5.0, 8: 4.99, 16: 1.0, 32: 1.0}
     trials = list(search([("auto", False)], [1, 2, 4, 8, 16, 32], measured(seconds)))
-    assert outcomes(trials) == {1: "trained", 2: "trained", 4: "trained", 8: "trained", 16: "left out", 32: "left out"}
+    assert outcomes(trials) == {1: "trained", 2: "trained", 4: "trained", 8: "trained", 16: "left-out", 32: "left-out"}
     assert trials[-1].why == "2 smaller ones in a row were no faster"
     # 2 is as fast as 8, and takes less memory.
     assert (found := best(trials)) and found.candidate.micro_batch == 2
 
 
 def test_what_does_not_fit_ends_a_line_and_the_smallest_is_halved_until_it_does() -> None:
-    fails: dict[int, Outcome] = {8: "out of memory", 4: "too slow"}
+    fails: dict[int, Outcome] = {8: "out-of-memory", 4: "too-slow"}
     trials = list(search([("zero", True)], [8, 16], measured({2: 1.0}, fails)))
-    assert outcomes(trials) == {8: "out of memory", 16: "left out", 4: "too slow", 2: "trained"}
+    assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained"}
     refused = list(search([("zero", True)], [8, 16], measured({}, {8: "failed"})))
-    assert outcomes(refused) == {8: "failed", 16: "left out"} and best(refused) is None
+    assert outcomes(refused) == {8: "failed", 16: "left-out"} and best(refused) is None
 
 
 @pytest.mark.parametrize(

@@ -150,11 +150,10 @@ def test_a_download_is_an_object_with_json_and_a_path_without(
 
 
 def test_a_schema_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    published = schema_file("recipe").read_text(encoding="utf-8")
-    for arguments in (["check", "--schema"], ["check", "--schema", "recipe"]):
-        assert call(monkeypatch, *arguments) == 0
-        assert capsys.readouterr().out == published
+    for arguments, kind in (([], "recipe"), (["recipe"], "recipe"), (["place"], "place")):
+        assert call(monkeypatch, "check", "--schema", *arguments) == 0
+        assert capsys.readouterr().out == schema_file(kind).read_text(encoding="utf-8")
     assert call(monkeypatch, "check", "--schema", "demo", "a=1") == 2
-    assert "--schema demo a=1: a schema is of a kind of files. Give one of recipe" in capsys.readouterr().err
+    assert "--schema demo a=1: a schema is of a kind of files. Give one of recipe, place." in capsys.readouterr().err
     assert call(monkeypatch, "check", "--schema", "--explain", "size") == 2
     assert "--explain beside --schema would do nothing" in capsys.readouterr().err

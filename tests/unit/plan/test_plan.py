@@ -102,7 +102,7 @@ def test_a_sum_over_ranks_takes_what_a_ring_sends() -> None:
     seconds = all_reduce_seconds(1e9, 8, 4, 450e9, 25e9)
     assert 0 < seconds - (inside + between) < 1.5e-3, "messages take a while however short"
     assert all_reduce_seconds(1e9, 1, 1, 450e9, 25e9) == 0
-    assert straggling(1) == 0 and straggling(64) == pytest.approx(0.004 * math.sqrt(2 * math.log(64)))
+    assert straggling(1) == 0 and straggling(64) == pytest.approx(0.01 * math.sqrt(2 * math.log(64)))
 
 
 @pytest.mark.parametrize("name", PLANS)

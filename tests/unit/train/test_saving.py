@@ -20,8 +20,7 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.core.files import sha256
 from bertwright.optim.config import AdamWConfig
-from bertwright.train import checkpoint as checkpoints
-from bertwright.train import loop
+from bertwright.train import loop, tensor_files
 from bertwright.train.config import TrainConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.saving import Snapshot, Writer, copied, written_beside
@@ -62,7 +61,7 @@ def on_save(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], None]
             before(path)
             save_file(tensors, path)
 
-        monkeypatch.setattr(checkpoints, "save_file", saving)
+        monkeypatch.setattr(tensor_files, "save_file", saving)
 
     return patch
 

@@ -16,7 +16,7 @@ from bertwright.train.watchdog import Peer, Watchdog, failure
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """These ranks are one process, which must not be ended for one of them."""
-    monkeypatch.setattr(watchdog, "GRACE", float("inf"))
+    monkeypatch.setattr(watchdog, "IN_ORDER", float("inf"))
 
 
 Pair = tuple[Watchdog, Watchdog, list[Peer]]

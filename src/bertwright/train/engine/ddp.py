@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import clip_part
 from bertwright.train.engine.config import DdpConfig, ZeroConfig
+from bertwright.train.engine.partition import Share
 from bertwright.train.engine.single import Single, gradient_of
 from bertwright.train.ranks import Ranks, Sum
 
@@ -37,6 +38,7 @@ class DataParallel:
             for parameter in trained:
                 parameter.register_post_accumulate_grad_hook(self._known)  # type: ignore[no-untyped-call]
         self._last = False
+        self.share = Share({n: p.numel() for n, p in single.parameters.items()}, ranks.world, ranks.rank)
 
     @property
     def whole(self) -> bool:
@@ -74,9 +76,10 @@ class DataParallel:
         """As `Engine.restart_steps`."""
         self.single.restart_steps()
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`."""
-        return self.single.gather()
+        weights, moments = self.single.gather()
+        return self.share.of(weights, moments) if own else (weights, moments)
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """As `Engine.load`."""

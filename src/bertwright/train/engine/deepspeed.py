@@ -24,6 +24,7 @@ from bertwright.optim.groups import set_rate
 from bertwright.optim.state import check_state
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import DeepSpeedConfig
+from bertwright.train.engine.partition import Share
 from bertwright.train.ranks import Ranks
 
 
@@ -52,6 +53,7 @@ class DeepSpeed:
             dist_init_required=False,
         )
         self._named = dict(model.named_parameters())
+        self._share = Share({name: shape.numel() for name, shape in self._shapes.items()}, ranks.world, ranks.rank)
         self._begin_state(0)
         # Not told by the count of updates, which begins anew at a hand-over.
         self._moved = False
@@ -79,19 +81,21 @@ class DeepSpeed:
         for state in self._states():
             state["step"].zero_()
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for."""
-        parts = self._package.utils
-        weights = {
-            name: parts.safe_get_full_fp32_param(p).view(self._shapes[name].shape) for name, p in self._named.items()
-        }
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for, and with `own` one
+        tensor after another."""
+        parts, weights = self._package.utils, {} if own and not self._ranks.first else dict(self._buffers)
+        for name, p in self._named.items():
+            whole = parts.safe_get_full_fp32_param(p).view(self._shapes[name].shape)
+            weights |= {name: whole} if not own or self._share.has(name) else {}
         step = int(next(iter(self._states()))["step"])
-        moments = {"step": torch.tensor(step, dtype=torch.int64)}
+        moments = {"step": torch.tensor(step, dtype=torch.int64)} if not own or self._ranks.first else {}
         for name, kept in self._moments.items() if self._moved else ():
             for moment in kept:
                 whole = parts.safe_get_full_optimizer_state(self._named[name], moment)
-                moments[f"{moment}.{name}"] = whole.view(self._shapes[name].shape)
-        return {**self._buffers, **weights}, moments
+                if not own or self._share.has(name):
+                    moments[f"{moment}.{name}"] = whole.view(self._shapes[name].shape)
+        return weights, moments
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """As `Engine.load`."""

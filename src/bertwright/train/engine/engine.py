@@ -49,9 +49,9 @@ class Engine(Protocol):
     def restart_steps(self) -> None:
         """Count updates from 0 again and keep the moments: NVIDIA's hand-over from phase to phase."""
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The whole weights and the whole state of the optimizer by name, at least on the first rank; all ranks
-        together."""
+        together. `own`: of whole tensors those that this rank writes (`partition.Share`), each one rank's."""
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """Go on from what `gather` gave, the same on all ranks; without `weights` from those that there are.

@@ -26,6 +26,7 @@ from bertwright.optim.state import check_state, load_named_state, named_state, r
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import FsdpConfig
 from bertwright.train.engine.ddp import LOW
+from bertwright.train.engine.partition import Share
 from bertwright.train.ranks import Ranks
 
 
@@ -54,6 +55,7 @@ class FullySharded:
         # The same memory, so that moving a part moves the network.
         self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
         self._optimizer = optimizer_of(optim, self._parts, self)
+        self._share = Share({n: p.numel() for n, p in self._sharded.items()}, ranks.world, ranks.rank)
 
     def backward(self, loss: Tensor, last: bool = True) -> None:
         """As `Engine.backward`; the loss is a scalar."""
@@ -78,13 +80,17 @@ class FullySharded:
         """As `Engine.restart_steps`."""
         reset_steps(self._optimizer)
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for."""
-        moments = {}
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for, and with `own` one
+        tensor after another."""
+        weights, moments = dict[str, Tensor](), dict[str, Tensor]()
+        for name, tensor in self._model.state_dict().items():
+            whole = _whole(tensor)
+            weights |= {name: whole} if not own or self._share.has(name) else {}
         for key, tensor in named_state(self._optimizer, self._parts).items():
             name = key.partition(".")[2]
-            moments[key] = self.whole_of(tensor, self._parts[name]) if name else tensor
-        weights = {name: _whole(tensor) for name, tensor in self._model.state_dict().items()}
+            whole = self.whole_of(tensor, self._parts[name]) if name else tensor
+            moments |= {key: whole} if not own or self._share.has(name) else {}
         return weights, moments
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:

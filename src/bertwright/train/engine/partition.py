@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import TypeVar
+
+Tensor = TypeVar("Tensor")
 
 
 def owned(sizes: Mapping[str, int], ranks: int) -> Sequence[Sequence[str]]:
@@ -15,6 +18,25 @@ def owned(sizes: Mapping[str, int], ranks: int) -> Sequence[Sequence[str]]:
         names[least].append(name)
         held[least] += sizes[name]
     return names
+
+
+class Share:
+    """What a rank writes of a whole state: each tensor is one rank's, with its moments."""
+
+    def __init__(self, sizes: Mapping[str, int], ranks: int, rank: int) -> None:
+        """Of tensors by name, of so many elements, for one rank of so many."""
+        self._of_rank, self._rank = {n: r for r, names in enumerate(owned(sizes, ranks)) for n in names}, rank
+
+    def has(self, name: str) -> bool:
+        """Whether this rank writes the tensor of that name; what is no parameter is the first one's."""
+        return self._of_rank.get(name, 0) == self._rank
+
+    def of(
+        self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """This rank's of the weights and of the moments (`MOMENT.NAME`)."""
+        own = {name: tensor for name, tensor in weights.items() if self.has(name)}
+        return own, {key: tensor for key, tensor in moments.items() if self.has(key.partition(".")[2])}
 
 
 def part(shape: Sequence[int], ranks: int, rank: int) -> int:

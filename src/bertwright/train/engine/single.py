@@ -58,8 +58,8 @@ class Single:
         """As `Engine.restart_steps`."""
         reset_steps(self.optimizer)
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`: the tensors themselves, not copies."""
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `Engine.gather`: the tensors themselves, not copies, and all of them are its own."""
         return self.model.state_dict(), named_state(self.optimizer, self.parameters)
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:

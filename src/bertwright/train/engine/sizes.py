@@ -82,6 +82,11 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
             return Held(whole, whole, moments, max(embedding, _update_bytes(network, sharing.optim, sizes)), 0.0)
 
 
+def state_bytes(network: NetworkConfig, optim: OptimConfig) -> float:
+    """Weights and moments of the whole network: what a checkpoint has, but for averages."""
+    return 4.0 * network.parameters + moment_bytes(network, Sharing(optim=optim), 0)
+
+
 def moment_bytes(network: NetworkConfig, sharing: Sharing, rank: int) -> float:
     """What the optimizer of a rank keeps from update to update, but for its counts of updates."""
     tensors, ranks, engine = network.tensors, sharing.ranks, chosen(sharing.engine, sharing.ranks)

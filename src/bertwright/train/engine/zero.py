@@ -59,14 +59,14 @@ class Zero:
         """As `Engine.restart_steps`."""
         self._replicas.restart_steps()
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`; the whole state is there on every rank, for as long as it is asked for."""
         state = named_state(self._optimizer, self._single.parameters)
         # A rank may own nothing, and has then no count of its own.
         steps = max(self._ranks.each(int(state["step"])))
         gathered = {"step": torch.tensor(steps, dtype=torch.int64)}
         # Not by the count, which is 0 after a hand-over, too.
-        begun = self._ranks.any(len(state) > 1)
+        begun = not own and self._ranks.any(len(state) > 1)
         for owner, names in enumerate(self._owned if begun else []):
             parts = dict[str, Tensor]()
             for name in names:
@@ -75,6 +75,10 @@ class Zero:
                 parts |= {key: state[key] if key in state else torch.empty_like(shape) for key in keys}
             self._ranks.send(list(parts.values()), owner)
             gathered |= parts
+        if own:
+            # The moments that are here, and the weights of the same tensors: nothing is sent.
+            weights, counted = self._replicas.share.of(self._model.state_dict(), gathered)
+            return weights, counted | {key: tensor for key, tensor in state.items() if key != "step"}
         return self._model.state_dict(), gathered
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:

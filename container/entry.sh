@@ -1,0 +1,20 @@
+#!/bin/sh
+# The first process of the container. It becomes what it is given: a verb of bertwright with its words, or one of a few
+# programs. Where nothing or overrides alone are given, Intel's variables (PRECISION, DATASET_DIR, OUTPUT_DIR,
+# CHECKPOINT_DIR, CONFIG_FILE, SCRIPT) say what is trained.
+set -eu
+
+case "${1-}" in
+bertwright | torchrun | python | sh | bash) exec "$@" ;;
+esac
+case "${OUTPUT_DIR:+set} ${DATASET_DIR:+set} ${1-}" in
+"set set --help") shift ;; # the image's own word where none is given
+"set set "*=*) ;;
+*) exec bertwright "$@" ;;
+esac
+
+recipe=$OUTPUT_DIR/$(basename "${SCRIPT:-run_bert_pretrain_phase1.sh}" .sh).toml
+# Written once: a container that is started again goes on with the same recipe.
+[ -f "$recipe" ] || bertwright translate --environment --out "$recipe"
+[ ! -f "$DATASET_DIR/vocab.txt" ] || set -- "vocab.file=$DATASET_DIR/vocab.txt" "$@"
+exec bertwright run "$recipe" "$@" --out "$OUTPUT_DIR"

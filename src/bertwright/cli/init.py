@@ -1,0 +1,84 @@
+"""`init`: five questions, or options, and a commented recipe for exactly that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertwright.cli.formatting import json_line, visible
+from bertwright.cli.options import Json
+from bertwright.core.errors import RecipeError
+
+if TYPE_CHECKING:  # they load the forecast, which most verbs do not need
+    from bertwright.init.answers import Answers
+
+
+def init(
+    language: Annotated[str, typer.Option(metavar="CODE", help="Code of a Wikipedia, such as hu.")] = "",
+    machine: Annotated[str, typer.Option(metavar="WHAT", help="here, 16-cores, h100, 8xh100 ...")] = "",
+    hours: Annotated[str, typer.Option(metavar="NUMBER", help="From the dump to the finished model.")] = "",
+    quality: Annotated[str, typer.Option(metavar="WHICH", help="quick, classic or best.")] = "",
+    out: Annotated[str, typer.Option(metavar="FILE", help="The recipe; without it CODE.toml.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Write a commented recipe for a language, a machine and so many hours; what no option says is asked."""
+    from bertwright.core.files import make_folder, write_atomic
+    from bertwright.init.answers import machine_named
+    from bertwright.init.choose import choose, text_of
+    from bertwright.init.draft import Asked
+    from bertwright.init.facts import facts
+    from bertwright.init.head import commands, head
+
+    given = {"--language": language, "--machine": machine, "--hours": hours, "--quality": quality}
+    missing = [name for name, value in given.items() if not value]
+    if missing and not sys.stdin.isatty():
+        raise RecipeError(f"nobody can be asked here, which is no terminal. Give {', '.join(missing)}.")
+    answers = _answers(given, out, asking=bool(missing))
+    asked = Asked(answers, facts(answers.language), machine_named(answers.machine))
+    choice = choose(asked)
+    make_folder(answers.out.parent)
+    write_atomic(answers.out, f"{head(asked, choice)}\n{text_of(choice.sections)}".encode())
+    lines = commands(answers, asked.machine.ranks)
+    if as_json:
+        told: dict[str, Any] = {"path": str(answers.out), "size": choice.size, "commands": lines}
+        print(json_line({**told, "forecast": choice.plan}))
+    else:
+        print(visible("\n".join([f"{answers.out} is written. Look at it, then:", *(f"  {line}" for line in lines)])))
+
+
+def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:
+    """The answers of options and, where one is missing, of whoever sits at the terminal."""
+    from bertwright.init.answers import QUALITIES, Answers, hours_of, language_of, machine_named, out_of, quality_of
+
+    code = language_of(_asked(given["--language"], "Code of the Wikipedia (hu, uk, zh-yue ...)", "", language_of))
+    machine = _asked(given["--machine"], "Machine (here, 16-cores, h100, 8xh100 ...)", "here", machine_named)
+    hours = _asked(given["--hours"], "Hours from the dump to the finished model", "24", hours_of)
+    meanings = "".join(f"  {name:<8} {meaning}\n" for name, meaning in QUALITIES.items())
+    quality = _asked(given["--quality"], f"{meanings}Which of them", "classic", quality_of)
+    path = _asked(out or ("" if asking else f"{code}.toml"), "File of the recipe", f"{code}.toml", out_of)
+    return Answers(code, machine, hours_of(hours), quality_of(quality), out_of(path))
+
+
+def _asked(given: str, question: str, default: str, read: Callable[[str], object]) -> str:
+    """An option's value, or what is typed; asked again until it can be read."""
+    if given:
+        read(given)
+    while not given:
+        # Standard output is for the result, which a pipe may read.
+        print(visible(question + (f" [{default}]" if default else "")), end=": ", file=sys.stderr, flush=True)
+        if not (line := sys.stdin.readline()):
+            raise RecipeError("there are no more answers. Start again, or give the rest as options.")
+        typed = line.strip() or default
+        try:
+            read(typed)
+            given = typed
+        except RecipeError as error:
+            # The option that the sentence begins with was not typed.
+            print(visible(str(error).partition(": ")[2]), file=sys.stderr)
+    return given
+
+
+VERBS: dict[str, Callable[..., None]] = {"init": init}

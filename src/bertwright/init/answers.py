@@ -1,0 +1,99 @@
+"""The five answers that a recipe is made for, and what each may be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from bertwright.check.resources import training_gpus
+from bertwright.core.errors import RecipeError
+from bertwright.corpus.wikis import wiki_code, wikis
+from bertwright.plan.devices import gpus
+from bertwright.plan.machine import HardwareConfig, Machine, machine_of, this_machine
+from bertwright.recipe import Recipe
+
+Quality = Literal["quick", "classic", "best"]
+QUALITIES: dict[Quality, str] = {
+    "quick": "a first look: a small network, short sequences",
+    "classic": "BERT as it was published: pairs of segments, two phases",
+    "best": "what has been found since: ModernBERT, no pairs, more and whole words masked",
+}
+_CORES = re.compile(r"(\d{1,4})[- ]?cores?")
+_GPUS = re.compile(r"(?:(\d{1,3}) ?x ?)?([a-z][a-z0-9-]*)")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What was asked for, checked."""
+
+    language: str
+    """Code of a Wikipedia."""
+    machine: str
+    """As it was written, such as "8xh100"."""
+    hours: float
+    """From the dump to the finished model."""
+    quality: Quality
+    out: Path
+    """Where the recipe is written."""
+
+
+def language_of(text: str) -> str:
+    """The code of a known Wikipedia; `RecipeError` with the one that was probably meant."""
+    try:
+        code = wiki_code(text.strip())
+    except ValueError as error:
+        raise RecipeError(f"--language {text}: {error}") from None
+    if code not in wikis():
+        raise RecipeError(
+            f"--language {text}: no Wikipedia with this code is known. Take one of https://meta.wikimedia.org/wiki/"
+            "List_of_Wikipedias, or copy a recipe (bertwright recipes wiki-mini) and change its source."
+        )
+    return code
+
+
+def machine_named(text: str) -> Machine:
+    """The machine that "here", "16-cores", "h100" or "8xh100" means; a `RecipeError` names the forms."""
+    word = text.strip().lower()
+    if word == "here":
+        recipe = Recipe.load("wiki-mini")
+        return this_machine(recipe, max(1, len(training_gpus(recipe))))
+    if (cores := _CORES.fullmatch(word)) and int(cores[1]):
+        return machine_of(HardwareConfig(cores=int(cores[1])))
+    found = _GPUS.fullmatch(word)
+    if found and found[2] in gpus() and int(found[1] or 1):
+        return machine_of(HardwareConfig(gpu=found[2], gpus=int(found[1] or 1)))
+    raise RecipeError(
+        f"--machine {text}: give here (this machine), a number of cores (16-cores), or GPUs of one machine (h100, "
+        f"8xh100); known are {', '.join(gpus())}."
+    )
+
+
+def hours_of(text: str) -> float:
+    """Hours as a number above 0 and at most ten years."""
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= 87_600:
+        raise RecipeError(f"--hours {text}: give the hours that all of it may take, such as 24 or 0.5.")
+    return hours
+
+
+def quality_of(text: str) -> Quality:
+    """One of `QUALITIES`."""
+    if text not in get_args(Quality):
+        known = "; ".join(f"{name} ({meaning})" for name, meaning in QUALITIES.items())
+        raise RecipeError(f"--quality {text}: give one of {known}.")
+    return cast(Quality, text)
+
+
+def out_of(text: str) -> Path:
+    """A path that ends in .toml, of a file that is not there."""
+    path = Path(text).expanduser()
+    if path.suffix != ".toml":
+        raise RecipeError(f"--out {text}: a recipe is a TOML file. Give a path that ends in .toml.")
+    if path.exists() or path.is_symlink():
+        raise RecipeError(f"--out {text}: this file is there already, and is not overwritten. Give another path.")
+    return path

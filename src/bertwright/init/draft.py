@@ -1,0 +1,181 @@
+"""The recipe as sections of keys, each with its value in TOML and why it has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertwright.corpus.alphabet import scripts, spaced
+from bertwright.corpus.download import database
+from bertwright.corpus.wikis import wikis
+from bertwright.init.answers import Answers
+from bertwright.init.facts import Facts
+from bertwright.plan.machine import Machine
+
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
+_RATE = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 4e-4, "large": 2e-4}
+_LEAST_BATCH = {"tiny": 16, "mini": 16, "small": 32, "medium": 64, "base": 128, "large": 256}
+_MOST_BATCH = 4096
+_STEPS = 50_000
+"""Updates that a training should have at least, before its batches grow."""
+_CASED = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
+_MANY_CHARACTERS = {"BOPOMOFO", "HIRAGANA", "HANGUL"}
+
+Line = tuple[str, str, str]
+"""Key, value in TOML, reason."""
+Section = tuple[str, Sequence[Line]]
+"""Header with its brackets, and lines."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All that a recipe is drafted from."""
+
+    answers: Answers
+    facts: Facts
+    machine: Machine
+
+    @property
+    def quick(self) -> bool:
+        """Whether a first look was asked for."""
+        return self.answers.quality == "quick"
+
+    @property
+    def modern(self) -> bool:
+        """Whether the network is a ModernBERT."""
+        return self.answers.quality == "best"
+
+
+@dataclass(frozen=True)
+class PhaseDraft:
+    """One phase: its sequences, and its part of the training time."""
+
+    length: int
+    share: float
+    """Of the training time."""
+    tokens: int
+    """The most that it may take."""
+    hours: float
+
+
+def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section]:
+    """The sections of the recipe with a network of this size."""
+    tokens = sum(phase.tokens for phase in phases) // 2  # what is foretold: the key has twice as many
+    return [
+        ("[corpus]", _corpus(asked)),
+        ("[vocab]", _vocab(asked)),
+        ("[examples]", _examples(asked)),
+        ("[model]", _model(asked, size, phases)),
+        ("[optim]", [("kind", '"adamw"', "")]),
+        *(("[[train.phases]]", _phase(asked, size, phase, tokens)) for phase in phases),
+        ("[train]", _train(asked)),
+        ("[evaluate]", [("max_sequences", "4096", "as many held-out sequences tell a loss to the second digit")]),
+    ]
+
+
+def _corpus(asked: Asked) -> list[Line]:
+    code = asked.answers.language
+    source = f"downloads/{database(code)}-*-pages-articles-multistream.xml.bz2"
+    return [
+        ("source", json.dumps(source), "or any other text: a list of paths, docs/how-to/sources.md"),
+        ("language", json.dumps(code), wikis()[code]),
+    ]
+
+
+def _vocab(asked: Asked) -> list[Line]:
+    code, text = asked.answers.language, asked.facts.text_bytes
+    written = scripts(code)
+    # A little text has few words that come often enough for an entry of their own.
+    size = next((size for least, size in ((2e8, 32_000), (2e7, 16_000), (2e6, 8_000)) if (text or 2e6) >= least), 4_000)
+    why = "fewer than the usual 32,000, for a small text" if size < 32_000 else "the usual number of entries"
+    if written & _MANY_CHARACTERS and size < 16_000:
+        size, why = 16_000, "each of the many characters of this script needs an entry"
+    cased = "case is kept" if written & _CASED else "this script has no case"
+    return [
+        ("size", f"{size:_}", why),
+        ("lower_case", "false", cased),
+        ("strip_accents", "false", "marks tell words apart: they are kept" if spaced(code) else ""),
+    ]
+
+
+def _examples(asked: Asked) -> list[Line]:
+    text = asked.facts.text_bytes or 0
+    heldout = 0.005 if text >= 2e8 else 0.01 if text >= 2e7 else 0.05
+    held: Line = ("heldout", f"{heldout:g}", "share of the articles that is never trained on")
+    if asked.modern:
+        plan: Line = ("plan", '"full-sentences"', "no pairs: the network has no next-sentence head")
+        return [plan, ("passes", "1", "masks are fresh in every pass over the text anyway"), held]
+    passes = 4 if asked.quick or text >= 2e9 else 10
+    return [("passes", f"{passes}", "how often the text is cut into pairs anew"), held]
+
+
+def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
+    lines: list[Line] = [("kind", '"modern"', "Warner et al. 2024")] if asked.modern else []
+    lines.append(("size", json.dumps(size), "by the hours and the text: docs/how-to/init.md"))
+    longest = max(phase.length for phase in phases)
+    if asked.quick:
+        lines.append(("max_positions", f"{longest}", "longer sequences are not trained"))
+        lines.append(("dropout", "0.0", "a short run never sees enough to overfit"))
+    if asked.machine.device.gpu:
+        lines.append(("pad_vocab_to_multiple_of", "64", "suits the GPU"))
+    return lines
+
+
+def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
+    batch = _batch(asked, size, phase, tokens)
+    lines: list[Line] = [
+        ("length", f"{phase.length}", ""),
+        ("batch", f"{batch:_}", "sequences of an update"),
+        _micro_batch(asked, phase.length, batch),
+        ("learning_rate", f"{_RATE[size]:.0e}".replace("e-0", "e-"), "take half if the loss jumps"),
+        ("warmup", "0.06", ""),
+    ]
+    if asked.modern:
+        lines.append(("schedule", '{kind = "wsd", decay = 0.15}', "at the peak, then down in the last part"))
+    lines += _masking(asked)
+    lines.append(("hours", f"{phase.hours:.3g}", "the rate follows the time; without this key it follows the tokens"))
+    lines.append(("tokens", f"{phase.tokens:_}", "the most, however fast the machine is"))
+    return lines
+
+
+def _batch(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> int:
+    """The largest power of two that leaves enough updates; of long sequences fewer, so that updates stay as large."""
+    least, ranks = _LEAST_BATCH[size], asked.machine.ranks
+    batch = least
+    while batch < _MOST_BATCH and tokens / (2 * batch * 128) >= _STEPS:
+        batch *= 2
+    batch = max(8, batch * 128 // phase.length)
+    # Each rank has the same number of sequences.
+    return -(-batch // ranks) * ranks
+
+
+def _micro_batch(asked: Asked, length: int, batch: int) -> Line:
+    if asked.machine.device.gpu:
+        return "micro_batch", '"auto"', "as many at once as fit in memory"
+    return "micro_batch", f"{min(batch, max(1, 4096 // length))}", "at once; more are no faster on a processor"
+
+
+def _masking(asked: Asked) -> list[Line]:
+    lines: list[Line] = []
+    if asked.modern:
+        lines.append(("masking.rate", "0.3", "gives more to learn from than the 0.15 of BERT"))
+    elif asked.quick:
+        lines.append(("masking.rate", "0.25", "short sequences give more to learn so"))
+    if not asked.quick and spaced(asked.answers.language):
+        lines.append(("masking.unit", '"words"', "whole words: the rest of a word gives nothing away"))
+    return lines
+
+
+def _train(asked: Asked) -> list[Line]:
+    device = asked.machine.device
+    lines: list[Line] = [("heldout_sequences", "1024", "scored ten times in each phase")]
+    if asked.answers.machine.strip().lower() != "here" and not device.gpu:
+        lines.append(("device", '"cpu"', ""))
+    if device.gpu and device.has("bf16"):
+        lines.append(("precision", '"bf16"', f"several times as fast as fp32 on a {device.name.upper()}"))
+        if asked.modern:
+            lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
+    elif device.gpu and device.has("fp16"):
+        lines.append(("precision", '"fp16"', f"there are no units for bf16 on a {device.name.upper()}"))
+    return lines

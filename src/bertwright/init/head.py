@@ -1,0 +1,102 @@
+"""The head of a drafted recipe: what it is, how it is run, and what is foretold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bertwright.corpus.alphabet import spaced
+from bertwright.corpus.wikis import wikis
+from bertwright.init.answers import QUALITIES, Answers
+from bertwright.init.choose import Choice
+from bertwright.init.draft import Asked
+from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts
+
+_LITTLE = 2_000_000
+"""Bytes of text below which hardly anything is learnt."""
+
+
+def head(asked: Asked, choice: Choice) -> str:
+    """The comment before the first section."""
+    answers, name = asked.answers, wikis()[asked.answers.language]
+    family = "ModernBERT" if asked.modern else "BERT"
+    lines = [
+        f"A {family}-{choice.size} from the Wikipedia in {name} ({answers.language}), in {answers.hours:g} h "
+        f"on {_machine(asked)}.",
+        "",
+        *(f"  {word:<10} {line}" for word, lines in _facts(asked, choice) for word, line in _indented(word, lines)),
+        "",
+        "Every key may be changed here, or behind the command as key=value. What one means:",
+        "bertwright check --explain KEY",
+    ]
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def commands(answers: Answers, ranks: int) -> list[str]:
+    """What is typed, in order."""
+    run = f"{answers.out} --out runs/{answers.out.stem}"
+    fetch = f"bertwright corpus --download {answers.language}"
+    if ranks == 1:
+        return [fetch, f"bertwright run {run}"]
+    ranks_train = f"torchrun --nproc-per-node {ranks} -m bertwright.cli train {run}"
+    return [fetch, f"bertwright run {run} --until examples", ranks_train, f"bertwright run {run}"]
+
+
+def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
+    answers, plan = asked.answers, choice.plan
+    yield "commands", commands(answers, asked.machine.ranks)
+    yield "asked for", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
+    yield "text", list(_text(asked.facts, answers.language))
+    yield "time", list(_time(choice))
+    share = plan["memory_bytes"] / plan["machine"]["memory_bytes"]
+    yield "memory", [f"{plan['memory_bytes'] / 1e9:.1f} GB of each device while training ({share:.0%})"]
+    yield (
+        "network",
+        [f"{plan['parameters'] / 1e6:,.1f} million weights, about {plan['tokens_per_second']:,.0f} tokens/s"],
+    )
+    yield (
+        "forecast",
+        [
+            f"bertwright plan {answers.out}",
+            "once the dump is here; these are by tables, half or twice as long is possible",
+        ],
+    )
+
+
+def _text(known: Facts, language: str) -> Iterator[str]:
+    if known.text_bytes is None:
+        yield "its size is not known here, so the hours have no part for preparing it"
+    else:
+        yield f"{_size(known.text_bytes)} in {known.articles:,} articles on {TEXT_DATE}"
+        if known.text_bytes < _LITTLE:
+            yield "hardly enough to learn a language from: add other texts to corpus.source"
+    dump = "of unknown size" if known.dump_bytes is None else f"{_size(known.dump_bytes)} on {DUMP_DATE}, more by now"
+    yield f"dump: {dump}"
+    if not spaced(language):
+        yield "written without spaces: more than 100 characters without a mark or a space are one unknown word,"
+        yield "but Chinese characters, which are words by themselves"
+
+
+def _time(choice: Choice) -> Iterator[str]:
+    if choice.preparing is not None:
+        yield f"corpus, vocabulary and examples {_hours(choice.preparing)}"
+    yield f"training {_hours(choice.training)}, scores and export {_hours(choice.finishing)}"
+
+
+def _indented(word: str, lines: list[str]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines):
+        yield ("" if number else word), line
+
+
+def _machine(asked: Asked) -> str:
+    name = asked.machine.device.name
+    return asked.machine.title.replace(name, name.upper()) if asked.machine.device.gpu else asked.machine.title
+
+
+def _hours(hours: float) -> str:
+    if hours * 60 < 1:
+        return "under a minute"
+    return f"{hours:,.1f} h" if hours >= 1 else f"{hours * 60:,.0f} min"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 5e8 else f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,156 @@
+"""Kubernetes with Kubeflow's training operator: a job that prepares, a PyTorchJob that trains, a job for the rest."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import Log
+from bertwright.launch.environment import Environment
+from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.target import Description
+from bertwright.launch.yaml_text import yaml_text
+
+INSIDE = "/work"
+"""Where pods see the volume."""
+USER = 10001
+"""User and group of the image."""
+_LONGEST = 50
+"""Characters of a name: Kubernetes has 63, and the operator appends its own."""
+
+
+class KubeflowPlace(Section):
+    """A Kubernetes cluster with Kubeflow's training operator (kubeflow.org/v1). Described only: `kubectl` submits."""
+
+    kind: Literal["kubeflow"] = "kubeflow"
+    """Names this target."""
+    volume: str = Field("bertwright", min_length=1)
+    """The claim (PersistentVolumeClaim) of a volume that all pods can write (ReadWriteMany); run folders lie in it."""
+    image: str = Field("bertwright:cuda", min_length=1)
+    """The image, built from container/Dockerfile, as the cluster pulls it."""
+    nodes: int = Field(1, ge=1)
+    """Pods that train together."""
+    gpus: int = Field(0, ge=0)
+    """GPUs of each pod, a rank for each; 0: processors train, one rank a pod."""
+    cpus: int = Field(8, ge=1)
+    """Processors of each pod."""
+    memory: str = Field("32Gi", pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|K|M|G|T)?$")
+    """Memory of each pod, as Kubernetes writes it."""
+    shm_size: str = Field("8Gi", pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|K|M|G|T)?$")
+    """Shared memory (/dev/shm) of each pod; counts as memory that is used."""
+    restarts: int = Field(10, ge=0)
+    """How often pods are started again after they failed or were evicted (times)."""
+    namespace: str = Field("", pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")
+    """The namespace; "": that of kubectl's context."""
+    overrides: tuple[str, ...] = ()
+    """Overrides that the cluster asks of any recipe; those of the command line come after them."""
+    environment: Environment = Field(default_factory=dict)
+    """Variables of the pods."""
+
+    def describe(self, job: Job) -> Description:
+        """As `Target.describe`; `RecipeError` where the run folder is outside the volume."""
+        if job.out.is_absolute() or ".." in job.out.parts:
+            raise RecipeError(
+                f"--out {job.out}: run folders lie in the volume, so their names are relative. Give runs/{job.name}."
+            )
+        name = _name(job)
+        files = {
+            RECIPE: job.recipe,
+            "prepare.yaml": self._job(job, f"{name}-prepare", job.command("run", "--until", "examples"), gpus=0),
+            "train.yaml": self._training(job, name),
+            "finish.yaml": self._job(job, f"{name}-finish", job.command("run"), gpus=min(self.gpus, 1)),
+        }
+        return Description(files, list(self._commands(job, name)))
+
+    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
+        """As `Target.submit`: `RecipeError`, because kubectl submits."""
+        raise RecipeError(
+            f"launch kubeflow describes and does not submit. Its files are in {folder} now: run the commands that it "
+            "prints without --submit, where kubectl reaches your cluster."
+        )
+
+    def _commands(self, job: Job, name: str) -> list[str]:
+        where = ["--namespace", self.namespace] if self.namespace else []
+
+        def kubectl(*words: str) -> str:
+            return shlex.join(["kubectl", *where, *words])
+
+        return [
+            kubectl("create", "configmap", f"{name}-recipe", f"--from-file={job.folder}/{RECIPE}"),
+            kubectl("apply", "--filename", f"{job.folder}/prepare.yaml"),
+            kubectl("wait", "--for=condition=Complete", "--timeout=-1s", f"job/{name}-prepare"),
+            kubectl("apply", "--filename", f"{job.folder}/train.yaml"),
+            kubectl("wait", "--for=condition=Succeeded", "--timeout=-1s", f"pytorchjob/{name}"),
+            kubectl("apply", "--filename", f"{job.folder}/finish.yaml"),
+        ]
+
+    def _job(self, job: Job, name: str, words: Sequence[str], gpus: int) -> str:
+        spec = {"backoffLimit": self.restarts, "template": self._pod(job, words, gpus)}
+        return yaml_text({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec})
+
+    def _training(self, job: Job, name: str) -> str:
+        # The operator tells torchrun where ranks meet, and how many there are, by variables (PET_...).
+        words = ["torchrun", "-m", "bertwright.cli", *job.command("train")]
+        worker = {
+            "replicas": self.nodes,
+            "restartPolicy": "OnFailure",
+            "template": self._pod(job, words, self.gpus, container="pytorch"),
+        }
+        spec = {
+            "nprocPerNode": str(self.gpus or 1),
+            "elasticPolicy": {
+                "rdzvBackend": "c10d",
+                "minReplicas": self.nodes,
+                "maxReplicas": self.nodes,
+                "maxRestarts": self.restarts,
+            },
+            "runPolicy": {"cleanPodPolicy": "None", "backoffLimit": self.restarts},
+            "pytorchReplicaSpecs": {"Worker": worker},
+        }
+        return yaml_text(
+            {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name}, "spec": spec}
+        )
+
+    def _pod(self, job: Job, words: Sequence[str], gpus: int, container: str = "bertwright") -> dict[str, Any]:
+        """The template of a pod with one container."""
+        amounts: dict[str, str | int] = {"cpu": self.cpus, "memory": self.memory}
+        limits = amounts | ({"nvidia.com/gpu": gpus} if gpus else {})
+        inside = {
+            "name": container,
+            "image": self.image,
+            "args": list(words),
+            "workingDir": INSIDE,
+            "env": [{"name": name, "value": value} for name, value in self.environment.items()],
+            "resources": {"requests": amounts, "limits": limits},
+            "volumeMounts": [
+                {"name": "work", "mountPath": INSIDE},
+                {"name": "recipe", "mountPath": f"{INSIDE}/{job.folder}"},
+                {"name": "shared-memory", "mountPath": "/dev/shm"},
+            ],
+        }
+        spec = {
+            "restartPolicy": "OnFailure",
+            "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "fsGroup": USER},
+            "containers": [inside],
+            "volumes": [
+                {"name": "work", "persistentVolumeClaim": {"claimName": self.volume}},
+                {"name": "recipe", "configMap": {"name": f"{_name(job)}-recipe"}},
+                {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": self.shm_size}},
+            ],
+        }
+        return {"spec": spec}
+
+
+def _name(job: Job) -> str:
+    """What Kubernetes can call the jobs of a run: small letters, digits and hyphens."""
+    name = re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-")[:_LONGEST].rstrip("-")
+    if not name or not name[0].isalpha():
+        raise RecipeError(f"--out {job.out}: Kubernetes needs a name that begins with a letter a to z. Rename the run.")
+    return name

@@ -1,0 +1,90 @@
+"""A machine of any cloud, by SkyPilot: rented, set up, trained on, and given back."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bertwright._version import __version__
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import Log
+from bertwright.launch.environment import Environment
+from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.target import Description
+from bertwright.launch.torchrun import stages_around
+from bertwright.launch.yaml_text import yaml_text
+
+TASK = "task.yaml"
+
+
+class SkypilotPlace(Section):
+    """One machine that SkyPilot rents in the cloud that has it, at the lowest price. Described only: `sky` submits."""
+
+    kind: Literal["skypilot"] = "skypilot"
+    """Names this target."""
+    accelerators: str = Field("", pattern=r"^([A-Za-z0-9-]+:[1-9]\d*)?$")
+    """GPUs as SkyPilot names them, with their number, such as "H100:8": a rank for each. "": processors train."""
+    cpus: str = Field("8+", pattern=r"^[1-9]\d*\+?$")
+    """Processors of the machine; + for at least."""
+    memory: str = Field("32+", pattern=r"^[1-9]\d*\+?$")
+    """Memory of the machine in GB; + for at least."""
+    disk: int = Field(256, ge=30)
+    """Disk of the machine, in GB."""
+    cloud: str = Field("", pattern=r"^[a-z0-9-]*(/[\w*-]+){0,2}$")
+    """Cloud, region and zone, such as "azure" or "aws/us-east-1"; "": wherever it is cheapest."""
+    spot: bool = False
+    """Whether it may be taken away, for a third of the price. Training then goes on elsewhere, from `train.mirror`."""
+    restarts: int = Field(3, ge=0)
+    """How often several ranks are started again after one was lost (times)."""
+    overrides: tuple[str, ...] = ()
+    """Overrides that the machine asks of any recipe; those of the command line come after them."""
+    environment: Environment = Field(default_factory=dict)
+    """Variables of the task."""
+
+    def describe(self, job: Job) -> Description:
+        """As `Target.describe`; `RecipeError` for a machine that may be lost with all its checkpoints."""
+        if job.out.is_absolute() or ".." in job.out.parts:
+            raise RecipeError(
+                f"--out {job.out}: the machine is a new one, so name the run folder from its home: runs/{job.name}."
+            )
+        if self.spot and not job.values.get("train", {}).get("mirror"):
+            raise RecipeError(
+                "spot = true: the machine may be taken away, and its disk with it, so checkpoints need another place. "
+                "Add train.mirror=s3://BUCKET/FOLDER (or az://, gs://), or leave spot out."
+            )
+        # A managed job is started again elsewhere when its machine is taken away.
+        launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", job.name]
+        fetch = f"rsync -a {job.name}:{job.out}/ {job.out}/ && sky down {job.name}"
+        note = "" if self.spot else f"When it is done, fetch the run and give the machine back: {fetch}"
+        files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
+        return Description(files, [shlex.join([*launch, f"{job.folder}/{TASK}"])], note)
+
+    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
+        """As `Target.submit`: `RecipeError`, because sky submits."""
+        raise RecipeError(
+            f"launch skypilot describes and does not submit. Its files are in {folder} now: run the command that it "
+            "prints without --submit, where SkyPilot knows your clouds."
+        )
+
+    def _task(self, job: Job) -> dict[str, Any]:
+        ranks = int(self.accelerators.partition(":")[2] or 1)
+        commands = [job.line("run")] if ranks == 1 else stages_around(job, ranks, self.restarts)
+        machine: dict[str, Any] = {"cpus": self.cpus, "memory": self.memory, "disk_size": self.disk}
+        machine |= {"accelerators": self.accelerators} if self.accelerators else {}
+        machine |= {"infra": self.cloud} if self.cloud else {}
+        machine |= {"use_spot": True} if self.spot else {}
+        package = f"bertwright[hf,formats,s3,azure]=={__version__}"
+        enter = 'cd "$HOME" && . bertwright/bin/activate'
+        return {
+            "name": job.name,
+            "resources": machine,
+            "file_mounts": {f"~/{job.folder}/{RECIPE}": f"./{job.folder}/{RECIPE}"},
+            "envs": dict(self.environment),
+            "setup": f"python3 -m venv bertwright\nbertwright/bin/pip install '{package}'\n",
+            "run": "\n".join(["set -e", enter, *commands, ""]),
+        }

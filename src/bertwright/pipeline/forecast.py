@@ -1,0 +1,59 @@
+"""The forecast of a run, kept in its folder before training begins, for the report to grade (`report.forecast`)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bertwright.core.distributed import rank_and_world, ranks_here
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json, sha256_of, write_json
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.recipe import Recipe
+
+if TYPE_CHECKING:
+    from bertwright.plan.shapes import Plan
+
+FORECAST = "forecast.json"
+
+
+def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
+    """Write what the rest of the run will take here to `forecast.json`, unless it is there or training has begun.
+
+    One of another recipe is written anew. Returns what was written.
+    """
+    path, recipe_hash = folder.path / FORECAST, sha256_of(recipe.shown())
+    if folder.begun:
+        return None
+    # One that cannot be read says nothing of this recipe either, and is written anew.
+    with suppress(ArtifactError, FileNotFoundError):
+        if read_json(path).get("recipe_sha256") == recipe_hash:
+            return None
+    # It needs numpy, and is made once in the life of a run.
+    from bertwright.plan.machine import this_machine
+    from bertwright.plan.plan import make_plan
+
+    here = ranks_here()
+    machine = replace(this_machine(recipe, here), nodes=max(1, rank_and_world()[1] // here))
+    plan = make_plan(recipe, folder.path, machine)
+    kept = {"recipe_sha256": recipe_hash, **plan}
+    write_json(path, {**kept, "sha256": sha256_of(kept)})
+    return plan
+
+
+def forecast_line(plan: Plan) -> str:
+    """The forecast in one line of the log."""
+    memory = f"{plan['memory_bytes'] / 1e9:.1f} GB of memory for each rank"
+    if plan["low_hours"] is None or plan["high_hours"] is None:
+        return f"forecast: {memory}; how long is not known"
+    low, high = (_duration(hours) for hours in (plan["low_hours"], plan["high_hours"]))
+    return f"forecast: {low} to {high}, {memory} (bertwright plan says more)"
+
+
+def _duration(hours: float) -> str:
+    """Hours as 40 s, 12 min, 5.2 h or 3.1 days."""
+    for size, unit in ((1 / 24, "days"), (1.0, "h"), (60.0, "min")):
+        if hours * size >= 1:
+            return f"{hours * size:.2g} {unit}" if hours * size < 100 else f"{hours * size:,.0f} {unit}"
+    return f"{hours * 3600:.0f} s"

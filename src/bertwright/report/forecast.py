@@ -1,0 +1,86 @@
+"""What was foretold of a run beside what it took: from forecast.json, manifests and rows of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+from bertwright.core.artifact import MANIFEST, Artifact
+from bertwright.core.files import read_json
+from bertwright.report.facts import Facts
+from bertwright.report.formatting import duration, large, table
+
+
+class Grade(NamedTuple):
+    """One number that was foretold."""
+
+    expected: float
+    actual: float
+
+    @property
+    def error(self) -> float | None:
+        """How much more it was than foretold, as a share; None of a forecast of nothing."""
+        return self.actual / self.expected - 1 if self.expected else None
+
+
+def grades(facts: Facts) -> dict[str, Grade]:
+    """What was foretold and has come: seconds of training and of the other stages, tokens a second, memory, disk."""
+    plan = facts.forecast
+    if plan is None:
+        return {}
+    train, found = facts.counts("train"), {}
+    if facts.unfinished is None and (hours := plan["hours"].get("train")) is not None:
+        found["train_seconds"] = Grade(3600 * hours, facts.stages["train"].manifest["seconds"])
+    others = [name for name, hours in plan["hours"].items() if name != "train" and hours and name in facts.stages]
+    if others and facts.unfinished is None:
+        expected = sum(plan["hours"][name] or 0.0 for name in others)
+        found["other_seconds"] = Grade(3600 * expected, sum(facts.stages[name].manifest["seconds"] for name in others))
+    found["tokens_per_second"] = Grade(plan["tokens_per_second"], train["tokens_per_second"])
+    if memory := _memory(train, facts.metrics):
+        found["memory_bytes"] = Grade(plan["memory_bytes"], memory)
+    if facts.unfinished is None:
+        stages = [name for name, size in plan["disk"].items() if size is not None and name in facts.stages]
+        expected = sum(plan["disk"][name] or 0.0 for name in stages)
+        found["disk_bytes"] = Grade(expected, sum(_disk(facts.stages[name]) for name in stages))
+    return found
+
+
+def forecast(facts: Facts) -> str:
+    """The section: a row for each number, and of what the forecast was made."""
+    plan = facts.forecast
+    assert plan is not None
+    machine = plan["machine"]
+    ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
+    how = plan["calibrated"] or "by a table of devices, without a measurement"
+    about = f"<p>Made before training began, for {escape(machine['title'])}{ranks}; times {escape(how)}.</p>"
+    return about + table(("what", "foretold", "was", "off by"), _rows(grades(facts)))
+
+
+def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[str, str, str, str]]:
+    named = {
+        "train_seconds": ("training", duration),
+        "other_seconds": ("other stages", duration),
+        "tokens_per_second": ("real tokens a second", large),
+        "memory_bytes": ("memory of a rank, bytes", large),
+        "disk_bytes": ("disk, bytes", large),
+    }
+    for key, grade in found.items():
+        name, form = named[key]
+        off = "–" if grade.error is None else f"{grade.error:+.0%}".replace("%", "\u00a0%")
+        yield f"<b>{name}</b>", form(grade.expected), form(grade.actual), off
+
+
+def _memory(train: Mapping[str, Any], rows: tuple[Mapping[str, Any], ...]) -> float:
+    """The most that the first rank held; 0 where it is not known."""
+    # Of a GPU it stands in the rows; the number of the manifest is that of the process.
+    measured = max((float(row["memory_bytes"]) for row in rows if "memory_bytes" in row), default=0.0)
+    return measured if train["device"] != "cpu" else max(measured, float(train["peak_memory_bytes"] or 0))
+
+
+def _disk(artifact: Artifact) -> float:
+    """Bytes of a stage's folder: of training with its checkpoints, which are artifacts of their own."""
+    size = float(artifact.manifest["disk"]["bytes"])
+    for path in artifact.path.glob(f"checkpoints/step-*/{MANIFEST}"):
+        size += float(read_json(path)["disk"]["bytes"])
+    return size

@@ -1,0 +1,68 @@
+"""The phases of a recipe at a tiny scale: their lengths, rates, masks and shares of the steps are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bertwright.scale.replacement import Replacement
+from bertwright.train.phase_config import LENGTHS, PhaseConfig
+
+STEPS = 12
+"""Optimizer steps of all phases together, about."""
+TOKENS = 2048
+"""Room of the largest global batch, in tokens."""
+_SMALL = "little to compute"
+_SHAPE = "the phases' shares of the steps are kept"
+
+
+def scaled_phases(phases: Sequence[PhaseConfig]) -> Iterator[Replacement]:
+    """What is replaced in the phases."""
+    planned = [_planned_steps(phase) for phase in phases]
+    total, largest = sum(planned), max(phase.batch * phase.length for phase in phases)
+    for i, (phase, steps) in enumerate(zip(phases, planned, strict=True)):
+        share = min(1.0, STEPS / total)
+        short = max(2, round(steps * share)) if steps > 2 else max(1, round(steps))
+        batch = max(1, round(phase.batch * min(1.0, TOKENS / largest)))
+        replaced = [*_length(phase, short, steps), *_batch(phase, batch)]
+        yield from (Replacement(f"train.phases.{i}.{key}", value, reason) for key, value, reason in replaced)
+
+
+def _planned_steps(phase: PhaseConfig) -> float:
+    """The steps of a phase, about; of epochs, whose examples are not known yet, as many as of all phases here."""
+    if phase.steps is not None:
+        return phase.steps
+    if phase.samples is not None:
+        return max(1.0, phase.samples / phase.batch)
+    return max(1.0, phase.tokens / (phase.batch * phase.length)) if phase.tokens is not None else STEPS
+
+
+def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:
+    for name in LENGTHS[1:]:
+        if getattr(phase, name) is not None:
+            yield name, None, "given in steps instead"
+    yield "steps", steps, _SHAPE
+    if phase.warmup >= 1:
+        yield "warmup", min(steps, max(1, round(phase.warmup * steps / planned))), _SHAPE
+    if phase.end_after is not None:
+        yield "end_after", min(steps, max(1, round(phase.end_after * steps / planned))), _SHAPE
+    if phase.hours is not None:
+        yield "hours", None, "the phase ends after its steps"
+    if phase.data is not None:
+        yield "data", None, "its place is taken by the built-in text"
+        yield "quarantine", None, "there are no files of data"
+
+
+def _batch(phase: PhaseConfig, batch: int) -> Iterator[tuple[str, object, str]]:
+    yield "batch", batch, "the phases' batches keep their ratio" if batch < phase.batch else _SMALL
+    if phase.batch_warmup:
+        # One growth stands for all: in so few steps and sequences there is no room for more.
+        grows = [[0, max(1, batch // 2)], [1, batch]] if batch > 1 else []
+        yield "batch_warmup", grows or None, "it still grows" if grows else "it has no room to grow"
+    if phase.micro_tokens:
+        yield "micro_tokens", 2 * phase.length, _SMALL
+    elif phase.packing:
+        yield "micro_batch", min(2, batch), _SMALL
+    elif phase.micro_batch != "auto" and 0 < phase.micro_batch < phase.batch:
+        yield "micro_batch", max(1, batch // 2), "gradients are still accumulated" if batch > 1 else _SMALL
+    elif phase.micro_batch not in (0, "auto"):
+        yield "micro_batch", None, _SMALL

@@ -1,0 +1,93 @@
+"""What the other sections of a recipe have at a tiny scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from bertwright.check.computing import computing
+from bertwright.check.environment import packages
+from bertwright.check.resources import device, instructions, precision
+from bertwright.core.distributed import rank_and_world
+from bertwright.recipe import Recipe
+from bertwright.scale.replacement import Replacement
+from bertwright.train.averaging.config import LastConfig
+from bertwright.vocab.config import SentencePieceConfig
+
+ENTRIES = 800
+"""Entries of the vocabulary: enough for the alphabets of the built-in text, with a hundred unused ones."""
+_SAMPLE = "built in, in Hungarian and English"
+_SMALL = "little to compute"
+
+
+def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
+    """Corpus, vocabulary and examples; `of_the_user`: the source is named on the command line."""
+    if not of_the_user:
+        yield Replacement("corpus.source", "sample-small", _SAMPLE)
+        yield Replacement("corpus.language", "hu", _SAMPLE)
+        if recipe.corpus is None or recipe.corpus.filter.enabled:
+            yield Replacement("corpus.filter.languages", ["hu", "en"], _SAMPLE)
+        yield Replacement("corpus.split.command", None, _SAMPLE)
+    if recipe.texts is not None:
+        yield Replacement("texts", None, "there is a corpus now")
+    if recipe.vocab.file is not None:
+        yield Replacement("vocab.file", None, "a small one is trained")
+    yield Replacement("vocab.size", min(recipe.vocab.size or ENTRIES, ENTRIES), _SMALL)
+    if isinstance(recipe.vocab.trainer, SentencePieceConfig) and not find_spec("sentencepiece"):
+        yield Replacement("vocab.trainer", {"kind": "wordpiece"}, "sentencepiece is not installed")
+    yield Replacement("examples.passes", 1, _SMALL)
+    yield Replacement("examples.heldout", max(recipe.examples.heldout, 0.1), "of little text it is a few documents")
+    for stage in ("corpus", "examples"):
+        yield Replacement(f"{stage}.workers", 1, _SMALL)
+
+
+def scaled_model(recipe: Recipe) -> Iterator[Replacement]:
+    """The smallest network of the family."""
+    if recipe.model.config is not None:
+        yield Replacement("model.config", None, "the smallest of its family instead")
+    yield Replacement("model.size", "tiny", "the smallest of its family")
+
+
+def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
+    """What training starts from, computes with and keeps."""
+    train = recipe.train
+    if train.init_from is not None:
+        yield Replacement("train.init_from", None, "it is another network's")
+        yield Replacement("train.init_layers", None, "training starts from random weights")
+        yield Replacement("train.phases.0.restart_bias_correction", None, "training starts from random weights")
+    if train.objective.kind == "distillation":
+        yield Replacement("train.objective", None, "its teacher is of another vocabulary")
+    if isinstance(train.averaging, LastConfig):
+        yield Replacement("train.averaging", {**train.averaging.model_dump(), "every": 1}, _SMALL)
+    for i, phase in enumerate(train.phases):
+        if phase.target_accuracy is not None:
+            yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps reach none")
+    yield from _computing(recipe)
+    if train.mirror:
+        yield Replacement("train.mirror", None, "nothing is copied anywhere")
+    if train.observers:
+        yield Replacement("train.observers", None, "nobody else is shown the rows")
+    for key in ("checkpoint_every", "evaluate_every"):
+        yield Replacement(f"train.{key}", 4, _SMALL)
+    yield Replacement("train.log_every", 1, "every step is shown")
+    yield Replacement("train.heldout_sequences", min(8, train.heldout_sequences), _SMALL)
+    yield Replacement("evaluate.max_sequences", min(16, recipe.evaluate.max_sequences or 16), _SMALL)
+
+
+def _computing(recipe: Recipe) -> Iterator[Replacement]:
+    """Precision, kernels and engine, where this machine has not those of the recipe."""
+    if recipe.train.engine.kind not in ("auto", "single", "ddp") and rank_and_world()[1] == 1:
+        yield Replacement("train.engine", None, "one process has all weights")
+    instead: dict[str, Any] = {"train.precision": "fp32", "train.device": "auto", "train.cpu_isa": None}
+    instead |= {"train.attention": None, "train.graph": None, "evaluate.device": "auto"}
+    for key, reason in _refused(recipe, ["train", "evaluate"]).items():
+        if key in instead:
+            yield Replacement(key, instead[key], reason)
+
+
+def _refused(recipe: Recipe, stages: Sequence[str]) -> dict[str, str]:
+    """The keys that this machine cannot train by, each with the reason."""
+    asked = (device, precision, instructions, computing, packages)
+    errors = (v for of in asked for v in of(recipe, stages) if v.level == "error")
+    return {verdict.about: verdict.text.rstrip(".") for verdict in errors}

@@ -1,0 +1,70 @@
+"""`--scale tiny`: a recipe that keeps the shape of its schedules, and runs end to end in seconds on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertwright.core.toml import override_key, set_key
+from bertwright.recipe import Recipe, Written
+from bertwright.scale.phases import scaled_phases
+from bertwright.scale.replacement import Replacement, spoken
+from bertwright.scale.sections import scaled_model, scaled_text, scaled_training
+
+
+class Scaled(NamedTuple):
+    """A recipe at a tiny scale."""
+
+    recipe: Recipe
+    replaced: list[str]
+    """A line for each value that is another one now: the key, both values, the reason."""
+
+
+def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
+    """As `Recipe.load`, with a tiny network, batches and phases, the built-in text, and in place of precision, engine,
+    kernels and start checkpoint what this machine has.
+
+    What an override says is kept as it is. `RecipeError` as from `Recipe.load`.
+    """
+    written = Written.read(path, overrides)
+    whole = written.validated()
+    said = [override_key(override) for override in overrides]
+    shown = whole.shown()
+    replaced = []
+    for key, value, reason in _replacements(whole, said):
+        before, is_written = _found(shown, key), _found(written.values, key) is not None
+        set_key(written.values, key, value)
+        if is_written if value is None else before != value:
+            now = "left out" if value is None else spoken(value)
+            replaced.append(f"{key}: {spoken(before)} -> {now} ({reason})")
+    recipe = written.validated()
+    recipe.check(written.file, written.lines)
+    return Scaled(recipe, replaced)
+
+
+def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
+    of_the_user = any(_covers(key, "corpus.source") for key in said)
+    everything: list[Iterable[Replacement]] = [
+        scaled_text(whole, of_the_user),
+        scaled_model(whole),
+        scaled_phases(whole.train.phases),
+        scaled_training(whole),
+    ]
+    for replacements in everything:
+        yield from (each for each in replacements if not any(_covers(key, each.key) for key in said))
+
+
+def _covers(said: str, key: str) -> bool:
+    """Whether what is said of one key is said of the other: they are the same, or one lies within the other."""
+    return f"{said}.".startswith(f"{key}.") or f"{key}.".startswith(f"{said}.")
+
+
+def _found(values: Any, dotted: str) -> Any:
+    """The value of a dotted key; None where there is none."""
+    for part in dotted.split("."):
+        if isinstance(values, list):
+            values = values[int(part)]
+        else:
+            values = values.get(part) if isinstance(values, dict) else None
+    return values

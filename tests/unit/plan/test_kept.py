@@ -1,0 +1,55 @@
+"""The forecast of a run is kept before training begins, and not touched after."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe, RunFolder, run
+from bertwright.core.files import read_json, sha256_of
+from bertwright.pipeline.forecast import forecast_line, keep_forecast
+from bertwright.plan.shapes import PLAN
+
+Load = Callable[..., Recipe]
+
+
+def test_a_run_keeps_what_was_foretold_before_it_began(trained: Path, load: Load) -> None:
+    kept = read_json(trained / "forecast.json")
+    assert kept.pop("sha256") == sha256_of(kept) and len(kept.pop("recipe_sha256")) == 64
+    plan = PLAN.validate_python(kept)
+    assert set(plan["hours"]) == {"corpus", "vocab", "examples", "train", "evaluate", "export"}, "nothing was finished"
+    assert plan["phases"][0]["steps"] == 3
+    assert keep_forecast(load("model.dropout=0.3"), RunFolder(trained)) is None, "training has begun"
+
+
+def test_another_recipe_before_training_has_another_forecast(load: Load, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    first = keep_forecast(load(), folder)
+    assert first and keep_forecast(load(), folder) is None
+    longer = keep_forecast(load("train.phases.0.steps=30"), folder)
+    assert longer and longer["phases"][0]["steps"] == 30
+    (tmp_path / "forecast.json").write_text("{")
+    assert keep_forecast(load("train.phases.0.steps=30"), folder) == longer, "a damaged one says nothing"
+
+
+def test_only_what_trains_is_foretold(load: Load, tmp_path: Path, trained: Path) -> None:
+    out = tmp_path / "new"
+    run(load(), out, ["corpus"])
+    assert not (out / "forecast.json").exists()
+    for stage in ("corpus", "vocab", "examples"):
+        shutil.copytree(trained / stage, out / stage, dirs_exist_ok=True)
+    plan = keep_forecast(load(), RunFolder(out))
+    assert plan and plan["basis"] == "examples" and set(plan["hours"]) == {"train", "evaluate", "export"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "line"),
+    [
+        (0.005, 0.02, "forecast: 18 s to 1.2 min, 1.5 GB of memory for each rank (bertwright plan says more)"),
+        (3.0, 240.0, "forecast: 3 h to 10 days, 1.5 GB of memory for each rank (bertwright plan says more)"),
+        (None, None, "forecast: 1.5 GB of memory for each rank; how long is not known"),
+    ],
+)
+def test_the_log_says_it_in_a_line(low: float | None, high: float | None, line: str) -> None:
+    assert forecast_line({"memory_bytes": 1.5e9, "low_hours": low, "high_hours": high}) == line  # type: ignore[typeddict-item]

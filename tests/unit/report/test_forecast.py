@@ -1,0 +1,85 @@
+"""What was foretold stands beside what it was, in the summary and on the page."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.report.test_report import STAGES, report
+
+from bertwright.core.artifact import open_artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_json, sha256_of
+from bertwright.report.facts import read_facts
+
+Make = Callable[..., Path]
+
+
+def keep(folder: Path, **changed: Any) -> None:
+    """A forecast in the run folder that each of its numbers makes easy to check."""
+    train = open_artifact(folder / "train")
+    plan = {
+        "machine": {
+            "title": "this machine, 2 <cores>",
+            "device": "cpu",
+            "ranks": 2,
+            "nodes": 1,
+            "memory_bytes": 8e9,
+            "watts": 52.0,
+            "price": 0.0,
+            "currency": "",
+        },
+        "basis": "sources",
+        "calibrated": "",
+        "parameters": 4_386_178,
+        "text_bytes": 1e7,
+        "phases": [],
+        "memory_bytes": 350_000_000,
+        "fits": True,
+        "remedies": [],
+        "disk": {"train": 2.0 * train.manifest["disk"]["bytes"], "examples": None},
+        "hours": {"corpus": None, "train": 1 / 3600, "evaluate": 1 / 3600},
+        "total_hours": 1.0,
+        "low_hours": 0.5,
+        "high_hours": 2.0,
+        "tokens_per_second": 51_234.5,
+        "energy_kwh": 0.1,
+        "cost": None,
+    }
+    kept = {"recipe_sha256": "0" * 64, **plan, **changed}
+    (folder / "forecast.json").write_text(json.dumps({**kept, "sha256": sha256_of(kept)}))
+
+
+def test_each_number_is_graded(run_folder: Make) -> None:
+    folder = run_folder()
+    keep(folder)
+    page, graded = report(folder), read_json(folder / "summary.json")["forecast"]
+    errors = {name: grade["error"] for name, grade in graded.items()}
+    for name, stage in (("train_seconds", "train"), ("other_seconds", "evaluate")):
+        took = open_artifact(folder / stage).manifest["seconds"]
+        assert errors.pop(name) == pytest.approx(took - 1, abs=1e-3), "a second was foretold"
+    assert errors == {"tokens_per_second": 0.0, "memory_bytes": 1.0, "disk_bytes": -0.5}
+    assert "Forecast" in page.text and "this machine, 2 <cores>, 2 ranks" in page.text
+    assert "+100\u00a0%" in page.text and "-50\u00a0%" in page.text
+
+
+def test_without_a_forecast_there_is_no_section(run_folder: Make) -> None:
+    folder = run_folder()
+    assert "forecast" not in report(folder).ids and "forecast" not in read_json(folder / "summary.json")
+
+
+def test_a_damaged_forecast_is_refused(run_folder: Make) -> None:
+    folder = run_folder()
+    keep(folder, memory_bytes="much")
+    with pytest.raises(ArtifactError) as error:
+        read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
+    assert str(error.value).startswith(f"{folder / 'forecast.json'} is not what it should be: memory_bytes: ")
+    keep(folder)
+    text = (folder / "forecast.json").read_text()
+    (folder / "forecast.json").write_text(text.replace("350000000", "360000000"))
+    with pytest.raises(ArtifactError) as error:
+        read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
+    assert str(error.value) == (
+        f"{folder / 'forecast.json'} is damaged: it does not match its own seal. Remove it: the report does without."
+    )
