@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,11 @@ def processes(job: str, node: str) -> list[int]:
 
 
 def is_told(process: int) -> bool:
-    """Whether SIGTERM waits for a process, which is stopped."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    """Whether SIGTERM waits for a process, which is stopped, or has ended it: Slurm may wake it up to be told."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
     waiting = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
     return any(signals >> (signal.SIGTERM - 1) & 1 for signals in waiting)
 
@@ -90,7 +94,8 @@ def test_a_training_at_its_time_limit_goes_on_in_a_new_start(prepared: Launched,
         time.sleep(0.5)
     slurm.call("scontrol", "update", f"JobId={train}", "TimeLimit=30")
     for rank in ranks:
-        os.kill(rank, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(rank, signal.SIGCONT)
     assert int(prepared.ended(train)["Restarts"]) == 1
     assert prepared.weights() == undisturbed.weights() and len(prepared.sessions()) == 2
     assert prepared.sessions()[1]["from_step"] % 20, "it was saved when it was told, and not before"
