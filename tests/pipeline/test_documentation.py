@@ -217,8 +217,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             at = rest.index("--profile")
             rest[at : at + 2] = [f"train.profile={rest[at + 1]}"]
         rest = [
-            word for word in rest if word not in ("--per-socket", "--per-node")
-        ]  # tests/pipeline/test_per_socket.py
+            word for word in rest if word not in ("--per-socket", "--per-node", "train.graph=ortmodule")
+        ]  # tests/pipeline/test_per_socket.py, tests/ort
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
     elif verb == "launch":

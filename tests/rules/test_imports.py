@@ -92,6 +92,7 @@ WITHOUT_TORCH = {
     "waiting",
     "flops",
     "compiler",
+    "ort_packages",
     "instructions",
 }
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
