@@ -99,8 +99,8 @@ class AzuremlPlace(Section):
     """The folder of a datastore that run folders lie in."""
     experiment: str = Field("bertwright", pattern=r"^[\w-]+$")
     """The experiment that jobs are listed under."""
-    identity: Literal["", "managed", "user_identity"] = ""
-    """Who reads data in the job: the cluster's identity, or the submitter's; "": the credentials of the datastore."""
+    identity: Literal["managed", "user_identity"] | None = None
+    """Who reads data in the job: the cluster's identity, or the submitter's; left out: the keys of the datastore."""
     image: JobEnvironment = JobEnvironment()
     """The environment, as Azure calls it, of the jobs."""
     setup: tuple[str, ...] = ()
