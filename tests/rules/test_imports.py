@@ -32,9 +32,9 @@ MAY_IMPORT = {
     "bench": {"core", "examples", "model", "objectives", "optim", "train"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
-    "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "plan": {"core", "examples", "model", "train", "check", "recipe", "shipped"},
     "scale": {"core", "train", "vocab", "check", "recipe"},
-    "launch": {"core", "recipe", "shipped"},
+    "launch": {"core", "plan", "recipe", "shipped"},
     "pipeline": {
         "core",
         "corpus",
