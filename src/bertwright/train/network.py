@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from bertwright.model.config import Kernel
+from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.job import Job
+from bertwright.train.config import TrainConfig
 from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import Precision
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from bertwright.train.precision.low_copy import LowCopy
 
 
-def build_network(job: Job, precision: Precision, kernel: Kernel) -> tuple[PreTrainingModel, LowCopy | None]:
+def build_network(
+    network: NetworkConfig, config: TrainConfig, precision: Precision, kernel: Kernel
+) -> tuple[PreTrainingModel, LowCopy | None]:
     """The network with the weights of the seed in float32, and its copy in low precision where that computes."""
     # Every rank draws the same initial weights from the seed, so none has to send them.
-    torch.manual_seed(job.config.seed)
-    model = PreTrainingModel(job.network, kernel)
+    torch.manual_seed(config.seed)
+    model = PreTrainingModel(network, kernel)
     model.to(precision.device).train()
     # Each is loaded only where it is chosen.
     if isinstance(precision.config, Fp8Config):
@@ -33,12 +35,12 @@ def build_network(job: Job, precision: Precision, kernel: Kernel) -> tuple[PreTr
 
         low = LowCopy(model, precision.weights)
     computing = low.network if low else model
-    if job.config.checkpoint_activations:
+    if config.checkpoint_activations:
         from bertwright.model.recompute import recompute_layers
 
         recompute_layers(computing.encoder)
-    if job.config.graph.kind != "eager":
+    if config.graph.kind != "eager":
         from bertwright.train.graph.graph import wrap_graph
 
-        wrap_graph(computing, job.config.graph, precision.device)
+        wrap_graph(computing, config.graph, precision.device)
     return model, low
