@@ -5,7 +5,10 @@ import torch
 
 from bertwright.train.saving import Snapshot, copied
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU"),
+]
 
 
 def test_the_copy_is_of_the_moment() -> None:

@@ -245,6 +245,13 @@ def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     assert not {"rich", "http", "ssl"} & loaded_after(statement)
 
 
+def test_no_verb_loads_what_only_another_one_needs() -> None:
+    code = "import sys, bertwright.cli.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("bertwright.")}
+    assert not {"translate", "plan", "init", "formats"} & rooms
+
+
 def test_a_run_is_planned_without_torch() -> None:
     statement = f"from bertwright.cli.app import app; app(['plan', {str(DEMO)!r}], standalone_mode=False)"
     assert not {"torch", "tokenizers", "rich", "http", "ssl"} & loaded_after(statement)

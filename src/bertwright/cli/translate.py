@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,9 @@ from bertwright.cli.formatting import json_line
 from bertwright.cli.options import Json
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_atomic
-from bertwright.translate.shell import ShellCommand, of_script, of_words
-from bertwright.translate.text import place_text, start_line, text
-from bertwright.translate.translation import translate as translated
+
+if TYPE_CHECKING:  # the tables of the other programs are for this verb alone
+    from bertwright.translate.shell import ShellCommand
 
 MAX_SCRIPT = 2**20
 """Most bytes of a script that is read."""
@@ -39,6 +39,9 @@ def translate(
     as_json: Json = False,
 ) -> None:
     """Print the recipe that does what a command of another program does, and what became of each of its options."""
+    from bertwright.translate.text import place_text, start_line, text
+    from bertwright.translate.translation import translate as translated
+
     for option, file in (("--out", out), ("--place", place)):
         if file and file.exists():
             raise RecipeError(f"{option} {file} exists already. Give the name of a new file, or remove it first.")
@@ -59,6 +62,8 @@ def translate(
 
 
 def _commands(words: list[str], script: str, environment: bool) -> list[ShellCommand]:
+    from bertwright.translate.shell import of_script, of_words
+
     if script and (words or environment):
         raise RecipeError("--script has the commands; leave the others and --environment out.")
     if script:

@@ -30,6 +30,10 @@ class ShardError(DataError):
         self.file, self.fault = file, fault
         super().__init__(f"{file}: {fault}. Make or fetch this file again, or leave it out by quarantine.")
 
+    def __reduce__(self) -> tuple[type[ShardError], tuple[Path, str]]:
+        # From a worker process: an exception is made again from its arguments, which are the sentence alone.
+        return ShardError, (self.file, self.fault)
+
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:

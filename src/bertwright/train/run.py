@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
+from bertwright.core.config import Identity
+from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import Interrupted
 from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
@@ -32,6 +34,7 @@ from bertwright.objectives.teacher_config import check_teacher
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_same_training
 from bertwright.train.build import Built, build
+from bertwright.train.config import TrainConfig
 from bertwright.train.facts import counts
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import (
@@ -87,15 +90,12 @@ def run(
     plan = inputs.examples.manifest["config"]["examples"]["plan"]
     pairs = config.objective.next_sentence(plan in PAIRS)
     run_identity = identity(settings, pairs, inputs.fingerprints, out)
-    if done := finished(out, run_identity):
-        if config.observers or config.profile or config.mirror:
-            context.log.say(
-                "train: finished already, so no observer is given rows, no step is profiled, and nothing is mirrored."
-            )
-        return done
     # The vocabulary's own hash, so that weights are never read with other words: see `start`.
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
     checkpoint = checkpoint_identity(settings, pairs, replace(run_identity, inputs={**run_identity.inputs, **words}))
+    if done := finished(out, run_identity):
+        _finished_before(config, out, checkpoint, context.log)
+        return done
     job = Job(
         config=config,
         network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs),
@@ -113,6 +113,17 @@ def run(
         check_teacher(config.objective, job.network, [phase.length for phase in config.phases], inputs.vocab)
     _start(job, context.log)
     return open_artifact(out, "train")
+
+
+def _finished_before(config: TrainConfig, out: Path, checkpoint: Identity, log: Log) -> None:
+    """What is done for a training that an earlier start has finished: its mirror may be another one by now."""
+    if config.observers or config.profile:
+        log.say("train: finished already, so no observer is given rows, and no step is profiled.")
+    if config.mirror and rank_and_world()[0] == 0:
+        from bertwright.train.mirror.mirror import Mirror, Mirrored
+
+        with Mirror(Mirrored(config.mirror, out, checkpoint, config.keep_checkpoints, None), log) as mirror:
+            mirror.finished()
 
 
 def _start(job: Job, log: Log) -> None:

@@ -3,6 +3,7 @@
 import errno
 import gzip
 import zlib
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,9 @@ def test_damage_is_the_files_own(error: Exception) -> None:
     with pytest.raises(ShardError, match="part-1.tfrecord: cannot be read") as caught, reading(FILE):
         raise error
     assert caught.value.file == FILE
+
+
+def test_it_comes_out_of_a_worker_process_as_it_went_in() -> None:
+    error = ShardError(FILE, "has no rows")
+    again = copy(error)  # by what a pipe between processes makes an exception again
+    assert (type(again), str(again), again.file, again.fault) == (ShardError, str(error), FILE, "has no rows")

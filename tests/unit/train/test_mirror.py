@@ -175,6 +175,22 @@ def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(
     assert f"All of it is in {done.path}; copy that folder there yourself" in said[1]
 
 
+def test_a_training_that_is_finished_is_copied_to_another_mirror(
+    train: Train, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = train("run")
+    notes = Notes()
+    assert train("run", mirror=url, log=notes).fingerprint == done.fingerprint and not notes.lines
+    there = brought(url, tmp_path / "there")
+    assert content(there).items() >= {k: v for k, v in content(done.path).items() if k.startswith("model/")}.items()
+    assert {path.name for path in (there / "checkpoints").iterdir()} == {
+        path.name for path in (done.path / "checkpoints").iterdir()
+    }
+    failing(monkeypatch, "_put", lambda _: pytest.fail("what is there is not copied again"))
+    train("run", mirror=url, log=notes)
+    assert not notes.lines
+
+
 def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

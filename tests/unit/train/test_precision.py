@@ -247,3 +247,9 @@ def test_bf32_rounds_the_factors_of_products_to_bfloat16_and_adds_in_float32() -
     for computed, exact in zip((y.detach(), x.grad, w.grad), expected, strict=True):
         assert float((computed.double() - exact).abs().max()) < 1e-4
     assert float((y.detach().double() - x.detach().double() @ w.detach().double().T).abs().max()) > 1e-2
+
+
+def test_a_scale_that_no_growth_would_reach_is_refused() -> None:
+    with pytest.raises(RecipeError, match=r"initial_scale: 4294967296\.0 must be 2\.14748e\+09 or less"):
+        Fp16Config(initial_scale=2.0**32)
+    assert Fp16Config(initial_scale=2.0**31).initial_scale == 2.0**31

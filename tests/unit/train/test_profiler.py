@@ -74,9 +74,7 @@ def test_a_training_that_is_finished_says_that_nothing_is_shown_or_profiled(trai
     said = Notes()
     first, second = train(), train(profile=3, log=said)
     assert first.fingerprint == second.fingerprint
-    assert said.lines == [
-        "train: finished already, so no observer is given rows, no step is profiled, and nothing is mirrored."
-    ]
+    assert said.lines == ["train: finished already, so no observer is given rows, and no step is profiled."]
 
 
 @dataclass(frozen=True)

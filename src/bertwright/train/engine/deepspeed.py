@@ -44,7 +44,7 @@ class DeepSpeed:
         self._package, self._ranks, self._moments = _package(device), ranks, moment_names(optim, model)
         self._shapes = {name: torch.empty(p.shape, device="meta") for name, p in model.named_parameters()}
         self._buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in self._shapes}
-        open_group()
+        open_group(gpu=device.type == "cuda")
         os.environ.setdefault("LOCAL_RANK", str(rank_here()))  # which DeepSpeed asks for, whoever started the ranks
         self._engine, self._zero, _, _ = self._package.initialize(
             model=model,

@@ -38,8 +38,9 @@ class FullySharded:
 
     def __init__(self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
         self._optim, self._ranks, self._moments = optim, ranks, moment_names(optim, model)
-        open_group()
-        mesh = init_device_mesh(next(model.parameters()).device.type, (ranks.world,))
+        device = next(model.parameters()).device.type
+        open_group(gpu=device == "cuda")
+        mesh = init_device_mesh(device, (ranks.world,))
         for layer in model.encoder.layers:
             fully_shard(layer, mesh=mesh)
         # What is outside the layers is put away after a forward pass, too: scoring has no backward pass to do it.

@@ -36,8 +36,8 @@ class Mirrored:
     """Of the checkpoints."""
     keep: int
     """Newest checkpoints kept."""
-    judged_by: str
-    """The held-out score that says which checkpoint is the best."""
+    judged_by: str | None
+    """The held-out score that says which checkpoint is the best; None: nothing is removed there."""
 
 
 class Mirror:
@@ -91,6 +91,8 @@ class Mirror:
         names = sorted(path.name for path in folder.glob("step-*"))
         for name in names:
             self._copy(remote, name)
+        if mirrored.judged_by is None:
+            return
         there = remote.whole()
         # Later ones than ours, of a start whose folder is lost or damaged, are left alone, as they are here.
         ours = [name for name in remote.steps() if names and name <= names[-1]]

@@ -44,13 +44,17 @@ class Bf16Config(Section):
     """Whether to train also where the processor has no unit for it and every step takes ten times as long."""
 
 
+LARGEST_SCALE = 2.0**31
+"""The most that a loss is scaled by, far above any use: else it would grow to infinity where gradients vanish."""
+
+
 class Fp16Config(Section):
     """Matrix products in float16, the rest in float32 (autocast), the loss scaled so that small gradients survive
     (Micikevicius et al. 2018 §3.2). An update whose gradient overflows is dropped and the scale is halved."""
 
     kind: Literal["fp16"] = "fp16"
     """Names this precision."""
-    initial_scale: float = Field(65536.0, ge=1)
+    initial_scale: float = Field(65536.0, ge=1, le=LARGEST_SCALE)
     """Factor of the loss at the start."""
     growth_interval: int = Field(2000, ge=1)
     """Updates without an overflow after which the scale is doubled."""

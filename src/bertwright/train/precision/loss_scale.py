@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bertwright.train.precision.config import Fp16Config, PrecisionConfig
-
-LARGEST = 2.0**31
+from bertwright.train.precision.config import LARGEST_SCALE, Fp16Config, PrecisionConfig
 
 
 @dataclass(frozen=True)
@@ -36,5 +34,4 @@ def scale_after(config: PrecisionConfig, scale: LossScale | None, finite: bool) 
         return LossScale(max(scale.factor / 2, config.min_scale))
     if scale.applied + 1 < config.growth_interval:
         return LossScale(scale.factor, scale.applied + 1)
-    # Far above any use: without a limit it would grow to infinity on a network whose gradients vanish.
-    return LossScale(min(scale.factor * 2, LARGEST))
+    return LossScale(min(scale.factor * 2, LARGEST_SCALE))
