@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +15,8 @@ from bertwright.cli.plan_text import plan_lines
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bertwright.plan.machine import Machine
 
 
@@ -24,8 +25,11 @@ def plan(
     overrides: Overrides = None,
     out: Out = None,
     place: Annotated[
-        Path | None, typer.Option("--place", metavar="FILE", help="TOML with a section [hardware]; else this machine.")
-    ] = None,
+        str,
+        typer.Option(
+            "--place", metavar="FILE", help="A place with a section [hardware], or its name; else this machine."
+        ),
+    ] = "",
     nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="First measure this machine on the recipe's network, some 20 seconds.")

@@ -14,6 +14,7 @@ from bertwright.launch.skypilot import SkypilotPlace
 from bertwright.launch.slurm.place import SlurmPlace
 from bertwright.launch.target import Target
 from bertwright.launch.torchrun import TorchrunPlace
+from bertwright.plan.hardware import hardware_in
 from bertwright.shipped import find_shipped
 
 PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | ContainerPlace | KubeflowPlace | SkypilotPlace
@@ -39,5 +40,8 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     if kind != target:
         said = f"is a place of {kind}; write launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
+    # What `plan` reads of the same file; here its mistakes alone matter.
+    hardware_in(values, lines, str(path))
+    values.pop("hardware", None)
     validated: Target = validate(TARGETS[target], values, str(path or target), lines)
     return validated

@@ -55,10 +55,10 @@ def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: flo
 def _trained(recipe: Recipe) -> Trained:
     config, network = recipe.train, recipe.network()
     precision = build_precision(config.precision, training_device(config.device))
-    model, low = build_network(network, config, precision, training_kernel(config, network, precision))
+    model, low, exported = build_network(network, config, precision, training_kernel(config, network, precision))
     computing = low.network if low else model
     objective = build_objective(config.objective, computing, PAIRS.get(recipe.examples.plan, "nsp"))
-    return Trained(model, objective, Single(model, recipe.optim), Ranks(), precision, low, config.graph)
+    return Trained(model, objective, Single(model, recipe.optim), Ranks(), precision, low, config.graph, exported)
 
 
 def _measured(trained: Trained, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
