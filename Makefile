@@ -2,6 +2,7 @@
 # make test      every fast test          make test-all   the slow ones too
 # make check     lint and types           make format     mend what can be mended
 # make test-gpu  what only a GPU can show
+# make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
 # make package   an archive for machines without the internet, in dist/
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
@@ -13,7 +14,12 @@ TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
 
-.PHONY: setup demo test test-all test-gpu check format package
+ORT := .venv-ort
+ORT_PYTHON ?= python3.11
+ORT_PACKAGES := $(ORT)/.packages
+ORT_EXTENSION := $(ORT)/.extension
+
+.PHONY: setup demo test test-all test-gpu ort-env test-ort check format package
 
 setup: $(TOOLS)
 
@@ -39,6 +45,26 @@ test: $(TOOLS)
 
 test-all: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu" $(TESTS)
+	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
+
+ort-env: $(ORT_EXTENSION)
+
+# In the order in which each needs the other. The package goes in without its requirements, which ask for a newer torch.
+$(ORT_PACKAGES): tools/ort/requirements.txt
+	$(ORT_PYTHON) -c 'import sys; sys.exit("ONNX Runtime that trains needs Python 3.11, not " + sys.version.split()[0] + "; try make ort-env ORT_PYTHON=/path/to/python3.11") if sys.version_info[:2] != (3, 11) else None'
+	$(ORT_PYTHON) -m venv --clear $(ORT)
+	$(ORT)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(ORT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+# Three minutes of a processor. Without code for debuggers, which takes gcc several times as long; ninja is in its bin.
+$(ORT_EXTENSION): $(ORT_PACKAGES)
+	PATH="$(CURDIR)/$(ORT)/bin:$$PATH" CFLAGS="-O0 -g0" $(ORT)/bin/python -m onnxruntime.training.ortmodule.torch_cpp_extensions.install
+	touch $@
+
+# Warnings are errors with the versions of constraints.txt; these are older ones.
+test-ort: $(ORT_EXTENSION)
+	$(ORT)/bin/python -m pytest -W default tests/ort
 
 # Without set-up and network, for a machine that is lent: by $(VENV) if it is there, else by PYTHON, which needs torch
 # for CUDA, numpy, pydantic, safetensors and pytest.

@@ -38,7 +38,7 @@ from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import LambConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
-from bertwright.train.graph.graph import wrap_graph
+from bertwright.train.graph.graph import run_as
 from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.prefetch import prefetch
@@ -149,7 +149,7 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
 
         to_float8(model, emulate=device.type == "cpu")
     graph = CompiledConfig() if side.compiled else EagerConfig()
-    wrap_graph(model, graph, device)
+    run_as(model, graph, device)
     trained = Trained(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
     drawn = loader(case, side.layout == "packed")
     settings: LoaderSettings = drawn.settings

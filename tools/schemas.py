@@ -19,7 +19,7 @@ from bertwright.core.described import described
 from bertwright.core.files import write_atomic
 from bertwright.core.mistakes import members
 from bertwright.launch.config import TARGETS
-from bertwright.plan.machine import HardwareConfig
+from bertwright.plan.hardware import HardwareConfig
 from bertwright.recipe import Recipe
 from bertwright.shipped import schema_file
 
@@ -69,6 +69,9 @@ def schema(name: str) -> dict[str, Any]:
         _describe(cls, sections[cls.__name__])
         if cls.__name__ in named or (cls in MODELS[name] and "kind" in cls.model_fields):
             sections[cls.__name__]["required"] = ["kind", *sections[cls.__name__].get("required", [])]
+    if name == "place":
+        for target in TARGETS.values():  # the one section that only a forecast reads
+            sections[target.__name__]["properties"] |= sections[Machines.__name__]["properties"]
     whole: dict[str, Any] = {"oneOf": list(made.values())} if len(made) > 1 else sections.pop(MODELS[name][0].__name__)
     definitions = {key: _plain(sections[key]) for key in sorted(sections)}
     return {"$schema": DIALECT, **_plain(whole), "definitions": definitions}

@@ -7,6 +7,9 @@
 The stages, in the order the text travels: corpus, vocab, examples, train, evaluate, export, report. Each is also
 started by itself (`bertwright.pipeline.run.run_stage("corpus", recipe, RunFolder(path))`), and has a folder of the
 package of its name.
+
+Of use without any of it is `wrap_graph(model, kind)`, which has a loop of your own run a network compiled, or by ONNX
+Runtime: docs/how-to/onnxruntime.md.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,8 +20,9 @@ if TYPE_CHECKING:
     from bertwright.pipeline.run import run
     from bertwright.pipeline.run_folder import RunFolder
     from bertwright.recipe import Recipe
+    from bertwright.train.graph.wrap import wrap_graph
 
-__all__ = ["Recipe", "RunFolder", "__version__", "run"]
+__all__ = ["Recipe", "RunFolder", "__version__", "run", "wrap_graph"]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,4 +39,8 @@ def __getattr__(name: str) -> Any:
         from bertwright.pipeline.run import run
 
         return run
+    if name == "wrap_graph":
+        from bertwright.train.graph.wrap import wrap_graph
+
+        return wrap_graph
     raise AttributeError(f"module 'bertwright' has no attribute {name!r}")

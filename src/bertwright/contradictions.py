@@ -56,23 +56,44 @@ def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mista
         yield "model.kind", f"{text}; set examples.plan=full-sentences or doc-sentences, or model.kind=bert"
 
 
-def uncompiled(train: TrainConfig) -> Iterator[Mistake]:
-    """What a network that is compiled for fixed shapes cannot have."""
-    if train.graph.kind != "compiled":
+def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
+    """What a network that is compiled or exported for fixed shapes cannot have."""
+    graph = f"train.graph={train.graph.kind}"
+    if train.graph.kind == "eager":
         return
+    if train.graph.kind == "ortmodule":
+        yield from _unexported(train, model)
     if train.attention == "sequences":
-        text = "makes other calls for every batch, and train.graph=compiled compiles one for all"
+        text = f"makes other calls for every batch, and {graph} has one graph for all"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
     if isinstance(train.objective, DistillationConfig) and train.objective.hidden_weight:
         text = "compares hidden states between layers, which are not to be had of a network in one piece"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
     for i, phase in enumerate(train.phases):
         if phase.packing and phase.micro_batch in (0, "auto"):
-            text = "counts sequences where it is left open, and train.graph=compiled fills as many rows"
+            text = f"counts sequences where it is left open, and {graph} fills as many rows"
             yield f"train.phases.{i}.micro_batch", f"{text}; give the rows of a forward pass, or set packing=false"
         if phase.micro_tokens:
-            text = f"{phase.micro_tokens:,} gives every batch another shape, and train.graph=compiled is for fixed ones"
+            text = f"{phase.micro_tokens:,} gives every batch another shape, and {graph} is for fixed ones"
             yield f"train.phases.{i}.micro_tokens", f"{text}; give micro_batch and packing, or set train.graph=eager"
+
+
+def _unexported(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
+    """What ONNX Runtime, in its last release that trains, cannot run."""
+    graph = "train.graph=ortmodule"
+    if train.precision.kind != "fp32":
+        text = f"{train.precision.kind} is torch's, and {graph} computes in float32"
+        yield "train.precision", f"{text}; set train.precision=fp32, or train.graph=eager"
+    if train.attention == "varlen":
+        yield "train.attention", f"varlen is a kernel for GPUs, and {graph} computes on a CPU; set train.attention=auto"
+    if train.device == "cuda":
+        yield "train.device", f"cuda: {graph} computes on a CPU; set train.device=cpu, or train.graph=compiled"
+    if train.checkpoint_activations:
+        text = f"has torch compute layers again, and with {graph} it computes none"
+        yield "train.checkpoint_activations", f"{text}; set it to false, or train.graph=eager"
+    if model.kind == "modern":
+        text = f"modern has layer norms without biases, and {graph} has no way back through those"
+        yield "model.kind", f"{text}; set train.graph=eager, or model.kind=bert"
 
 
 def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:

@@ -17,7 +17,7 @@ from bertwright.contradictions import (
     missing_without_corpus,
     pairs_unseen,
     too_many_ranks,
-    uncompiled,
+    unfixed,
     without_kernel,
     wrong_folders,
     wrong_groups,
@@ -120,7 +120,7 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
         any work starts."""
-        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *uncompiled(self.train)]
+        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
         mistakes += wrong_folders(self.train, self.examples.plan) if given else ()

@@ -23,6 +23,9 @@ from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
+from bertwright.bench.search import Candidate, Trial
+from bertwright.bench.table import open_table
+from bertwright.bench.trial import Tried
 from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
@@ -181,6 +184,12 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
             Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
         yield arguments
+    elif verb == "bench" and rest[0] == "autotune":
+        # Its trials take minutes, and are made by tests/pipeline/test_autotune.py: here they have been made before.
+        with open_table(Path("runs", rest[1]), Tried(Recipe.load(rest[1]), 0, 1, int(rest[3]), 600)) as table:
+            for again in (False, True):
+                table.keep(Trial(Candidate("auto", again, 16), "trained", 2, 1.0 + again, 1))
+        yield [verb, *rest, "--micro-batch", "16"]
     elif verb == "bench":
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
     elif "--download" in rest:
@@ -208,8 +217,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             at = rest.index("--profile")
             rest[at : at + 2] = [f"train.profile={rest[at + 1]}"]
         rest = [
-            word for word in rest if word not in ("--per-socket", "--per-node")
-        ]  # tests/pipeline/test_per_socket.py
+            word for word in rest if word not in ("--per-socket", "--per-node", "train.graph=ortmodule")
+        ]  # tests/pipeline/test_per_socket.py, tests/ort
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
     elif verb == "launch":

@@ -39,3 +39,11 @@ def test_places_are_listed_and_printed(call: Call) -> None:
     assert all(path.stem in call("places").out for path in SHIPPED)
     assert call("places", "spr").out == (ROOT / "places" / "spr.toml").read_text(encoding="utf-8")
     assert "Did you mean spr?" in call("places", "spt").err
+
+
+@each_place
+def test_what_a_run_takes_there_is_forecast(path: Path, call: Call) -> None:
+    if "[hardware]" not in path.read_text(encoding="utf-8"):
+        pytest.skip("the place does not say what its machines have")
+    done = call("plan", "nvidia-large", "corpus.source=sample", "--place", path.stem, "--nodes", 2, "--json")
+    assert done.code == 0, done.err

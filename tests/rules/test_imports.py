@@ -29,12 +29,12 @@ MAY_IMPORT = {
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
     "translate": {"core", "explain"},
-    "bench": {"core", "examples", "model", "objectives", "optim", "train"},
+    "bench": {"core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
-    "plan": {"core", "examples", "model", "train", "check", "recipe"},
+    "plan": {"core", "examples", "model", "train", "check", "recipe", "shipped"},
     "scale": {"core", "train", "vocab", "check", "recipe"},
-    "launch": {"core", "recipe", "shipped"},
+    "launch": {"core", "plan", "recipe", "shipped"},
     "pipeline": {
         "core",
         "corpus",
@@ -92,6 +92,7 @@ WITHOUT_TORCH = {
     "waiting",
     "flops",
     "compiler",
+    "ort_packages",
     "instructions",
 }
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""

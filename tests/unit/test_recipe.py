@@ -105,6 +105,39 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
     load("train.engine=deepspeed", "optim.kind=adamw")
 
 
+@pytest.mark.parametrize(
+    ("override", "refused"),
+    [
+        (
+            "train.precision=bf32",
+            "train.precision: bf32 is torch's, and .* computes in float32; set train.precision=fp32",
+        ),
+        ("train.attention=varlen", "train.attention: varlen is a kernel for GPUs, .*; set train.attention=auto"),
+        (
+            "train.attention=sequences",
+            "train.attention: sequences makes other calls for every batch, and train.graph=ortm",
+        ),
+        (
+            "train.device=cuda",
+            "train.device: cuda: .* computes on a CPU; set train.device=cpu, or train.graph=compiled",
+        ),
+        ("train.checkpoint_activations=true", "train.checkpoint_activations: has torch compute layers again"),
+        (
+            "train.phases.0.micro_tokens=400",
+            "train.phases.0.micro_tokens: 400 .*=ortmodule is for fixed ones; give micro_b",
+        ),
+        ("train.engine=fsdp", "train.graph: as it is set works on whole tensors, .*; set train.engine=zero"),
+        ("model.kind=modern", "model.kind: modern has layer norms without biases, .*; set train.graph=eager"),
+    ],
+)
+def test_what_onnx_runtime_cannot_run_is_refused_by_its_key(override: str, refused: str, load: Load) -> None:
+    fitting = ["train.phases.0.micro_batch="] if "micro_tokens" in override else []
+    fitting += ["examples.plan=doc-sentences"] if "modern" in override else []
+    with pytest.raises(RecipeError, match=refused):
+        load("train.graph=ortmodule", override, *fitting)
+    load("train.graph=ortmodule", "train.engine=zero")
+
+
 def test_a_batch_smaller_than_the_ranks_is_a_contradiction(load: Load) -> None:
     with pytest.raises(RecipeError, match=r"train.phases.0.batch: 8 is smaller than micro_batch 4 x 400 ranks"):
         load().check(ranks=400)

@@ -50,6 +50,8 @@ def test_every_place_keeps_to_it(path: Path) -> None:
     [
         ('kind = "torchrun"', True),
         ('kind = "slurm"\ngpus = 8', True),
+        ('kind = "slurm"\ngpus = 8\nhardware.gpu = "v100"', True),
+        ('kind = "slurm"\ngpus = 8\nhardware.gpuz = "v100"', False),
         ('hardware = {gpu = "h100", gpus = 8}', True),
         ('kind = "slurms"', False),
         ('kind = "slurm"\ngpu = 8', False),

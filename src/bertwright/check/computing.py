@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from bertwright.check.resources import training_gpus
 from bertwright.check.verdict import Verdict, error
+from bertwright.core.errors import MissingExtraError
 from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.compiler import missing_compiler
-from bertwright.train.graph.config import CompiledConfig
+from bertwright.train.graph.config import CompiledConfig, OrtModuleConfig
+from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
 from bertwright.train.phase_config import PhaseConfig
 
 
@@ -26,6 +28,12 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     if isinstance(train.graph, CompiledConfig) and (missing := missing_compiler(device)):
         text = f"train.graph = compiled needs {missing}."
         yield error("train.graph", text, "Install it, or set train.graph=eager.")
+    if isinstance(train.graph, OrtModuleConfig):
+        if missing := missing_ortmodule():
+            yield error("train.graph", f"train.graph = ortmodule needs {missing}.", REMEDY, MissingExtraError)
+        if device != "cpu":
+            text = "train.graph = ortmodule computes on a CPU, and this training runs on a GPU."
+            yield error("train.device", text, "Set train.device=cpu, or train.graph=compiled.")
     # What it takes beside a GPU is told of the recipe itself (`contradictions`).
     if train.attention == "varlen" and device == "cpu":
         text = "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU."

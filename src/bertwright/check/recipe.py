@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bertwright.check.advice import advice
 from bertwright.check.computing import computing
 from bertwright.check.data import imported_data, sources
 from bertwright.check.environment import packages
@@ -43,3 +44,4 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from computing(recipe, pending)
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)
+    yield from advice(recipe, pending, size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertwright.cli.autotune import autotune
 from bertwright.cli.formatting import columns
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 verbs = typer.Typer(help="Measure this machine, beside other programs.", no_args_is_help=True)
 SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
+verbs.command("autotune")(autotune)
 HEAD = (
     *("workload", "side", "in", "s a step", "fastest", "slowest", "CPU s"),
     *("ours is", "worst", "best", "in CPU s", "floor", "to fp32"),

@@ -41,7 +41,12 @@ def check(
     ] = None,
     overrides: Overrides = None,
     out: Out = None,
-    explain: Annotated[str, typer.Option(metavar="KEY", help="Describe a key, or another program's parameter.")] = "",
+    explain: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY", help="Describe a key, or another program's parameter or argument: 'run_pretraining.sh 11'."
+        ),
+    ] = "",
     schema: Annotated[
         bool,
         typer.Option("--schema", help="Print the JSON Schema of recipes, or of `place`s, by which editors check TOML."),
@@ -57,12 +62,13 @@ def check(
     # Here and not above: each looks at packages and the machine, which the other verbs do not need.
     from bertwright.check.environment import check_machine
     from bertwright.check.recipe import check_recipe
+    from bertwright.cli.explain_argument import explain_argument
     from bertwright.explain import explain as explain_key
 
     if explain or recipe is None:
         refuse_useless("without a recipe", {"--scale": bool(scale)})
     if explain:
-        print_facts(explain_key(Recipe, explain), as_json)
+        print_facts(explain_argument(explain) or explain_key(Recipe, explain), as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,8 +18,11 @@ def plan(
     overrides: Overrides = None,
     out: Out = None,
     place: Annotated[
-        Path | None, typer.Option("--place", metavar="FILE", help="TOML with a section [hardware]; else this machine.")
-    ] = None,
+        str,
+        typer.Option(
+            "--place", metavar="FILE", help="A place with a section [hardware], or its name; else this machine."
+        ),
+    ] = "",
     nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None,
     scale: Scale = "",
     as_json: Json = False,

@@ -49,14 +49,15 @@ class Room:
     length: int
     """Tokens of a row."""
     predictions: int
-    """About as many as a row of `length` has; what a batch has is rounded up to an eighth of those of all rows."""
+    """About as many as a row of `length` has."""
 
 
-def in_rows(batch: MicroBatch, room: Room) -> MicroBatch:
+def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
     """The batch with every row filled up to `room.length` tokens, and rows of padding up to `room.rows`.
 
     T and R are then the same for every batch, and B and P come in few sizes: B in multiples of twice the rows (what is
-    left over are sequences of length 0, at the end), P in eighths of what all rows have. What counts stays the same.
+    left over are sequences of length 0, at the end), P in so many parts of what all rows have as `sizes` says. What
+    counts stays the same.
     """
     lengths_R = np.diff(batch.cu_rows)
     assert len(lengths_R) <= room.rows and batch.max_row <= room.length
@@ -81,7 +82,7 @@ def in_rows(batch: MicroBatch, room: Room) -> MicroBatch:
         array = getattr(batch, name)
         counted = np.concatenate([array, np.zeros(len(padded_R), array.dtype)])[order]
         grown[name] = np.concatenate([counted, np.zeros(sequences - len(ends), array.dtype)])
-    more = _rounded(len(batch.labels), -(-room.rows * room.predictions // 8)) - len(batch.labels)
+    more = _rounded(len(batch.labels), -(-room.rows * room.predictions // sizes)) - len(batch.labels)
     for name in _OF_PREDICTIONS:
         array = moved_T[batch.prediction_positions] if name == "prediction_positions" else getattr(batch, name)
         grown[name] = np.concatenate([array, np.zeros(more, array.dtype)])

@@ -11,7 +11,8 @@ from bertwright.check.resources import training_gpus
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.wikis import wiki_code, wikis
 from bertwright.plan.devices import gpus
-from bertwright.plan.machine import HardwareConfig, Machine, machine_of, this_machine
+from bertwright.plan.hardware import HardwareConfig
+from bertwright.plan.machine import Machine, machine_of, this_machine
 from bertwright.recipe import Recipe
 
 Quality = Literal["quick", "classic", "best"]

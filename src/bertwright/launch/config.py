@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members, nearest
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
+from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
 from bertwright.launch.kubeflow import KubeflowPlace
 from bertwright.launch.local import LocalPlace
@@ -14,9 +15,10 @@ from bertwright.launch.skypilot import SkypilotPlace
 from bertwright.launch.slurm.place import SlurmPlace
 from bertwright.launch.target import Target
 from bertwright.launch.torchrun import TorchrunPlace
+from bertwright.plan.hardware import hardware_in
 from bertwright.shipped import find_shipped
 
-PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | ContainerPlace | KubeflowPlace | SkypilotPlace
+PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | AzuremlPlace | ContainerPlace | KubeflowPlace | SkypilotPlace
 """A place: its target, and the settings of it."""
 TARGETS: dict[str, type[PlaceConfig]] = {member.model_fields["kind"].default: member for member in members(PlaceConfig)}
 """The targets by their names."""
@@ -39,5 +41,8 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     if kind != target:
         said = f"is a place of {kind}; write launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
+    # What `plan` reads of the same file; here its mistakes alone matter.
+    hardware_in(values, lines, str(path))
+    values.pop("hardware", None)
     validated: Target = validate(TARGETS[target], values, str(path or target), lines)
     return validated

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from bertwright.model.tracing import is_traced
+
 _VALUES = 1 << 16
 
 
@@ -30,8 +32,8 @@ def drop(x: Tensor, p: float) -> Tensor:
     dropped = round(p * _VALUES)
     if not dropped:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
-        return dropout(x, p)  # a GPU, and compiled code, draw inside the kernel that drops
+    if x.device.type != "cpu" or is_traced():
+        return dropout(x, p)  # a GPU, and what is compiled or exported, draw inside the kernel that drops
     numbers = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     kept = numbers.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - _VALUES // 2
     return x * kept.to(x.dtype).mul_(_VALUES / (_VALUES - dropped))

@@ -51,7 +51,7 @@ class SelfAttention(nn.Module):
     def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
         projections = (self.query, self.key, self.value)
-        q_TAD, k_TAD, v_TAD = (project(x_TH).unflatten(-1, self.heads) for project in projections)
+        q_TAD, k_TAD, v_TAD = (project(x_TH).view(-1, *self.heads) for project in projections)
         # `scaled_dot_product_attention` knows nothing of train and eval: its dropout has to be turned off here.
         attended_TH = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         if read_N is not None:

@@ -45,7 +45,8 @@ class PreTrainingModel(nn.Module):
             # A sequence of length 0 starts at T, beyond the last token; what it yields has weight 0.
             first_B = batch.cu_seqlens[:-1].long().clamp(max=len(batch.token_ids) - 1)
             read_N = torch.cat([read_N, first_B])
-        masked_PH, first_BH = encoder(batch, read_N).tensor_split([len(batch.prediction_positions)])
+        read_NH, masked = encoder(batch, read_N), len(batch.prediction_positions)
+        masked_PH, first_BH = read_NH[:masked], read_NH[masked:]
         mlm_PV = self.mlm(masked_PH, encoder.token_weight)
         return mlm_PV, None if self.nsp is None else self.nsp(encoder.pool(first_BH))
 

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
+from bertwright.optim.adam import has_fused_adam
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.optim.groups import parameter_groups
 from bertwright.optim.shards import Shards
@@ -42,7 +43,8 @@ def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Sh
     match config:
         case AdamWConfig():
             # Fused: one pass over memory for weights, gradient and both moments instead of one for each operation.
-            return AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=True)
+            fused = all(has_fused_adam(p.device.type) for p in named.values())
+            return AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
         case LambConfig():
             from bertwright.optim.lamb import Lamb
 

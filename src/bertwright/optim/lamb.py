@@ -19,13 +19,14 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from bertwright.optim.adam import AdamRule, adam_by
 from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import square_norms
 from bertwright.optim.shards import Shards, Whole
 
 
 class Lamb(Optimizer):
-    """LAMB as an ordinary optimizer: the updates by one fused Adam, then the norms, then the weights, each for all
+    """LAMB as an ordinary optimizer: the updates by one Adam step, then the norms, then the weights, each for all
     tensors together, and the host waits for none of them.
 
     Norms are of whole tensors: where ranks hold parts, `shards` adds up the squared ones. The updates take as much
@@ -44,7 +45,7 @@ class Lamb(Optimizer):
         parameters = [p for _, moving in groups for p in moving]
         if not parameters:
             return
-        # Negative, because the fused kernel subtracts: it turns the decay into -u by a step of rate 1.
+        # Negative, because Adam subtracts: it turns the decay into -u by a step of rate 1.
         decays = [-group["weight_decay"] for group, moving in groups for _ in moving]
         negative_updates = list(torch._foreach_mul(parameters, decays))
         self._add_adam(parameters, negative_updates)
@@ -67,27 +68,15 @@ class Lamb(Optimizer):
 
     def _add_adam(self, parameters: Sequence[Tensor], negative_updates: list[Tensor]) -> None:
         """Advance the moments and take m̂ / (√v̂ + eps) off the updates: an Adam step of rate 1 on them."""
-        beta1, beta2 = self.config.betas
+        beta1, _ = self.config.betas
         states = [self._state(p) for p in parameters]
         steps = [state["step"] for state in states]
         torch._foreach_add_(steps, 1)
         if not self.config.bias_correction:
             steps = [torch.full_like(steps[0], torch.inf)] * len(steps)  # 1 - beta^inf = 1: nothing is corrected
-        torch._fused_adamw_(
-            negative_updates,
-            [p.grad for p in parameters if p.grad is not None],
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
-            [],
-            steps,
-            lr=1.0 if self.config.grad_averaging else 1 / (1 - beta1),
-            beta1=beta1,
-            beta2=beta2,
-            weight_decay=0.0,
-            eps=self.config.eps,
-            amsgrad=False,
-            maximize=False,
-        )
+        rate = 1.0 if self.config.grad_averaging else 1 / (1 - beta1)
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        adam_by(gradients, negative_updates, states, steps, AdamRule(rate, self.config.betas, self.config.eps))
 
     def _state(self, p: Tensor) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self.state[p]

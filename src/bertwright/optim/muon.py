@@ -23,6 +23,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from bertwright.core.errors import RecipeError
+from bertwright.optim.adam import AdamRule, adam_
 from bertwright.optim.by_name import is_layer_matrix
 from bertwright.optim.config import MuonConfig
 from bertwright.optim.groups import Group
@@ -82,23 +83,9 @@ class Muon(Optimizer):
 
     def _move_by_adamw(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
         states = [self._state(p, ("exp_avg", "exp_avg_sq")) for p in parameters]
-        beta1, beta2 = self.config.betas
+        steps = [state["step"].add_(1) for state in states]
         if states:
-            torch._fused_adamw_(
-                parameters,
-                [p.grad for p in parameters if p.grad is not None],
-                [state["exp_avg"] for state in states],
-                [state["exp_avg_sq"] for state in states],
-                [],
-                [state["step"].add_(1) for state in states],
-                lr=rate,
-                beta1=beta1,
-                beta2=beta2,
-                weight_decay=weight_decay,
-                eps=self.config.eps,
-                amsgrad=False,
-                maximize=False,
-            )
+            adam_(parameters, states, steps, AdamRule(rate, self.config.betas, self.config.eps, weight_decay))
 
     def _state(self, p: Tensor, moments: Sequence[str]) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self.state[p]

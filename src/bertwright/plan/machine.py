@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import Field
-
 from bertwright.check.machine import gpu_names
 from bertwright.check.resources import training_gpus
-from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
 from bertwright.core.tasks import default_workers
-from bertwright.core.toml import read_toml, validate
+from bertwright.core.toml import read_toml
 from bertwright.plan.devices import Device, gpu_named, gpu_of_driver, processor
+from bertwright.plan.hardware import HardwareConfig, hardware_in
 from bertwright.recipe import Recipe
+from bertwright.shipped import find_shipped
 
 NETWORK = 25.0
 """GB/s between machines for each GPU, one direction, where a place does not say: 200 Gbit/s InfiniBand."""
@@ -25,29 +24,6 @@ _HOST_WATTS = 0.35
 """What a machine takes beside its GPUs, as a share of theirs: processors, memory, fans, power supplies."""
 _IDLE_WATTS = 40.0
 """What a machine without GPUs takes beside its cores."""
-
-
-class HardwareConfig(Section):
-    """The section `[hardware]` of a place: what one machine there has, how many there are, and what they cost."""
-
-    gpu: str = ""
-    """Name of its GPUs, such as "h100" or "a100"; empty: processors like those of this machine."""
-    gpus: int = Field(1, ge=1, le=1024)
-    """GPUs of a machine, each of which is a rank; without GPUs one rank trains on all cores."""
-    cores: int = Field(0, ge=0, le=4096)
-    """Cores of a machine, which make the corpus and train where there is no GPU; 0: as many as here."""
-    memory_gb: float = Field(0.0, ge=0)
-    """Memory (GB) of each GPU, or of the machine where it has none; 0: that of the data sheet, or of this machine."""
-    nodes: int = Field(1, ge=1, le=100_000)
-    """Machines."""
-    network_gb: float = Field(0.0, ge=0)
-    """GB/s between machines for each rank, one direction; 0: 25 (200 Gbit/s) with GPUs, 1.25 without."""
-    watts: float = Field(0.0, ge=0)
-    """Watts of a machine at full work; 0: about what its devices and the rest take."""
-    price: float = Field(0.0, ge=0)
-    """Price of a machine for an hour, in `currency`; 0: none is reckoned."""
-    currency: str = Field("USD", min_length=1, max_length=8)
-    """Of the price."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +68,18 @@ def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:
     return _machine(f"this machine, {ranks} of {len(sizes)} GPUs ({name})", device, ranks, cores, here=True)
 
 
-def read_place(path: Path) -> Machine:
-    """The machines of a place file's section `[hardware]`; `RecipeError` where there is no such file or section."""
-    values, lines = read_toml(path)
-    if not isinstance(given := values.get("hardware"), dict):
+def read_place(place: Path | str) -> Machine:
+    """The machines of a place: those of its section `[hardware]`; `RecipeError` where there is no such file or section.
+
+    `place` may be the name of one that comes with the package, too.
+    """
+    path = find_shipped("place", place)
+    values, lines = read_toml(path, "place")
+    if (hardware := hardware_in(values, lines, str(path))) is None:
         raise RecipeError(
             f'{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.'
         )
-    lines = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
-    return machine_of(validate(HardwareConfig, given, str(path), lines))
+    return machine_of(hardware)
 
 
 def machine_of(hardware: HardwareConfig) -> Machine:

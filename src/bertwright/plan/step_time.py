@@ -88,7 +88,7 @@ def micro_batch_seconds(
     """Seconds of a forward and a backward pass over so many sequences on one device."""
     device, phase = machine.device, work.phase
     tokens = sequences * work.mean_length
-    full = train.graph.kind == "compiled"
+    full = train.graph.kind != "eager"
     length = phase.length if full else round(work.mean_length)
     one = forward_flops(network, np.array([length]), round(work.predictions))
     passes = STEP + train.checkpoint_activations

@@ -51,7 +51,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     device = training_device(job.config.device)
     precision = build_precision(job.config.precision, device)
     kernel = training_kernel(job, precision)
-    model, low = build_network(job, precision, kernel)
+    model, low, exported = build_network(job, precision, kernel)
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
     if not is_deterministic(job.config):
@@ -62,7 +62,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     engine = build_engine(job.config.engine, model, job.optim, ranks)
     engine.load(start.moments)
     objective = build_objective(job.config.objective, low.network if low else model, job.pair_task)
-    trained = Trained(model, objective, engine, ranks, precision, low, job.config.graph)
+    trained = Trained(model, objective, engine, ranks, precision, low, job.config.graph, exported)
     state = check_phase_lengths(start.state, job.phases)
     if threads := threads_for(job.config, state.sessions):
         # Each rank measures what is free; what the run goes on with is one number for all.

@@ -98,12 +98,13 @@ class TrainConfig(Section):
     `zero` (the optimizer's state in parts) or `fsdp` (everything in parts). A name, or a section of its own where the
     engine has keys. A run may go on with another one."""
     graph: GraphConfig = runtime_only(EagerConfig())
-    """How the network's operations are run: `eager` (as they are written) or `compiled` (by torch.compile, in fixed
-    shapes). A name, or a section of its own where the graph has keys."""
+    """How the network's operations are run: `eager` (as they are written), `compiled` (by torch.compile, in fixed
+    shapes) or `ortmodule` (by ONNX Runtime, in fixed shapes and an environment of its own). A name, or a section of its
+    own where the graph has keys."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
     """How attention is computed: `sequences` (one call per distinct length; CPU), `padded` (a rectangle), `varlen`
     (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: the first on a CPU, the second on a GPU and where
-    the network is compiled. Changes the speed, the order of summation, and which weights dropout drops."""
+    `graph` is not eager. Changes the speed, the order of summation, and which weights dropout drops."""
     memory_limit_gb: float = runtime_only(0.0, ge=0)
     """Memory (GB) of a rank, where `micro_batch` is auto; 0: that of its GPU, or its part of the machine's."""
     checkpoint_activations: bool = runtime_only(False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import nn
 
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
@@ -16,8 +17,19 @@ if TYPE_CHECKING:
     from bertwright.train.precision.low_copy import LowCopy
 
 
-def build_network(job: Job, precision: Precision, kernel: Kernel) -> tuple[PreTrainingModel, LowCopy | None]:
-    """The network with the weights of the seed in float32, and its copy in low precision where that computes."""
+class Network(NamedTuple):
+    """The network of a training, and what computes in its place."""
+
+    model: PreTrainingModel
+    """With its weights in float32."""
+    low: LowCopy | None = None
+    """Its copy in low precision, where that computes."""
+    exported: nn.Module | None = None
+    """What runs its operations, where that is another program."""
+
+
+def build_network(job: Job, precision: Precision, kernel: Kernel) -> Network:
+    """The network with the weights of the seed, set to compute as the job says."""
     # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(job.config.seed)
     model = PreTrainingModel(job.network, kernel)
@@ -37,8 +49,9 @@ def build_network(job: Job, precision: Precision, kernel: Kernel) -> tuple[PreTr
         from bertwright.model.recompute import recompute_layers
 
         recompute_layers(computing.encoder)
-    if job.config.graph.kind != "eager":
-        from bertwright.train.graph.graph import wrap_graph
+    if job.config.graph.kind == "eager":
+        return Network(model, low)
+    from bertwright.train.graph.graph import run_as
 
-        wrap_graph(computing, job.config.graph, precision.device)
-    return model, low
+    run = run_as(computing, job.config.graph, precision.device)
+    return Network(model, low, None if run is computing else run)

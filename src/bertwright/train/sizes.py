@@ -58,7 +58,7 @@ class Computing:
 def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
     """How each of so many ranks computes, on a GPU or a CPU."""
     sharing = Sharing(config.engine, optim, ranks)
-    padded = config.attention == "padded" or (config.attention == "auto" and (gpu or config.graph.kind == "compiled"))
+    padded = config.attention == "padded" or (config.attention == "auto" and (gpu or config.graph.kind != "eager"))
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in the processor's memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)

@@ -153,9 +153,8 @@ def training_kernel(job: Job, precision: Precision) -> Kernel:
     `RecipeError` where it cannot be had with them, with the network, or in these numbers.
     """
     config, network, device = job.config, job.network, precision.device
-    compiled = config.graph.kind == "compiled"
     if config.attention == "auto":
-        return "padded" if compiled else kernel_for(device.type)
+        return kernel_for(device.type) if config.graph.kind == "eager" else "padded"
     if config.attention == "varlen":
         windows = isinstance(network, ModernConfig)
         if reason := varlen.refusal(device, precision.low, network.attention_probs_dropout_prob, windows):

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from bertwright.train.precision.low_copy import LowCopy
 
 
+_SIZES = {"compiled": 8, "ortmodule": 1}
+"""In how many sizes the predictions of a batch come: each is a graph of its own, which takes an exporter longest."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """What is trained, for what, and among whom: the same in every step."""
@@ -45,10 +49,12 @@ class Trained:
     """What computes in place of `model`, where that is in low precision weights and all."""
     graph: GraphConfig = field(default_factory=EagerConfig)
     """How the operations of what computes are run."""
+    exported: nn.Module | None = None
+    """What runs the operations of `model`, with its very weights, where that is another program."""
 
     def network(self) -> nn.Module:
-        """What computes, with the weights that `model` has now: itself, or its copy."""
-        return self.model if self.low is None else self.low.refreshed()
+        """What computes, with the weights that `model` has now: itself, its copy, or the program that it went to."""
+        return self.exported or (self.model if self.low is None else self.low.refreshed())
 
     def to_compute(self, batches: Sequence[MicroBatch]) -> list[MicroBatch]:
         """Those of a rank's micro-batches that it makes a forward pass of."""
@@ -60,16 +66,17 @@ class Trained:
 
     def prepare(self, batch: MicroBatch, room: Room) -> PackedBatch:
         """The batch in the host's memory as the network reads it, of the shape `room` where the network is compiled for
-        one; needs no weights, so another thread may do it while the network computes."""
-        shaped = in_rows(batch, room) if self.graph.kind == "compiled" else self.precision.fit(batch)
-        return host_tensors(shaped, self.precision.device)
+        one or exported; needs no weights, so another thread may do it while the network computes."""
+        if self.graph.kind == "eager":
+            return host_tensors(self.precision.fit(batch), self.precision.device)
+        return host_tensors(in_rows(batch, room, _SIZES[self.graph.kind]), self.precision.device)
 
     def read(self, batch: MicroBatch, room: Room) -> PackedBatch:
         """As `prepare`, on the network's device."""
         return to_device(self.prepare(batch, room), self.precision.device)
 
 
-class MicroBatchTooLargeError(torch.OutOfMemoryError):
+class MicroBatchTooLargeError(torch.cuda.OutOfMemoryError):
     """Memory ran out in forward and backward passes: before any weight was moved, so the step can be trained again."""
 
 
@@ -151,7 +158,7 @@ def _agreed_sums(
     sums, full = None, ""
     try:
         sums = _sums(trained, batches, totals, update)
-    except torch.OutOfMemoryError as error:
+    except torch.cuda.OutOfMemoryError as error:
         full = str(error)
     # Before the first sum of gradients, which the rank that has none would leave the others waiting in.
     if trained.ranks.any(sums is None) or sums is None:

@@ -7,6 +7,7 @@ import pytest
 
 from bertwright import Recipe, run
 from bertwright.check import environment, resources
+from bertwright.check.computing import computing
 from bertwright.check.machine import TorchBuild, torch_build
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
@@ -14,7 +15,7 @@ from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
 from bertwright.train import instructions as bounds
-from bertwright.train.graph import compiler
+from bertwright.train.graph import compiler, ort_packages
 
 Load = Callable[..., Recipe]
 OnGpu = Callable[[tuple[int, int] | None], None]
@@ -173,6 +174,25 @@ def test_what_compiles_must_be_there(
     assert "train.graph = compiled needs Triton, which torch for GPUs comes with" in verdict.text
     monkeypatch.setattr(compiler, "find_spec", lambda name: object())
     assert not found(recipe, tmp_path / "run", "train.graph")
+
+
+def test_onnx_runtime_must_be_one_that_trains(
+    load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = load("train.graph=ortmodule", "train.device=auto")
+    monkeypatch.setattr(ort_packages, "find_spec", lambda name: None)
+    monkeypatch.setattr(resources, "gpu_memory", lambda: ())
+    (verdict,) = found(recipe, tmp_path / "run", "train.graph")
+    assert verdict.level == "error" and verdict.kind is MissingExtraError
+    assert verdict.sentence == (
+        "train.graph = ortmodule needs ONNX Runtime's training package (onnxruntime-training-cpu 1.19.2 with torch "
+        "2.3.1). Run make ort-env in a checkout and train with .venv-ort/bin/bertwright, or set train.graph=eager."
+    )
+    assert not found(recipe, tmp_path / "run", "train.graph", ("corpus",))
+    on_gpu((9, 0))
+    assert "computes on a CPU, and this training runs on a GPU." in [
+        verdict.text.removeprefix("train.graph = ortmodule ") for verdict in computing(recipe, ("train",))
+    ]
 
 
 def test_a_kernel_for_gpus_needs_one(

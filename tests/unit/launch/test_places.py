@@ -15,6 +15,7 @@ CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
     [
         ('kind = "slurm"\ngpu = 4\n', [], "mine.toml:2: gpu: unknown key 'gpu'; did you mean 'gpus'?"),
         (CLUSTER, ["prepare.task=3"], "command line: prepare.task: unknown key 'task'; did you mean 'tasks'?"),
+        (CLUSTER + "[hardware]\ncore = 9\n", [], "mine.toml:7: core: unknown key 'core'; did you mean 'cores'?"),
         (CLUSTER, ["nodes=0"], "command line: nodes: 0 must be 1 or more"),
         (CLUSTER, ["time=soon"], 'command line: time: Slurm writes it as "90" (minutes), "12:00:00" or "2-12:00:00"'),
         (CLUSTER, ["prepare.memory=4GB"], 'prepare.memory: Slurm writes it as "64G", "500M" (got \'4GB\')'),

@@ -15,7 +15,8 @@ from bertwright.check.teacher import teacher_bytes
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.plan.data import read_data
-from bertwright.plan.machine import HardwareConfig, machine_of, read_place, this_machine
+from bertwright.plan.hardware import HardwareConfig
+from bertwright.plan.machine import machine_of, read_place, this_machine
 from bertwright.plan.memory import memory_of
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import PLAN
@@ -122,7 +123,7 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "cannot read the recipe {path}: "),
+        (None, "cannot read the place {path}: "),
         (
             "kind = 'local'\n",
             '{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.',

@@ -3,6 +3,9 @@
 import copy
 import json
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +15,9 @@ from tests.reference.batches import random_batch
 from tests.reference.unions import sections_of
 from torch._dynamo.utils import counters
 
+from bertwright import wrap_graph
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import packed
@@ -21,9 +25,9 @@ from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.train.graph import compiler
-from bertwright.train.graph.config import CompiledConfig, GraphConfig
-from bertwright.train.graph.graph import wrap_graph
+from bertwright.train.graph import compiler, ort_packages
+from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
+from bertwright.train.graph.graph import run_as
 
 Train = Callable[..., Artifact]
 FAMILIES = sections_of(ModelConfig)
@@ -102,7 +106,7 @@ def test_passes_are_replayed_as_recorded_graphs_on_a_gpu_unless_that_is_turned_o
     model, asked = torch.nn.Linear(2, 2), list[dict[str, Any]]()
     monkeypatch.setattr(model, "compile", lambda **settings: asked.append(settings))
     config = TypeAdapter[CompiledConfig](GraphConfig).validate_python(settings)
-    wrap_graph(model, config, torch.device(device))
+    run_as(model, config, torch.device(device))
     assert asked == [{"fullgraph": True, "dynamic": False, "mode": mode}]
 
 
@@ -114,7 +118,77 @@ def test_what_is_not_compiled_has_no_graphs_to_record() -> None:
 def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
     with pytest.raises(RecipeError, match=r"train\.graph = compiled needs a C\+\+ compiler \(g\+\+\)\. Install it"):
-        wrap_graph(torch.nn.Linear(2, 2), CompiledConfig(), CPU)
+        run_as(torch.nn.Linear(2, 2), CompiledConfig(), CPU)
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
     with pytest.raises(RecipeError, match=r"needs Triton.*train\.graph=eager"):
-        wrap_graph(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))
+        run_as(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))
+
+
+class Small(torch.nn.Module):
+    """A network of somebody else's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner, self.output = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.output(torch.tanh(self.inner(x)))
+
+
+def losses(model: torch.nn.Module, steps: int = 3) -> list[float]:
+    """A training loop of somebody else's."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = []
+    for step in range(steps):
+        x = torch.randn(16, 4, generator=torch.Generator().manual_seed(step))
+        loss = (model(x) - x.sum(-1, keepdim=True)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_one_line_has_a_loop_of_somebody_else_run_as_another_graph(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traced as ever; what is traced runs as it is written where nothing is to be compiled, which takes long."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
+    expected, plain, model = losses(Small()), Small(), Small()
+    assert wrap_graph(plain, "eager") is plain
+    torch._dynamo.reset()
+    counters.clear()
+    compiled = wrap_graph(model, "compiled")
+    assert losses(compiled) == pytest.approx(expected, rel=1e-5) and counters["stats"]["unique_graphs"] == 1
+    assert compiled.state_dict().keys() == Small().state_dict().keys()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), compiled.parameters(), strict=True))
+
+
+def test_a_graph_that_cannot_be_had_is_never_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RecipeError, match=r"that of Sequential is torch's own, which is run as it is\. Hold it in a m"):
+        wrap_graph(torch.nn.Sequential(Small()), "compiled")
+    with pytest.raises(RecipeError, match=r"no graph 'onnx'\. Take one of eager, compiled, ortmodule\."):
+        wrap_graph(Small(), "onnx")  # type: ignore[arg-type]
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or take"):
+        wrap_graph(Small(), "compiled")
+    monkeypatch.setattr(ort_packages, "find_spec", lambda name: None)
+    with pytest.raises(
+        MissingExtraError, match=r"needs ONNX Runtime's training package \(onnxruntime-training-cpu 1\."
+    ):
+        wrap_graph(Small(), "ortmodule")
+    with pytest.raises(MissingExtraError, match=r"train\.graph = ortmodule needs .*make ort-env.*train\.graph=eager"):
+        run_as(Small(), OrtModuleConfig(), CPU)
+
+
+def test_the_extension_that_is_built_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "training" / "ortmodule" / "torch_cpp_extensions"
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(ort_packages, "find_spec", lambda name: found)
+    assert "onnxruntime-training" in ort_packages.missing_ortmodule(), "a package that computes and does not train"
+    folder.mkdir(parents=True)
+    assert ort_packages.missing_ortmodule().startswith("the extension of torch")
+    (folder / "aten_op_executor.so").touch()
+    assert ort_packages.missing_ortmodule() == ""

@@ -11,6 +11,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from bertwright.core.errors import DataError
 from bertwright.examples.batch import Batch
+from bertwright.model.dropout import drop
+from bertwright.model.tracing import is_exported, is_traced
 
 
 class Padded:
@@ -22,22 +24,24 @@ class Padded:
 
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         cu_rows, longest = batch.cu_rows, batch.max_row
-        lengths_R = cu_rows.diff().long()
+        lengths_R = (cu_rows[1:] - cu_rows[:-1]).long()
         # A longer row would overwrite its neighbour. Looked at where looking does not wait for a device, and not while
-        # this is compiled, when there is nothing to look at yet.
-        looks = cu_rows.device.type == "cpu" and not torch.compiler.is_compiling()
+        # this is compiled or exported, when there is nothing to look at yet.
+        looks = cu_rows.device.type == "cpu" and not is_traced()
         if looks and bool((lengths_R > longest).any()):
             raise DataError(f"a row of {int(lengths_R.max())} tokens in a batch whose max_row is {longest}")
         self.shape = (len(lengths_R), longest)
         token_T = torch.arange(len(batch.token_ids), device=cu_rows.device)
-        row_T = torch.bucketize(token_T, cu_rows[1:].long(), right=True)
+        # Rows without room to spare lie as the rectangle does.
+        self.full = len(batch.token_ids) == len(lengths_R) * longest
+        row_T = _part_of(token_T, cu_rows)
         self.slot_T = row_T * longest + token_T - cu_rows[:-1].long()[row_T]
         if len(cu_rows) == len(batch.cu_seqlens):
             # A sequence of length 0 sees its (zero) first key: with every key masked, softmax would give NaN.
             positions_S = torch.arange(longest, device=cu_rows.device)
             self.mask = (positions_S < lengths_R.clamp(min=1)[:, None])[:, None, None, :]
         else:
-            self.mask = self._blocks(torch.bucketize(token_T, batch.cu_seqlens[1:].long(), right=True))
+            self.mask = self._blocks(_part_of(token_T, batch.cu_seqlens))
         if window is not None:
             # In a row tokens of a sequence lie as far apart as in the sequence.
             slot_S = torch.arange(longest, device=cu_rows.device)
@@ -50,12 +54,20 @@ class Padded:
         if not len(v_TAD):
             return v_TAD
         q_RASD, k_RASD, v_RASD = map(self._spread, (q_TAD, k_TAD, v_TAD))
-        out_RASD = scaled_dot_product_attention(q_RASD, k_RASD, v_RASD, attn_mask=self.mask, dropout_p=dropout_p)
-        return out_RASD.transpose(1, 2).flatten(0, 1).index_select(0, self.slot_T)
+        if dropout_p and is_exported():  # the fused one is written down with a dropout that has no way back
+            scores_RASS = q_RASD @ k_RASD.transpose(-1, -2) * q_RASD.shape[-1] ** -0.5
+            weights_RASS = scores_RASS.masked_fill(~self.mask, -torch.inf).softmax(-1)
+            out_RASD = drop(weights_RASS, dropout_p) @ v_RASD
+        else:
+            out_RASD = scaled_dot_product_attention(q_RASD, k_RASD, v_RASD, attn_mask=self.mask, dropout_p=dropout_p)
+        out_XAD = out_RASD.transpose(1, 2).flatten(0, 1)
+        return out_XAD if self.full else out_XAD.index_select(0, self.slot_T)
 
     def _spread(self, x_TAD: Tensor) -> Tensor:
         """[T, A, D] -> [R, A, S, D], zero where no token is."""
         rows, longest = self.shape
+        if self.full:
+            return x_TAD.view(rows, longest, *x_TAD.shape[1:]).transpose(1, 2)
         # Zeros and not what memory holds: a masked key still enters the product, and NaN times 0 is NaN.
         flat = x_TAD.new_zeros(rows * longest, *x_TAD.shape[1:]).index_copy(0, self.slot_T, x_TAD)
         return flat.view(rows, longest, *x_TAD.shape[1:]).transpose(1, 2)
@@ -63,7 +75,18 @@ class Padded:
     def _blocks(self, sequence_T: Tensor) -> Tensor:
         """[R, 1, S, S] whether two slots belong to the same sequence; unused slots see each other."""
         rows, longest = self.shape
+        if self.full:
+            number_RS = sequence_T.view(self.shape)
+            return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]
         # Unused slots share the number -1, so that each sees something: a row of masked keys alone gives NaN.
         number_RS = sequence_T.new_full((rows * longest,), -1).index_copy(0, self.slot_T, sequence_T)
         number_RS = number_RS.view(rows, longest)
         return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]
+
+
+def _part_of(token_T: Tensor, bounds: Tensor) -> Tensor:
+    """[T] the number of the part that each token is in, where parts begin and end at `bounds` [parts + 1]."""
+    ends = bounds[1:].long()
+    if is_exported():  # to whom bucketize is not known
+        return (token_T[:, None] >= ends).sum(-1)
+    return torch.bucketize(token_T, ends, right=True)

@@ -112,7 +112,7 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH)).unflatten(-1, (3, *self.heads)).unbind(-3)
+        q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH)).view(-1, 3, *self.heads).unbind(-3)
         q_TAD, k_TAD = (rotate(x_TAD, view.rotation) for x_TAD in (q_TAD, k_TAD))
         # A kernel knows nothing of train and eval: its dropout has to be turned off here.
         attended_TH = view.attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)

@@ -27,5 +27,15 @@ class CompiledConfig(Section):
     none."""
 
 
-GraphConfig = Annotated[EagerConfig | CompiledConfig, Field(discriminator="kind"), BeforeValidator(by_kind)]
+class OrtModuleConfig(Section):
+    """The network is exported, and ONNX Runtime runs it forward and backward, for batches of fixed shape as with
+    `compiled`. Its training has ended: the last release needs an environment of its own (`make ort-env`)."""
+
+    kind: Literal["ortmodule"] = "ortmodule"
+    """Names this way."""
+
+
+GraphConfig = Annotated[
+    EagerConfig | CompiledConfig | OrtModuleConfig, Field(discriminator="kind"), BeforeValidator(by_kind)
+]
 """How the network's operations are run."""

@@ -7,22 +7,26 @@ from typing import assert_never
 import torch
 from torch import nn
 
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.graph.compiler import missing_compiler
-from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
+from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig, OrtModuleConfig
+from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
 
 _SHAPES = 128
 """Most shapes that a training may come to have."""
 
 
-def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> None:
-    """Have the forward passes of `model`, and so the backward ones, run as `config` says, from the next one on.
+def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -> nn.Module:
+    """What runs the forward passes of `model`, and so the backward ones, as `config` says: itself, or a module that
+    takes the same batches and has its very parameters.
 
-    Its tensors and their names stay. `RecipeError` where this machine has no compiler for `device`.
+    Its tensors and their names stay. `RecipeError` where this machine has no compiler for `device`,
+    `MissingExtraError` where this environment has no ONNX Runtime that trains.
     """
     match config:
         case EagerConfig():
-            pass
+            return model
         case CompiledConfig():
             if missing := missing_compiler(device.type):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
@@ -31,5 +35,14 @@ def wrap_graph(model: nn.Module, config: GraphConfig, device: torch.device) -> N
             graphs = config.cuda_graphs and device.type == "cuda"
             # Whole, or the parts between would wait for the host; of fixed shape, so that a graph can be replayed.
             model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
+            return model
+        case OrtModuleConfig():
+            if missing := missing_ortmodule():
+                raise MissingExtraError(f"train.graph = ortmodule needs {missing}. {REMEDY}")
+            if device.type != "cpu":
+                raise RecipeError("train.graph = ortmodule computes on a CPU. Set train.device=cpu.")
+            from bertwright.train.graph.ortmodule import OrtNetwork
+
+            return OrtNetwork(model)
         case _:
             assert_never(config)

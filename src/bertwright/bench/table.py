@@ -1,0 +1,68 @@
+"""The table of an autotuning: a file that is written after each trial, so that a search may be stopped and go on."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bertwright.bench.search import Candidate, Trial
+from bertwright.bench.trial import Tried
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.lock import FolderLock
+
+
+@dataclass
+class Table:
+    """The trials that were made, kept after each."""
+
+    folder: Path
+    file: Path
+    setting: dict[str, Any]
+    trials: dict[Candidate, Trial]
+
+    def keep(self, trial: Trial) -> Trial:
+        """Keep one more."""
+        self.trials[trial.candidate] = trial
+        rows = [asdict(each) for each in self.trials.values()]
+        write_atomic(self.file, json.dumps({"setting": self.setting, "trials": rows}, indent=1).encode())
+        return trial
+
+
+@contextmanager
+def open_table(run: Path, tried: Tried) -> Iterator[Table]:
+    """The table of an earlier start of the same search, or a new one; locked for the length of the block."""
+    folder = make_folder(run.absolute().with_name(f"{run.name}.autotune"))
+    file, setting = folder / f"phase-{tried.phase}.json", _setting(tried)
+    with FolderLock(folder, busy=f"another autotune is working in {folder}. Wait for it to end."):
+        trials: dict[Candidate, Trial] = {}
+        if file.is_file():
+            try:
+                kept = json.loads(file.read_text(encoding="utf-8"))
+                rows = [{**row, "candidate": Candidate(**row["candidate"])} for row in kept["trials"]]
+                trials = {row["candidate"]: Trial(**row) for row in rows}
+                differing = [key for key in setting if kept["setting"].get(key) != setting[key]]
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ArtifactError(f"{file} is no table of autotune ({error!r}). Move it away.") from error
+            if differing:
+                raise ArtifactError(
+                    f"{file} was made with other settings ({', '.join(differing)}). Move it away, or give another "
+                    "--out."
+                )
+        yield Table(folder, file, setting, trials)
+
+
+def _setting(tried: Tried) -> dict[str, Any]:
+    """What trials must have in common to be compared."""
+    values = tried.recipe.shown(exclude_none=True)
+    train = values["train"]
+    for name in ("engine", "checkpoint_activations", "observers", "mirror"):
+        train.pop(name, None)
+    train["phases"][tried.phase].pop("micro_batch", None)
+    parts = {name: values.get(name) for name in ("examples", "model", "optim", "train")}
+    return {**parts, "ranks": tried.ranks, "steps": tried.steps, "machine": platform.node(), "cpu": platform.machine()}

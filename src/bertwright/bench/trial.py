@@ -1,0 +1,141 @@
+"""One trial of a way of computing: the real training of some steps, in a process that may fail without harm."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bertwright.bench.search import Candidate, Trial, step_seconds
+from bertwright.core.errors import RecipeError
+from bertwright.core.memory import memory_size
+from bertwright.recipe import Recipe
+from bertwright.train.metrics import read_rows
+
+LENGTHS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
+_GUARDED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
+"""Of all processes the system kills this one first when memory ends, and at a limit of its own it ends by itself."""
+_NO_MEMORY = ("no memory left", "out of memory")
+_PATIENCE = 20.0
+"""Seconds that a trial has to end after it was asked to."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is tried out, the same for all candidates."""
+
+    recipe: Recipe
+    phase: int
+    """Which of its phases."""
+    ranks: int
+    steps: int
+    """Steps that are timed, of one pass and of two each; one before them warms up."""
+    limit: float
+    """Seconds after which a trial is ended."""
+
+    @property
+    def share(self) -> int:
+        """Sequences of a rank in a step."""
+        return -(-self.recipe.train.phases[self.phase].batch // self.ranks)
+
+    def recipe_for(self, candidate: Candidate) -> Recipe:
+        """The recipe of a trial: of its phase some steps of one forward pass and then of two, of the others one of a
+        sequence. `RecipeError` where the candidate cannot be had with this recipe."""
+        values = self.recipe.shown(exclude_none=True)
+        train = values["train"]
+        for number, phase in enumerate(train["phases"]):
+            if number == self.phase:
+                phase |= self._timed(candidate)
+            else:
+                phase |= {"batch": self.ranks, "micro_batch": 0, "micro_tokens": 0, "steps": 1, "warmup": 0.0}
+                phase.pop("batch_warmup", None)
+            for name in LENGTHS:
+                phase.pop(name, None)
+        train |= {"engine": {"kind": candidate.engine}, "checkpoint_activations": candidate.checkpoint_activations}
+        train |= {"log_every": 1, "heldout_sequences": 1, "keep_checkpoints": 1, "checkpoint_every": 0, "profile": 0}
+        train |= {"memory_limit_gb": 0.0, "evaluate_every": 10**6}
+        for name in ("observers", "mirror"):
+            train.pop(name, None)
+        recipe = Recipe.model_validate(values)
+        recipe.check(ranks=self.ranks, given=False)
+        return recipe
+
+    def _timed(self, candidate: Candidate) -> dict[str, Any]:
+        one, block = candidate.micro_batch * self.ranks, self.steps + 1
+        values: dict[str, Any] = {"micro_batch": candidate.micro_batch, "batch": one, "steps": block, "warmup": 0.0}
+        if candidate.micro_batch < self.share:
+            values |= {"batch": 2 * one, "batch_warmup": [[0, one], [block, 2 * one]], "steps": 2 * block}
+        else:
+            values["batch_warmup"] = []
+        return values
+
+
+def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
+    """Train a candidate in a run folder that has its examples, and say what became of it."""
+    try:
+        recipe = tried.recipe_for(candidate)
+    except RecipeError as error:
+        return Trial(candidate, "failed", why=str(error).splitlines()[0])
+    recipe.write(folder / "trial.toml")
+    log = folder / "trial.log"
+    code = _train([str(folder / "trial.toml"), "--out", str(folder)], log, tried)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    if code is None:
+        return Trial(candidate, "too-slow", why=f"not done after {tried.limit:g} s")
+    if code == 0:
+        return _timed(tried, candidate, read_rows(folder / "train" / "metrics.jsonl"))
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or any(words in text for words in _NO_MEMORY):
+        return Trial(candidate, "out-of-memory", why=f"exit code {code}")
+    said = next((line.strip() for line in reversed(text.splitlines()) if line.startswith("bertwright:")), "")
+    return Trial(candidate, "failed", why=said or f"exit code {code}; see {log.name}")
+
+
+def _train(arguments: Sequence[str], log: Path, tried: Tried) -> int | None:
+    """The exit code of a training, or None where it was ended for its time."""
+    start = [sys.executable, "-m", "bertwright.cli", "train"]
+    if tried.ranks > 1:
+        ranks = ["--standalone", "--nproc-per-node", str(tried.ranks)]
+        start = [sys.executable, "-m", "torch.distributed.run", *ranks, "-m", "bertwright.cli", "train"]
+    # Of GPUs torch maps far more than it uses.
+    gpus = tried.recipe.train.device != "cpu" and Path("/dev/nvidiactl").exists()
+    kilobytes = "unlimited" if gpus else str(int(0.9 * memory_size() / tried.ranks) // 1024)
+    with log.open("wb") as out:
+        command = ["/bin/sh", "-c", _GUARDED, kilobytes, *start, *arguments]
+        process = subprocess.Popen(command, stdout=out, stderr=out, process_group=0)
+        try:
+            return process.wait(tried.limit)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a trial and everything that it started."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _timed(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -> Trial:
+    """The seconds of a step of the whole batch, from the rows of a trial."""
+    before = [row["seconds"] for row in rows if row.get("phase", 0) < tried.phase and "seconds" in row]
+    own = [row for row in rows if row.get("phase") == tried.phase and "seconds" in row]
+    took = [b - a for a, b in pairwise([before[-1] if before else 0.0, *(row["seconds"] for row in own)])]
+    block = tried.steps + 1
+    passes = -(-tried.share // candidate.micro_batch)
+    one = median(took[1:block])
+    seconds = step_seconds(one, median(took[block + 1 :]), passes) if passes > 1 else one
+    return Trial(candidate, "trained", passes, seconds, max(int(row.get("memory_bytes", 0)) for row in own))

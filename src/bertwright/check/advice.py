@@ -1,0 +1,77 @@
+"""Settings that can be run and contradict what is published of them, or the data; all of them are warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bertwright.check.verdict import Verdict, warning
+from bertwright.recipe import Recipe
+from bertwright.train.phase_config import PhaseConfig
+
+READINGS = 40
+"""How often BERT's own training read its text (Devlin et al. 2019 §A.2)."""
+BYTES_A_TOKEN = 5
+_SHORT = 128
+"""The length that the published phases begin with."""
+
+
+def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterator[Verdict]:
+    """Warnings about the training of `recipe`, if it is among `stages`; `text` is the bytes of its text, None where not
+    known.
+    """
+    if "train" not in stages:
+        return
+    for i, phase in enumerate(recipe.train.phases):
+        yield from _few_predictions(f"train.phases.{i}.masking.max_predictions", phase)
+    yield from _long_from_the_start(recipe)
+    if text:
+        yield from _repetitions(recipe, text)
+
+
+def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
+    """A bound on predictions that leaves less than half of the rate to a whole sequence."""
+    most, rate = phase.masking.most(phase.length), phase.masking.rate_at(0)
+    if most < rate * phase.length / 2:
+        wanted = phase.masking.model_copy(update={"max_predictions": 0}).most(phase.length)
+        text = (
+            f"{most} predictions of a sequence of {phase.length} are {100 * most / phase.length:.1f} % of its tokens, "
+            f"and masking.rate says {100 * rate:g} %."
+        )
+        yield warning(key, text, f"Leave it out, or give {wanted}, unless so few are meant.")
+
+
+def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
+    """Pairs of long segments for a network that has seen no short ones: the published phase 2 without its phase 1."""
+    shortest, train = min(phase.length for phase in recipe.train.phases), recipe.train
+    if recipe.model.kind == "bert" and recipe.examples.pairs and train.init_from is None and shortest > _SHORT:
+        text = (
+            f"training starts from random weights with sequences of {shortest}, which is the second phase of the "
+            f"published recipes; their first, with {_SHORT}, takes most of the steps, each in a fraction of the time."
+        )
+        yield warning("train.phases", text, "Put such a phase before it, or give a train.init_from that had one.")
+
+
+def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:
+    """Text that is read more often than BERT's own training read its."""
+    tokens = text / BYTES_A_TOKEN
+    read = sum(_tokens(phase, tokens) for phase in recipe.train.phases if phase.data is None)
+    if read > READINGS * tokens:
+        said = (
+            f"about {_short(read)} tokens are trained on, {read / tokens:,.0f} times the {_short(tokens)} of the corpus"
+        )
+        text_ = f"{said}; BERT's own training read its text {READINGS} times, and repeated text teaches less and less."
+        yield warning("train.phases", text_, "Take more text (corpus.source), or fewer steps.")
+
+
+def _tokens(phase: PhaseConfig, corpus: float) -> float:
+    """The most tokens of a phase, padding excluded."""
+    low, high = phase.document_range
+    if phase.tokens is not None:
+        return phase.tokens
+    if phase.epochs is not None:
+        return phase.epochs * corpus * (high - low)
+    return (phase.samples or (phase.end_after or phase.steps or 0) * phase.batch) * phase.length
+
+
+def _short(number: float) -> str:
+    return f"{number / 1e9:,.1f} billion" if number >= 1e9 else f"{number / 1e6:,.1f} million"

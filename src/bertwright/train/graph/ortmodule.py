@@ -1,0 +1,120 @@
+"""A network run by ONNX Runtime (onnxruntime.training, whose last release is 1.19.2): exported once for each shape,
+with a graph of its own for the way back.
+
+Names carry shapes: B sequences, T tokens of all sequences together, P predictions, R rows, S their length, V
+vocabulary.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import onnxruntime
+import torch
+from onnxruntime.training.ortmodule import DebugOptions, LogLevel, ORTModule
+from torch import Tensor, nn
+
+from bertwright.model.batch import PackedBatch
+from bertwright.model.pretraining import PreTrainingModel
+
+_FALLBACK = "ORTMODULE_FALLBACK_POLICY"
+
+
+def by_onnx_runtime(model: nn.Module) -> nn.Module:
+    """A module whose passes ONNX Runtime makes, with the parameters of `model`; what it cannot run is an error."""
+    given = os.environ.get(_FALLBACK)
+    # By itself it would go on with torch where it fails, and say so in a line of a log.
+    os.environ[_FALLBACK] = "FALLBACK_DISABLE"
+    try:
+        module = ORTModule(model, DebugOptions(log_level=LogLevel.ERROR))
+    finally:
+        if given is None:
+            del os.environ[_FALLBACK]
+        else:
+            os.environ[_FALLBACK] = given
+    for training in (True, False):
+        _set_threads(module._torch_module._execution_manager(training))
+    return module  # type: ignore[no-any-return]
+
+
+def _set_threads(manager: Any) -> None:
+    """Have the sessions of `manager` compute with as many threads as torch does."""
+    made = manager._get_session_config
+
+    def settings() -> tuple[Any, ...]:
+        options, *providers = made()
+        options.intra_op_num_threads = torch.get_num_threads()
+        return options, *providers
+
+    # It has no option for it, and would take all cores, on each rank.
+    manager._get_session_config = settings
+
+
+class OrtNetwork(nn.Module):
+    """A network that takes batches of full rows (`examples.padding.in_rows`) and whose passes ONNX Runtime makes."""
+
+    def __init__(self, network: PreTrainingModel) -> None:
+        super().__init__()
+        self.network = network
+        self.graphs = nn.ModuleDict()
+
+    def forward(self, batch: PackedBatch) -> tuple[Tensor, Tensor | None]:
+        """As `PreTrainingModel.forward`: logits [P, V] and [B, 2], or None."""
+        rows, (sequences, _, predictions) = len(batch.cu_rows) - 1, batch.counts
+        # What depends on a size is written down as it is met, so another size is another graph.
+        shape = f"{rows} rows of {batch.max_row}, {sequences} sequences, {predictions} predictions"
+        if shape not in self.graphs:
+            self.graphs[shape] = by_onnx_runtime(FullRows(self.network, rows, batch.max_row).train(self.training))
+        # Its own generator draws dropout: from the seed that the step has given torch's.
+        onnxruntime.set_seed(torch.initial_seed() % 2**63)
+        with quiet():
+            logits = self.graphs[shape](
+                batch.token_ids, batch.position_ids, batch.segment_ids, batch.cu_seqlens, batch.prediction_positions
+            )
+        return (logits[0], logits[1]) if self.network.nsp is not None else (logits[0], None)
+
+
+class FullRows(nn.Module):
+    """The same network as a function of tensors, for R rows of S tokens, all of them full: what exporters ask for."""
+
+    def __init__(self, network: PreTrainingModel, rows: int, length: int) -> None:
+        super().__init__()
+        self.network, self.rows, self.length = network, rows, length
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        position_ids: Tensor,
+        segment_ids: Tensor,
+        cu_seqlens: Tensor,
+        prediction_positions: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """Logits [P, V] and, where there is a next-sentence head, [B, 2], of three times [T], [B + 1] and [P]."""
+        none = torch.zeros(0)
+        batch = PackedBatch(
+            token_ids=token_ids,
+            position_ids=position_ids,
+            segment_ids=segment_ids,
+            cu_seqlens=cu_seqlens,
+            cu_rows=torch.arange(self.rows + 1, dtype=torch.int32) * self.length,
+            max_row=self.length,
+            prediction_positions=prediction_positions,
+            labels=none,
+            weights=none,
+            next_sentence_labels=none,
+            sequence_weights=none,
+        )
+        masked_PV, pairs_B2 = self.network(batch)
+        return (masked_PV,) if pairs_B2 is None else (masked_PV, pairs_B2)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the exporter's warnings that sizes are written down as constants: here they are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

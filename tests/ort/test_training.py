@@ -1,0 +1,71 @@
+"""What ONNX Runtime computes is what torch computes, in the environment of `make ort-env`: `make test-ort`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.ort.program import rows, train
+
+from bertwright.core.files import sha256
+from bertwright.optim.adam import has_fused_adam
+from bertwright.train.graph.ort_packages import missing_ortmodule
+
+pytestmark = pytest.mark.skipif(
+    bool(missing_ortmodule()), reason="needs the environment of make ort-env: make test-ort"
+)
+PROGRAM = str(Path(__file__).with_name("program.py"))
+
+
+class Stopped(Exception):
+    """In place of a kill."""
+
+
+def stop(checkpoint: Path) -> None:
+    raise Stopped
+
+
+def assert_alike(out: Path, other: Path, tolerance: float = 1e-5) -> None:
+    ours, theirs = rows(out), rows(other)
+    assert [row["batch"] for row in ours] == [row["batch"] for row in theirs] and len(ours) == 40
+    for one, another in zip(ours, theirs, strict=True):
+        for name in [name for name in one if name.endswith("loss") or name == "grad_norm"]:
+            assert another[name] == pytest.approx(one[name], rel=tolerance), (one["total_steps"], name)
+
+
+def test_losses_are_those_of_eager_in_both_phases(tmp_path: Path) -> None:
+    eager, exported = (train(tmp_path / graph, graph) for graph in ("eager", "ortmodule"))
+    assert_alike(eager.path, exported.path)
+    assert exported.counts["sessions"][0]["graph"] == "ortmodule"
+
+
+def test_ranks_that_share_the_optimizer_have_them_too(tmp_path: Path) -> None:
+    """The setting of the ONNX Runtime example: its partitioned optimizer and its graph."""
+    train(tmp_path / "eager", "eager")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*launch, PROGRAM, str(tmp_path / "ranks"), "ortmodule", "zero"], check=True, timeout=600)
+    assert_alike(tmp_path / "eager", tmp_path / "ranks")
+
+
+def test_dropout_is_drawn_from_the_seed_of_the_step(tmp_path: Path) -> None:
+    """So a training that is stopped and goes on ends with the bits of one that was not, as with torch."""
+    whole = train(tmp_path / "whole", "ortmodule", dropout="0.1")
+    with pytest.raises(Stopped):
+        train(tmp_path / "resumed", "ortmodule", dropout="0.1", saved=stop)
+    plain = train(tmp_path / "plain", "ortmodule")
+    assert rows(whole.path)[1]["mlm_loss"] != rows(plain.path)[1]["mlm_loss"]
+    weights = Path("model") / "model.safetensors"
+    resumed = train(tmp_path / "resumed", "ortmodule", dropout="0.1")
+    assert sha256(whole.path / weights) == sha256(resumed.path / weights)
+
+
+def test_checkpoints_move_between_the_graphs(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        train(tmp_path / "moved", "eager", saved=stop)
+    moved, eager = train(tmp_path / "moved", "ortmodule"), train(tmp_path / "eager", "eager")
+    assert_alike(eager.path, moved.path)
+    assert [session["graph"] for session in moved.counts["sessions"]] == ["eager", "ortmodule"]
+
+
+def test_the_optimizer_took_its_plain_path() -> None:
+    assert not has_fused_adam("cpu"), "this torch is of before 2.4"

@@ -1,0 +1,88 @@
+"""The search of an autotuning: which sizes are tried, when a line ends, what a step of the whole batch takes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
+from bertwright.bench.table import open_table
+from bertwright.bench.trial import Tried
+from bertwright.core.errors import ArtifactError, RecipeError
+
+
+def measured(seconds: dict[int, float], fails: dict[int, Outcome] | None = None) -> Callable[[Candidate], Trial]:
+    def attempt(candidate: Candidate) -> Trial:
+        if outcome := (fails or {}).get(candidate.micro_batch):
+            return Trial(candidate, outcome)
+        return Trial(candidate, "trained", seconds=seconds[candidate.micro_batch], memory_bytes=candidate.micro_batch)
+
+    return attempt
+
+
+def outcomes(trials: list[Trial]) -> dict[int, str]:
+    return {trial.candidate.micro_batch: trial.outcome for trial in trials}
+
+
+def test_sizes_are_powers_of_two_from_the_first_and_the_whole_share() -> None:
+    assert sizes(48, 5) == [4, 8, 16, 32, 48] and sizes(8, 100) == [8] and sizes(1, 1) == [1]
+
+
+def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
+    seconds = {1: 8.0, 2: 5.0, 4: 5.0, 8: 4.99, 16: 1.0, 32: 1.0}
+    trials = list(search([("auto", False)], [1, 2, 4, 8, 16, 32], measured(seconds)))
+    assert outcomes(trials) == {1: "trained", 2: "trained", 4: "trained", 8: "trained", 16: "left-out", 32: "left-out"}
+    assert trials[-1].why == "2 smaller ones in a row were no faster"
+    # 2 is as fast as 8, and takes less memory.
+    assert (found := best(trials)) and found.candidate.micro_batch == 2
+
+
+def test_what_does_not_fit_ends_a_line_and_the_smallest_is_halved_until_it_does() -> None:
+    fails: dict[int, Outcome] = {8: "out-of-memory", 4: "too-slow"}
+    trials = list(search([("zero", True)], [8, 16], measured({2: 1.0}, fails)))
+    assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained"}
+    refused = list(search([("zero", True)], [8, 16], measured({}, {8: "failed"})))
+    assert outcomes(refused) == {8: "failed", 16: "left-out"} and best(refused) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "passes", "whole"), [(3.0, 5.0, 10, 21.0), (2.0, 4.0, 1, 2.0), (4.0, 3.0, 4, 4 - 0.75 + 4 * 0.75)]
+)
+def test_a_pass_more_takes_what_two_take_more_than_one(one: float, two: float, passes: int, whole: float) -> None:
+    assert step_seconds(one, two, passes) == pytest.approx(whole)
+
+
+@pytest.fixture
+def tried() -> Tried:
+    return Tried(Recipe.load("hu-mini", ["corpus.source=sample"]), phase=1, ranks=2, steps=3, limit=10.0)
+
+
+def test_the_recipe_of_a_trial_has_one_pass_and_then_two_and_the_same_examples(tried: Tried) -> None:
+    assert tried.share == 64
+    recipe = tried.recipe_for(Candidate("zero", True, 16))
+    assert recipe.plan_sets() == tried.recipe.plan_sets() and recipe.train.engine.kind == "zero"
+    before, phase = recipe.train.phases
+    assert (before.steps, before.batch) == (1, 2)
+    assert (phase.steps, phase.batch, phase.micro_batch, phase.batch_warmup) == (8, 64, 16, ((0, 32), (4, 64)))
+    whole = tried.recipe_for(Candidate("ddp", False, 64)).train.phases[1]
+    assert (whole.steps, whole.batch, whole.batch_warmup) == (4, 128, ())
+    with pytest.raises(RecipeError, match="deepspeed"):
+        tried.recipe_for(Candidate("deepspeed", False, 16))
+
+
+def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path, tried: Tried) -> None:
+    trial = Trial(Candidate("zero", False, 4), "trained", 16, 1.5, 10**9)
+    with open_table(tmp_path / "run", tried) as table:
+        table.keep(trial)
+    with open_table(tmp_path / "run", tried) as table:
+        assert table.trials == {trial.candidate: trial}
+    other = Tried(tried.recipe, 1, 4, 3, 10.0)
+    with pytest.raises(ArtifactError, match=r"other settings \(ranks\)"), open_table(tmp_path / "run", other):
+        pass
+    table.file.write_text(json.dumps([]))
+    with pytest.raises(ArtifactError, match="is no table of autotune"), open_table(tmp_path / "run", tried):
+        pass
+    shutil.rmtree(table.folder)

@@ -1,0 +1,51 @@
+"""Warnings about settings that run and contradict what is published of them, or the data."""
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.check.advice import advice
+from bertwright.shipped import shipped
+
+STAGES = ["train"]
+
+
+def warned(name: str, *overrides: str, text: float | None = None) -> list[str]:
+    recipe = Recipe.load(name, overrides, given=False)
+    verdicts = list(advice(recipe, STAGES, text))
+    assert all(verdict.level == "warning" and verdict.remedy for verdict in verdicts)
+    return [f"{verdict.about}: {verdict.text}" for verdict in verdicts]
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_recipes_follow_their_own_advice(name: str) -> None:
+    """But MLPerf's, which says in its head that it needs a checkpoint of phase 1."""
+    found = warned(name)
+    assert [line for line in found if "second phase" not in line] == []
+    assert bool(found) == (name == "mlperf-large")
+
+
+def test_twenty_predictions_of_512_are_too_few() -> None:
+    """The default of bertPrep.py with the length of its second phase."""
+    (line,) = warned("nvidia-large", "train.phases.1.masking.max_predictions=20")
+    assert line.startswith("train.phases.1.masking.max_predictions: 20 predictions of a sequence of 512 are 3.9 % of")
+    assert warned("nvidia-large", "train.phases.1.masking.max_predictions=76") == []
+
+
+def test_the_second_phase_without_the_first() -> None:
+    (line,) = warned("nvidia-large", "train.phases.0.length=512", "train.phases.0.masking.max_predictions=80")
+    assert "starts from random weights with sequences of 512, which is the second phase of the published" in line
+    assert warned("mlperf-large", "train.init_from=checkpoint") == []
+    assert warned("modern-base") == [], "a network without pairs and learnt positions begins so"
+
+
+def test_text_that_is_read_too_often() -> None:
+    """85.3 billion tokens of a Wikipedia of 20 GB are 21 readings, of a small one of 1 GB 426."""
+    assert warned("nvidia-large", text=20e9) == []
+    (line,) = warned("nvidia-large", text=1e9)
+    assert "about 85.3 billion tokens are trained on, 426 times the 200.0 million of the corpus" in line
+    assert warned("nvidia-large", "train.phases.1.data=elsewhere", text=1e9) != []
+    assert warned("azure-glue", "preset=bert-large-deepspeed", text=4e5) != [], "1,000 epochs"
+
+
+def test_a_run_without_training_is_not_advised() -> None:
+    assert list(advice(Recipe.load("mlperf-large"), ["corpus"], 1.0)) == []

@@ -1,0 +1,135 @@
+"""Every parameter of the original programs is told of: the lists below are those of their command lines and scripts."""
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.cli import main
+from bertwright.cli.explain_argument import explain_argument
+from bertwright.core.errors import RecipeError
+from bertwright.explain import explain, originals
+
+PARAMETERS = {
+    "NVIDIA and ONNX Runtime run_pretraining": """
+        input_dir config_file output_dir bert_model init_checkpoint max_seq_length max_predictions_per_seq
+        train_batch_size learning_rate num_train_epochs max_steps warmup_proportion local_rank seed
+        gradient_accumulation_steps fp16 loss_scale log_freq checkpoint_activations resume_from_checkpoint resume_step
+        num_steps_per_checkpoint skip_checkpoint phase2 allreduce_post_accumulation allreduce_post_accumulation_fp16
+        phase1_end_step do_train json-summary use_env disable_progress_bar use_ib deepspeed_zero_stage
+        gpu_memory_limit_gb schedule vocab_file amp resume_phase2 init_loss_scale steps_this_run profile profile-start
+        num_workers no_dense_sequence_output disable_jit_fusions cuda_graphs
+        partition_optimizer gpu_feed_batch_size gradient_accumulation_passes""",
+    "bertPrep.py, create_pretraining_data.py and LDDL": """
+        action dataset input_files n_training_shards n_test_shards fraction_test_set segmentation_method n_processes
+        random_seed dupe_factor masked_lm_prob max_seq_length max_predictions_per_seq do_lower_case vocab_file
+        skip_wikiextractor interactive_json_config_generator input_file output_file bert_model short_seq_prob
+        do_whole_word_mask schedule local-n-workers local-threads-per-worker wikipedia books common-crawl sink
+        output-format wikipedia-lang target-seq-length block-size num-blocks bin-size sample-ratio seed
+        duplicate-factor vocab-file masking masked-lm-ratio""",
+    "the Hungarian recipe, TurkuNLP and SentencePiece": """
+        input_folder output_file input_file num_shards vocab_size input_sentence_size shuffle_input_sentence
+        character_coverage model_type model_prefix add-chars no-special keep-special output unused invert limit language
+        langdetect word-chars SAMPLED_SENTENCE_NUM""",
+    "Intel": """
+        input_dir output_dir eval_dir eval_iter_start_samples eval_iter_samples num_eval_examples init_checkpoint
+        init_tf_checkpoint model_name_or_path config_name learning_rate max_predictions_per_seq train_batch_size
+        eval_batch_size weight_decay_rate opt_lamb_beta_1 opt_lamb_beta_2 max_steps max_samples_termination
+        warmup_proportion warmup_steps start_warmup_step log_freq checkpoint_activations resume_from_checkpoint
+        keep_n_most_recent_checkpoints num_samples_per_checkpoint min_samples_to_start_checkpoints skip_checkpoint
+        phase2 do_train bert_config_path target_mlm_accuracy train_mlm_accuracy_window_size
+        num_epochs_to_generate_seeds_for
+        use_gradient_as_bucket_view dense_seq_output bf16 fp16 bf32 fp8 benchmark gradient_accumulation_steps seed
+        model_type local_rank world_size profile ipex inductor resume_checkpoint min_learning_rate
+        max_steps_for_scheduler no_ddp converge dist_lamb rank unpad skip_exchange_padding benchmark_steps dist_backend
+        dist-url dist-port large-first-bucket disable-broadcast-buffers multi_instance bucket_cap device amp lamb adamw
+        num-iterations compile sdp kineto_profile OUTPUT_DIR PRECISION DATASET_DIR CONFIG_FILE CHECKPOINT_DIR
+        DNNL_MAX_CPU_ISA MALLOC_CONF""",
+    "MLCommons": """
+        max_seq_length max_predictions_per_seq train_batch_size eval_batch_size optimizer learning_rate poly_power
+        num_train_steps num_warmup_steps start_warmup_step save_checkpoints_steps iterations_per_loop max_eval_steps
+        use_tpu num_tpu_cores num_gpus steps_per_update keep_checkpoint_max lamb_weight_decay_rate lamb_beta_1
+        lamb_beta_2 log_epsilon clip_by_global_norm_after_gradient_allreduce""",
+    "Azure": """
+        task model_checkpoint tensorboard_log_dir deepspeed num_train_epochs output_dir disable_tqdm local_rank
+        evaluation_strategy logging_strategy per_device_train_batch_size gradient_accumulation_steps
+        per_device_eval_batch_size learning_rate adam_beta1 adam_beta2 weight_decay warmup_steps fp16 logging_steps
+        optim train_micro_batch_size_per_gpu""",
+}
+EVERY = [(program, name) for program, names in PARAMETERS.items() for name in names.split()]
+
+
+@pytest.mark.parametrize(("program", "name"), EVERY)
+def test_every_parameter_is_told_of(program: str, name: str) -> None:
+    facts = explain(Recipe, name)
+    assert facts.get("elsewhere") or facts.get("meaning"), f"{program}: {name}"
+
+
+def test_each_is_a_parameter_of_theirs_not_only_a_key_of_ours() -> None:
+    missing = {name for _, name in EVERY if name.replace("-", "_") not in originals()}
+    assert missing == set()
+
+
+POSITIONS = {
+    "run_pretraining.sh": """
+        1 train_batch_size 2 learning_rate 3 precision 4 num_gpus 5 warmup_proportion 6 train_steps
+        7 save_checkpoint_steps 8 resume_training 9 create_logfile 10 accumulate_gradients
+        11 gradient_accumulation_steps 12 seed 13 job_name 14 allreduce_post_accumulation
+        15 allreduce_post_accumulation_fp16 17 train_batch_size_phase2 18 learning_rate_phase2
+        19 warmup_proportion_phase2 20 train_steps_phase2 21 gradient_accumulation_steps_phase2 22 DATA_DIR_PHASE1
+        23 DATA_DIR_PHASE2 24 CODEDIR 25 init_checkpoint""",
+    "run_pretraining_ort.sh": """
+        1 train_batch_size 2 learning_rate 3 precision 4 num_gpus 5 warmup_proportion 6 train_steps
+        7 save_checkpoint_steps 8 resume_training 9 create_logfile 10 accumulate_gradients
+        11 gradient_accumulation_steps 12 seed 13 job_name 14 allreduce_post_accumulation
+        15 allreduce_post_accumulation_fp16 17 train_batch_size_phase2 18 learning_rate_phase2
+        19 warmup_proportion_phase2 20 train_steps_phase2 22 DATA_DIR_PHASE1 23 DATA_DIR_PHASE2 24 CODEDIR
+        25 init_checkpoint 26 gpu_memory_limit_gb 27 deepspeed_zero_stage""",
+}
+ARGUMENTS = [
+    (script, number, name)
+    for script, listed in POSITIONS.items()
+    for number, name in zip(listed.split()[::2], listed.split()[1::2], strict=True)
+]
+
+
+@pytest.mark.parametrize(("script", "number", "name"), ARGUMENTS)
+def test_every_argument_is_told_of_by_its_position(script: str, number: str, name: str) -> None:
+    facts = explain_argument(f"{script} {number}")
+    assert facts is not None
+    told = [said for what, said in facts.items() if what.endswith(f" {number}, {name}")]
+    assert told and all(told)
+
+
+def test_the_trap_of_argument_11_is_told() -> None:
+    """ONNX Runtime's phase 2 reads the accumulation of phase 1."""
+    facts = explain_argument("run_pretraining_ort.sh 11")
+    assert facts is not None
+    first, second = facts.values()
+    assert "train.phases.0.micro_batch" in first and "train.phases.1.micro_batch" in second
+
+
+def test_versions_of_a_script_are_told_apart() -> None:
+    """The README of NVIDIA's newer script still has a slot that the script has not: all after it moved."""
+    assert [what.rpartition(", ")[2] for what in explain_argument("run_pretraining.sh 17") or {}] == [
+        "train_batch_size_phase2",
+        "learning_rate_phase2",
+    ]
+
+
+def test_the_command_line_asks_for_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bertwright", "check", "--explain", "run_pretraining.sh 2"])
+    with pytest.raises(SystemExit) as exited:
+        main()
+    assert not exited.value.code and "train.phases.0.learning_rate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("run_pretraining.sh 99", "run_pretraining.sh reads 32 arguments. Give a number from 1 to 32."),
+        ("run_squid.sh 3", "the arguments of run_squid.sh are not known; those of "),
+    ],
+)
+def test_an_argument_that_is_none_is_an_error(asked: str, says: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        explain_argument(asked)
+    assert says in str(caught.value)
