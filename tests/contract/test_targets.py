@@ -22,12 +22,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "local": (),
     "torchrun": ("nodes=2", 'rendezvous="node1:29500"'),
     "slurm": ("nodes=2", "gpus=8", 'environment={NCCL_DEBUG="INFO"}'),
+    "azureml": ("nodes=2", "vm_size=Standard_ND96asr_v4", 'environment={NCCL_DEBUG="INFO"}'),
     "container": ("gpus=0,1", "ranks=2", 'mounts={"/data/128"="~/hdf5/128"}'),
     "kubeflow": ("nodes=2", "gpus=8", 'environment={NCCL_DEBUG="INFO"}'),
     "skypilot": ("accelerators=H100:8", "cloud=azure", 'environment={NCCL_DEBUG="INFO"}'),
 }
 """Settings of targets that say something."""
-PACKAGES: dict[str, tuple[str, ...]] = {}
+PACKAGES: dict[str, tuple[str, ...]] = {"azureml": ("azure.ai.ml", "azure.identity")}
 """Packages of each target, which only submitting may import."""
 each_target = pytest.mark.parametrize("name", TARGETS)
 

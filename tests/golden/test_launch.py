@@ -21,6 +21,17 @@ COMMANDS = {
     "dgx-1": "slurm nvidia-large --place dgx-1 --nodes 4",
     "dgx-2": "slurm nvidia-large --place dgx-2 --nodes 64",
     "spr": "slurm nvidia-large --place spr --nodes 16",
+    "azureml": "azureml smoke --set compute=cpu-cluster",
+    "azureml-training": """azureml smoke --nodes 2 --set runs=training --set vm_size=Standard_ND96asr_v4 --set spot=true
+        --set services=["jupyter","vscode"] --set timeout=86400""",
+    "azureml-everything": """azureml smoke --nodes 2 --set vm_size=Standard_ND96asr_v4 --set compute=gpu-cluster
+        --set cluster={max_nodes=2} --set workspace={resource_group="berts",name="berts"} --set services=["tensorboard"]
+        --set datastore={name="berts",account="mine",container="berts"}
+        --set data.text={path="azureml://datastores/berts/paths/text"} --set prepare.vm_size=Standard_D16s_v5
+        --set inputs.text={key="corpus.source.path",path="azureml:text:1",below="*.bz2"}
+        train.observers=["tensorboard"]""",
+    "azure-nc24": "azureml ort-azure-nc24 --place azure-nc24",
+    "azure-nd40": "azureml ort-dgx2 --place azure-nd40 --nodes 8",
     "container": "container smoke",
     "container-gpus": """container nvidia-large --set image=bertwright:cuda --set gpus=all --set ranks=8
         --set shm_size=64g --set mounts={"/data/128"="hdf5/128","/data/512"="~/hdf5/512"}""",

@@ -15,7 +15,7 @@ from bertwright.launch.job import Job
 from bertwright.launch.target import Description, Scheduler, Target
 
 TargetName = Annotated[
-    str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, container, kubeflow or skypilot.")
+    str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.")
 ]
 Place = Annotated[
     str, typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists.")

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import LOCK, FolderLock
+from bertwright.core.log import SILENT, Log
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal, remove
 from bertwright.pipeline.stage import STAGES
@@ -57,6 +58,7 @@ class Scratch:
     path: Path
     lock: int
     """Its locked file, which each part is given too: of one that outlives this process the next start is told."""
+    log: Log = SILENT
 
     def folder(self, name: str) -> Path:
         """An empty folder in it."""
@@ -72,7 +74,7 @@ def rehearse(recipe: Recipe, folder: Path, as_json: bool) -> None:
         parts = list(_checked(recipe, folder))
         planned = rehearsal(recipe, folder, scratch.folder("sources"))
         log.say(f"rehearsal: {planned.text}; in {scratch.path}, which is removed afterwards")
-        for part in _rehearsed(planned, folder, scratch):
+        for part in _rehearsed(planned, folder, replace(scratch, log=log)):
             log.say(f"rehearsal: {part.name}: {part.outcome}")
             parts.append(part)
     _print(planned, parts, as_json)
@@ -140,6 +142,7 @@ def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Part]:
 
 def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Part:
     """One command to its end, and what it said where it failed."""
+    scratch.log.say(f"rehearsal: {name} ...")  # at full size a part may take a while
     started, log = time.monotonic(), scratch.path / f"{name}.log"
     with log.open("wb") as errors, _ended(_start(arguments, errors, scratch.lock)) as process:
         out, _ = process.communicate()
@@ -184,6 +187,7 @@ def _said(out: bytes, log: Path, code: int) -> str:
 def _scratch(path: Path) -> Iterator[Scratch]:
     """An empty folder for the length of the block, also where a rehearsal before was killed."""
     busy = f"another rehearsal, or the last part of one that was killed, is working in {path}. Wait for it to end."
+    first = not path.parent.exists()
     with FolderLock(make_folder(path), busy=busy) as lock:
         try:
             for leftover in path.iterdir():
@@ -192,6 +196,9 @@ def _scratch(path: Path) -> Iterator[Scratch]:
             yield Scratch(path, lock.descriptor)
         finally:
             remove(path)
+            if first:
+                with suppress(OSError):  # something else has come into it
+                    path.parent.rmdir()
 
 
 def _print(planned: Rehearsal, parts: list[Part], as_json: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import members, nearest
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
+from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
 from bertwright.launch.kubeflow import KubeflowPlace
 from bertwright.launch.local import LocalPlace
@@ -17,7 +18,7 @@ from bertwright.launch.torchrun import TorchrunPlace
 from bertwright.plan.hardware import hardware_in
 from bertwright.shipped import find_shipped
 
-PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | ContainerPlace | KubeflowPlace | SkypilotPlace
+PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | AzuremlPlace | ContainerPlace | KubeflowPlace | SkypilotPlace
 """A place: its target, and the settings of it."""
 TARGETS: dict[str, type[PlaceConfig]] = {member.model_fields["kind"].default: member for member in members(PlaceConfig)}
 """The targets by their names."""

@@ -15,6 +15,7 @@ from bertwright.core.log import Log
 from bertwright.objectives.objective import judged_by
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
+from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.meter import Meter
@@ -65,6 +66,8 @@ class Session:
     """The average of the weights, where one is kept."""
     sharded: ShardedWriter | None = None
     """What writes checkpoints where each rank writes its own tensors."""
+    expected: tuple[ExpectedLoss, ...] = ()
+    """Bands of the training loss."""
     compare_every: int = 0
     """Steps after which the weights of the ranks are compared, as before each checkpoint; 0: never."""
 

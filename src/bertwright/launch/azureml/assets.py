@@ -1,0 +1,151 @@
+"""What a workspace has beside jobs: data, a datastore, a cluster, an environment; each as the document of its file."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from bertwright._version import __version__
+from bertwright.core.config import Section
+from bertwright.core.redact import has_credentials, redact_credentials
+
+Document = dict[str, Any]
+"""What stands in a YAML file."""
+SCHEMAS = "https://azuremlschemas.azureedge.net/latest"
+_ASSET = r"azureml:[\w.-]+(:[\w.-]+|@latest)"
+_LONG = r"azureml://[^\s?#]+"
+_WEB = r"(https|wasbs|abfss)://[^\s]+"
+
+
+def _data_path(path: str) -> str:
+    if has_credentials(path) or redact_credentials(path) != path:
+        raise ValueError(
+            "an address with a password, a token or a query is a secret, and descriptions of jobs hold none. Give a "
+            "datastore, whose credentials the workspace keeps"
+        )
+    if not re.fullmatch(f"{_ASSET}|{_LONG}|{_WEB}", path):
+        raise ValueError(
+            f"{path!r} is no data of the workspace: azureml:NAME:VERSION, azureml:NAME@latest, "
+            "azureml://datastores/NAME/paths/FOLDER or https://... is"
+        )
+    return path
+
+
+def _datastore_folder(path: str) -> str:
+    if not re.fullmatch(r"azureml://datastores/\w+/paths/[\w./-]*", path) or ".." in path:
+        raise ValueError("a folder of a datastore is azureml://datastores/NAME/paths/FOLDER")
+    return path.rstrip("/")
+
+
+DataPath = Annotated[str, AfterValidator(_data_path)]
+DatastoreFolder = Annotated[str, AfterValidator(_datastore_folder)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w*$")]
+
+
+class Input(Section):
+    """Data that the jobs see, and the key of the recipe that it is given to."""
+
+    key: str = Field(pattern=r"^[a-z_]+(\.\w+)+$")
+    """The key of the recipe, such as "corpus.source" or "train.phases.0.data"."""
+    path: DataPath
+    """Data asset, folder of a datastore or public address, such as "azureml:text:1"."""
+    type: Literal["uri_folder", "uri_file"] = "uri_folder"
+    """Whether it is a folder or one file."""
+    mode: Literal["ro_mount", "download"] = "ro_mount"
+    """Whether files are read where they are, or copied to the machine first."""
+    below: str = Field("", pattern=r"^[\w.*-]+(/[\w.*-]+)*$|^$")
+    """What is meant below the folder, such as "*.bz2"; "": the folder."""
+
+    def document(self) -> Document:
+        """As it stands among the inputs of a job."""
+        return {"type": self.type, "path": self.path, "mode": self.mode}
+
+
+class Data(Section):
+    """A data asset that is made before the job: data with a name and a version."""
+
+    path: DataPath
+    """Where it lies."""
+    type: Literal["uri_folder", "uri_file"] = "uri_folder"
+    """Whether it is a folder or one file."""
+    version: str = Field("1", pattern=r"^[\w.-]+$")
+    """Its version."""
+
+    def document(self, name: str) -> Document:
+        """The data asset."""
+        return {
+            "$schema": f"{SCHEMAS}/data.schema.json",
+            "name": name,
+            "version": self.version,
+            "type": self.type,
+            "path": self.path,
+        }
+
+
+class Datastore(Section):
+    """A container of a storage account, made known to the workspace; who reads it shows their identity, no key."""
+
+    name: str = Field(pattern=r"^\w+$")
+    """Its name in the workspace."""
+    account: str = Field(pattern=r"^[a-z0-9]{3,24}$")
+    """The storage account."""
+    container: str = Field(pattern=r"^[a-z0-9](-?[a-z0-9]){2,62}$")
+    """The container in it."""
+
+    def document(self) -> Document:
+        """The datastore, without credentials."""
+        return {
+            "$schema": f"{SCHEMAS}/azureBlob.schema.json",
+            "name": self.name,
+            "type": "azure_blob",
+            "account_name": self.account,
+            "container_name": self.container,
+        }
+
+
+class Cluster(Section):
+    """The cluster `compute`, made before the job: machines come when a job waits, and go when none does."""
+
+    max_nodes: int = Field(1, ge=1)
+    """Most machines at once."""
+    min_nodes: int = Field(0, ge=0)
+    """Machines that stay, and are paid for, without a job."""
+    idle: int = Field(600, ge=30)
+    """Seconds without a job after which a machine goes."""
+
+    def document(self, name: str, size: str, spot: bool) -> Document:
+        """The cluster."""
+        return {
+            "$schema": f"{SCHEMAS}/amlCompute.schema.json",
+            "name": name,
+            "type": "amlcompute",
+            "size": size,
+            "tier": "low_priority" if spot else "dedicated",
+            "min_instances": self.min_nodes,
+            "max_instances": self.max_nodes,
+            "idle_time_before_scale_down": self.idle,
+        }
+
+
+class JobEnvironment(Section):
+    """The image that jobs run in: one of the workspace or curated by Azure, or one made of a base and packages."""
+
+    registered: str = Field("", pattern=rf"^({_ASSET}|azureml://registries/[^\s?#]+)?$")
+    """One that is there already, such as "azureml:AzureML-acpt-pytorch-2.8-cuda12.6@latest"; "": one is made."""
+    image: str = Field("mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04", min_length=1)
+    """The image, or the base of it."""
+    python: str = Field("3.12", pattern=r"^3\.\d+$")
+    """The version of Python that is put on the base."""
+    packages: tuple[str, ...] = (f"bertwright[azure,formats,hf,tensorboard]=={__version__}",)
+    """What pip installs on the base; none: the image has all."""
+
+    def document(self) -> Document:
+        """The environment that is made."""
+        document = {"$schema": f"{SCHEMAS}/environment.schema.json", "name": "bertwright", "image": self.image}
+        if not self.packages:
+            return document
+        dependencies = [f"python={self.python}", "pip", {"pip": list(self.packages)}]
+        conda = {"name": "bertwright", "channels": ["conda-forge"], "dependencies": dependencies}
+        return {**document, "conda_file": conda}

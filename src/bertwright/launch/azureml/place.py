@@ -1,0 +1,229 @@
+"""A workspace of Azure Machine Learning: a pipeline of jobs on a cluster of it, or on serverless machines."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import Log
+from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
+from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_sources, writes_events
+from bertwright.launch.azureml.sizes import checked_size, has_infiniband, ranks_of
+from bertwright.launch.azureml.steps import RUN, Shared, Step, job, pipeline
+from bertwright.launch.environment import Environment
+from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.target import Description
+from bertwright.launch.yaml_text import yaml_text
+
+
+def _compute(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", name):
+        raise ValueError("names of clusters are letters, digits and hyphens, such as gpu-cluster")
+    return name
+
+
+def _memory(size: str) -> str:
+    if not re.fullmatch(r"[1-9]\d*[bkmg]", size):
+        raise ValueError('Azure writes sizes of shared memory as "32g" or "512m"')
+    return size
+
+
+VmSize = Annotated[str, AfterValidator(checked_size)]
+ComputeName = Annotated[str, AfterValidator(_compute)]
+Service = Literal["tensorboard", "jupyter", "vscode"]
+_SERVICES: dict[Service, dict[str, str]] = {
+    "tensorboard": {"type": "tensor_board", "log_dir": f"{RUN}/train/observers/tensorboard"},
+    "jupyter": {"type": "jupyter_lab"},
+    "vscode": {"type": "vs_code"},
+}
+
+
+class Workspace(Section):
+    """Where the workspace is; a key left out is the default of the Azure CLI (`az configure`)."""
+
+    subscription: str = Field("", pattern=r"^[\w-]*$")
+    """The subscription that pays."""
+    resource_group: str = Field("", pattern=r"^[\w.()-]*$")
+    """The resource group."""
+    name: str = Field("", pattern=r"^[\w-]*$")
+    """The workspace."""
+
+    def options(self) -> list[str]:
+        """Words of the Azure CLI that name it."""
+        named = {"subscription": self.subscription, "resource-group": self.resource_group, "workspace-name": self.name}
+        return [word for option, value in named.items() if value for word in (f"--{option}", value)]
+
+
+class PreparingMachine(Section):
+    """The machine that makes corpus, vocabulary and examples."""
+
+    compute: ComputeName = ""
+    """The cluster; "": serverless."""
+    vm_size: VmSize = ""
+    """The size of the machine; a cluster has its own."""
+
+
+class AzuremlPlace(Section):
+    """A workspace of Azure Machine Learning. Described only: the Azure CLI submits."""
+
+    kind: Literal["azureml"] = "azureml"
+    """Names this target."""
+    workspace: Workspace = Workspace()
+    """The workspace."""
+    compute: ComputeName = ""
+    """The cluster that trains; "": serverless machines of `vm_size`."""
+    vm_size: VmSize = ""
+    """Size of the machines that train, such as "Standard_ND96asr_v4"; a cluster that is there already has its own."""
+    nodes: int = Field(1, ge=1)
+    """Machines that train together."""
+    ranks: int | None = Field(None, ge=1)
+    """Ranks on each machine; left out: one for each GPU of `vm_size`, or one."""
+    spot: bool = False
+    """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved."""
+    infiniband: bool | None = None
+    """Whether ranks of several machines speak by InfiniBand; left out: where `vm_size` has it."""
+    shm_size: Annotated[str, AfterValidator(_memory)] = "2g"
+    """Shared memory (/dev/shm) of each machine: a number and b, k, m or g."""
+    timeout: int | None = Field(None, ge=60)
+    """Seconds after which a job is ended; left out: Azure's own limit."""
+    runs: Literal["pipeline", "training"] = "pipeline"
+    """Whether three jobs prepare, train and evaluate (pipeline.yml), or one trains on what there is (job.yml)."""
+    output: DatastoreFolder = "azureml://datastores/workspaceblobstore/paths/bertwright"
+    """The folder of a datastore that run folders lie in."""
+    experiment: str = Field("bertwright", pattern=r"^[\w-]+$")
+    """The experiment that jobs are listed under."""
+    identity: Literal["managed", "user_identity"] | None = None
+    """Who reads data in the job: the cluster's identity, or the submitter's; left out: the keys of the datastore."""
+    image: JobEnvironment = JobEnvironment()
+    """The environment, as Azure calls it, of the jobs."""
+    setup: tuple[str, ...] = ()
+    """Lines of shell before the command, of each rank."""
+    services: tuple[Service, ...] = ()
+    """What can be opened while training runs."""
+    inputs: dict[Name, Input] = Field(default_factory=dict)
+    """Data that jobs see, by name: the key of the recipe becomes where it is mounted."""
+    data: dict[Name, Data] = Field(default_factory=dict)
+    """Data assets that are made before, by name."""
+    datastore: Datastore | None = None
+    """A datastore that is made before."""
+    cluster: Cluster | None = None
+    """The cluster `compute` is made before, of machines of `vm_size`."""
+    prepare: PreparingMachine | None = None
+    """The machine for what is before training; left out: one of those that train."""
+    environment: Environment = Field(default_factory=dict)
+    """Variables of the jobs."""
+    overrides: tuple[str, ...] = ()
+    """Overrides that the machines ask of any recipe; those of the command line come after them."""
+
+    def describe(self, job: Job) -> Description:
+        """As `Target.describe`; `RecipeError` for what Azure would accept and then fail at."""
+        self._check(job)
+        assets = dict(self._assets())
+        name, run = ("pipeline.yml", self._pipeline) if self.runs == "pipeline" else ("job.yml", self._job)
+        made = {file: document for file, (document, _) in assets.items()}
+        if not self.image.registered:
+            made["environment.yml"] = self.image.document()
+        files = {RECIPE: job.recipe} | {file: yaml_text(text) for file, text in {**made, name: run(job)}.items()}
+        commands = [self._az(verb, job, file) for file, (_, verb) in assets.items()]
+        return Description(files, [*commands, self._az("job", job, name)], unseen_sources(job, self.inputs))
+
+    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
+        """As `Target.submit`: `RecipeError`, because the Azure CLI submits."""
+        raise RecipeError(
+            f"launch azureml describes and does not submit. Its files are in {folder} now: run the commands that it "
+            "prints without --submit, where the Azure CLI is logged in."
+        )
+
+    def _check(self, job: Job) -> None:
+        if job.out.is_absolute() or ".." in job.out.parts:
+            raise RecipeError(f"--out {job.out}: run folders lie below `output`. Give a name such as runs/{job.name}.")
+        if not self.compute and not self.vm_size:
+            raise RecipeError("neither compute nor vm_size says what trains. Set compute to a cluster, or vm_size.")
+        if self.prepare and not self.prepare.compute and not self.prepare.vm_size:
+            raise RecipeError("[prepare] needs compute or vm_size. Set one, or leave the section out.")
+        if self.cluster and not (self.compute and self.vm_size):
+            raise RecipeError("[cluster] is made of machines of vm_size and called compute. Set both.")
+        if self.cluster and self.cluster.max_nodes < self.nodes:
+            raise RecipeError(
+                f"cluster.max_nodes = {self.cluster.max_nodes}: {self.nodes} nodes would wait for ever. Raise it."
+            )
+        if self.spot and self.compute and not self.cluster:
+            raise RecipeError(
+                f"spot = true: whether machines of {self.compute} may be taken away was said when it was made. Add "
+                "[cluster] to make it, or leave compute out for serverless machines, or leave spot out."
+            )
+        if self.infiniband and not has_infiniband(self.vm_size):
+            raise RecipeError(
+                f"infiniband = true: vm_size {self.vm_size!r} is not known to have any; Standard_ND96asr_v4 has."
+            )
+        if "tensorboard" in self.services and not writes_events(job):
+            raise RecipeError(
+                'services has tensorboard, and the recipe writes nothing for it. Add train.observers=["tensorboard"], '
+                "or leave the service out."
+            )
+        check_inputs(job, self.inputs)
+
+    def _assets(self) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
+        """What is made before jobs, by file: the document, and the noun of the Azure CLI."""
+        if self.datastore:
+            yield "datastore.yml", (self.datastore.document(), "datastore")
+        for name, asset in self.data.items():
+            yield f"data-{name}.yml", (asset.document(name), "data")
+        if self.cluster:
+            yield "compute.yml", (self.cluster.document(self.compute, self.vm_size, self.spot), "compute")
+
+    def _az(self, noun: str, job: Job, file: str) -> str:
+        words = ["az", "ml", noun, "create", "--file", f"{job.folder}/{file}", *self.workspace.options()]
+        return shlex.join(words)
+
+    def _job(self, run: Job) -> dict[str, Any]:
+        return job(run.name, self.experiment, self._shared(run).document(self._train()))
+
+    def _pipeline(self, job: Job) -> dict[str, Any]:
+        prepare = self.prepare or PreparingMachine(compute=self.compute, vm_size=self.vm_size)
+        before = Step("data", ("run", "--until", "examples"), self._machine(prepare.compute, prepare.vm_size, 1))
+        after = Step("evaluate", ("run",), self._machine(self.compute, self.vm_size, 1))
+        return pipeline(job.name, self.experiment, [before, self._train(), after], self._shared(job))
+
+    def _shared(self, job: Job) -> Shared:
+        environment = self.image.registered or "file:environment.yml"
+        output = f"{self.output}/{job.out}"
+        return Shared(environment, output, self.inputs, self.setup, self._variables())
+
+    def _train(self) -> Step:
+        services = {str(name): _SERVICES[name] for name in self.services}
+        ranks = self.ranks or _ranks_of(self.vm_size)
+        return Step("train", ("train",), self._machine(self.compute, self.vm_size, self.nodes), ranks, services)
+
+    def _machine(self, compute: str, size: str, nodes: int) -> dict[str, Any]:
+        resources: dict[str, Any] = {"instance_count": nodes, "shm_size": self.shm_size}
+        machine: dict[str, Any] = {"compute": f"azureml:{compute}"} if compute else {}
+        machine |= {"resources": resources}
+        if not compute:
+            resources["instance_type"] = size
+            machine |= {"queue_settings": {"job_tier": "spot"}} if self.spot else {}
+        machine |= {"limits": {"timeout": self.timeout}} if self.timeout else {}
+        machine |= {"identity": {"type": self.identity}} if self.identity else {}
+        return machine
+
+    def _variables(self) -> dict[str, str]:
+        if self.nodes == 1:
+            return self.environment
+        by_it = has_infiniband(self.vm_size) if self.infiniband is None else self.infiniband
+        # Ranks meet by eth0 either way; docker0 would lead nowhere.
+        said = {"NCCL_SOCKET_IFNAME": "eth0" if by_it else "^docker0,lo", "NCCL_IB_DISABLE": "0" if by_it else "1"}
+        return said | self.environment
+
+
+def _ranks_of(size: str) -> int:
+    try:
+        return ranks_of(size)
+    except ValueError as error:
+        raise RecipeError(f"vm_size: {error}.") from None

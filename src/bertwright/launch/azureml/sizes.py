@@ -1,0 +1,78 @@
+"""Sizes of Azure's virtual machines: GPUs of each, whether InfiniBand joins them, and what retired ones have become.
+
+Sources: learn.microsoft.com, azure/virtual-machines/sizes/gpu-accelerated and azure/virtual-machines/sizes/retired.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bertwright.core.mistakes import nearest
+
+
+@dataclass(frozen=True)
+class Size:
+    """What matters of a virtual machine to ranks."""
+
+    gpus: int
+    """GPUs; a rank for each."""
+    infiniband: bool = False
+    """Whether machines of this size are joined by it."""
+
+
+GPU_SIZES = {
+    "Standard_NC4as_T4_v3": Size(1),
+    "Standard_NC8as_T4_v3": Size(1),
+    "Standard_NC16as_T4_v3": Size(1),
+    "Standard_NC64as_T4_v3": Size(4),
+    "Standard_NV36ads_A10_v5": Size(1),
+    "Standard_NV72ads_A10_v5": Size(2),
+    "Standard_NC24ads_A100_v4": Size(1),
+    "Standard_NC48ads_A100_v4": Size(2),
+    "Standard_NC96ads_A100_v4": Size(4),
+    "Standard_NC40ads_H100_v5": Size(1),
+    "Standard_NC80adis_H100_v5": Size(2),
+    "Standard_ND96asr_v4": Size(8, infiniband=True),
+    "Standard_ND96amsr_A100_v4": Size(8, infiniband=True),
+    "Standard_ND96isr_H100_v5": Size(8, infiniband=True),
+    "Standard_ND96isr_H200_v5": Size(8, infiniband=True),
+}
+RETIRED = {
+    "Standard_NC6s_v3": "Standard_NC24ads_A100_v4",
+    "Standard_NC12s_v3": "Standard_NC48ads_A100_v4",
+    "Standard_NC24s_v3": "Standard_NC96ads_A100_v4",
+    "Standard_NC24rs_v3": "Standard_NC96ads_A100_v4",
+    "Standard_ND40rs_v2": "Standard_ND96asr_v4",
+    "Standard_ND40s_v2": "Standard_ND96asr_v4",
+}
+"""Sizes that can no longer be rented, with the one that has as many GPUs today."""
+_OLD = re.compile(r"Standard_(NC\d+r?|NC\d+r?s_v2|ND\d+r?s|NV\d+)(_Promo)?")
+_FORM = re.compile(r"Standard_[A-Z]{1,3}\d+[a-z0-9-]*(_[A-Za-z0-9]+)*")
+
+
+def checked_size(name: str) -> str:
+    """The name of a size as Azure writes it; `ValueError` for one that is gone or cannot be one."""
+    known = {size.lower(): size for size in (*GPU_SIZES, *RETIRED)}
+    size = known.get(name.lower(), name)
+    if size in RETIRED:
+        raise ValueError(f"{size} is retired; {RETIRED[size]} has as many GPUs today")
+    if _OLD.fullmatch(size):
+        raise ValueError(f"{size} is retired; Standard_NC24ads_A100_v4 has one GPU today, Standard_ND96asr_v4 eight")
+    if size and not _FORM.fullmatch(size):
+        hint = nearest(size, list(GPU_SIZES)) or "sizes are such as Standard_D16s_v5 and Standard_ND96asr_v4"
+        raise ValueError(f"{size!r} is no size of a virtual machine; {hint}")
+    return size
+
+
+def ranks_of(size: str) -> int:
+    """Ranks that train on a machine of a checked size: its GPUs, or 1; `ValueError` where its GPUs are not known."""
+    if size.startswith("Standard_N") and size not in GPU_SIZES:
+        hint = nearest(size, list(GPU_SIZES), 0.8)
+        raise ValueError(f"how many GPUs {size} has is not known here; " + (f"{hint} " if hint else "") + "Set ranks")
+    return GPU_SIZES[size].gpus if size in GPU_SIZES else 1
+
+
+def has_infiniband(size: str) -> bool:
+    """Whether InfiniBand joins machines of a checked size."""
+    return size in GPU_SIZES and GPU_SIZES[size].infiniband

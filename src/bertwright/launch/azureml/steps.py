@@ -1,0 +1,129 @@
+"""Jobs of Azure ML as documents: one step each, and the pipeline of three."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertwright.core.errors import RecipeError
+from bertwright.launch.azureml.assets import SCHEMAS, Document, Input
+from bertwright.launch.job import RECIPE
+
+RUN = "run"
+"""The run folder as a job sees it: a link to its output, beside the recipe; and the name of that output."""
+_ENTER = f'ln -sfn "${{{{outputs.{RUN}}}}}" {RUN}'
+_REFERENCE = re.compile(r"\$\{\{(.*?)\}\}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command job, alone or in a pipeline."""
+
+    name: str
+    words: tuple[str, ...]
+    """The command after `bertwright` and its recipe, the verb first."""
+    machine: Document
+    """`compute`, `resources` and the like, of the machines that it runs on."""
+    ranks: int = 1
+    """Processes of each machine that train together."""
+    services: Document = field(default_factory=dict)
+    """What a browser or an editor connects to while it runs."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all steps of a run have."""
+
+    environment: str
+    """A registered one, or the file of one."""
+    output: str
+    """The run folder in a datastore."""
+    inputs: Mapping[str, Input]
+    """Data, by name."""
+    setup: Sequence[str]
+    """Lines of shell before the command."""
+    variables: Mapping[str, str]
+    """Of the environment."""
+
+    def document(self, step: Step, after: str = "") -> Document:
+        """A step, to begin when the one called `after` has ended well."""
+        inputs = {name: data.document() for name, data in self.inputs.items()}
+        if after:
+            # What it names is the run folder again: it is asked for so that one waits for the other.
+            inputs["after"] = {"type": "uri_folder", "path": f"${{{{parent.jobs.{after}.outputs.{RUN}}}}}"}
+        document: Document = {
+            "type": "command",
+            "code": ".",
+            "command": self._command(step),
+            "environment": self.environment,
+            **({"environment_variables": dict(self.variables)} if self.variables else {}),
+            **({"inputs": inputs} if inputs else {}),
+            "outputs": {RUN: {"type": "uri_folder", "mode": "rw_mount", "path": self.output}},
+            **step.machine,
+        }
+        if step.ranks * step.machine["resources"]["instance_count"] > 1:
+            document["distribution"] = {"type": "pytorch", "process_count_per_instance": step.ranks}
+        if step.services:
+            document["services"] = step.services
+        check_references(document, step.name)
+        return document
+
+    def _command(self, step: Step) -> str:
+        overrides = [f'"{data.key}={_where(name, data)}"' for name, data in self.inputs.items()]
+        verb, *options = step.words
+        words = ["bertwright", verb, RECIPE, "--out", RUN, *options]
+        # In the place of the shell, so that it is bertwright that hears SIGTERM. The link is made by each rank.
+        last = " ".join(["exec", shlex.join(words), *overrides])
+        return "\n".join(["set -e", *self.setup, _ENTER, last, ""])
+
+
+def job(name: str, experiment: str, document: Document) -> Document:
+    """A step as a job of its own."""
+    head = {"$schema": f"{SCHEMAS}/commandJob.schema.json", "display_name": name, "experiment_name": experiment}
+    return head | document
+
+
+def pipeline(name: str, experiment: str, steps: Sequence[Step], shared: Shared) -> Document:
+    """Steps that follow one another."""
+    befores = ["", *(step.name for step in steps)]
+    jobs = {step.name: shared.document(step, before) for step, before in zip(steps, befores, strict=False)}
+    head = {"$schema": f"{SCHEMAS}/pipelineJob.schema.json", "type": "pipeline"}
+    # Azure would else take a step that once ended well, with the same inputs, for done.
+    settings = {"default_compute": "serverless", "force_rerun": True}
+    return {**head, "display_name": name, "experiment_name": experiment, "settings": settings, "jobs": jobs}
+
+
+def check_references(document: Document, step: str) -> None:
+    """`RecipeError` for a `${{...}}` that is no input or output of the step: Azure takes it, and fails then."""
+    known = {
+        *(f"inputs.{name}" for name in document.get("inputs", {})),
+        *(f"outputs.{name}" for name in document["outputs"]),
+    }
+    parts = {key: value for key, value in document.items() if key in ("command", "environment_variables", "services")}
+    for text in texts(parts):
+        for found in _REFERENCE.findall(text):
+            if found.strip() not in known:
+                have = ", ".join(f"${{{{{name}}}}}" for name in sorted(known))
+                raise RecipeError(
+                    f"${{{{{found}}}}} names nothing of the job {step}, which has {have}. Name one of these, or add a "
+                    "section [inputs.NAME] to the place."
+                )
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a document."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for child in value:
+            yield from texts(child)
+    elif isinstance(value, str):
+        yield value
+
+
+def _where(name: str, data: Input) -> str:
+    """What the key of an input becomes."""
+    return f"${{{{inputs.{name}}}}}" + (f"/{data.below}" if data.below else "")

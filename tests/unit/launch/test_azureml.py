@@ -1,0 +1,112 @@
+"""Places of Azure ML: what the service would accept and then fail at is an error here."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bertwright.core.errors import RecipeError
+from bertwright.launch.azureml.sizes import GPU_SIZES, RETIRED, checked_size
+from bertwright.launch.config import load_place
+from bertwright.launch.job import load_job
+from bertwright.launch.target import Description
+
+GPUS = "vm_size=Standard_ND96asr_v4"
+
+
+def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/smoke") -> Description:
+    return load_place("azureml", "", settings).describe(load_job(Path("smoke"), overrides, Path(out)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["vm_size=Standard_NC24rs_v3"], "Standard_NC24rs_v3 is retired; Standard_NC96ads_A100_v4 has as many GPUs"),
+        (["vm_size=standard_nd40rs_v2"], "Standard_ND40rs_v2 is retired; Standard_ND96asr_v4 has as many GPUs today"),
+        (["vm_size=Standard_NC24r"], "Standard_NC24r is retired; Standard_NC24ads_A100_v4 has one GPU today"),
+        (["vm_size=ND96asr_v4"], "is no size of a virtual machine; did you mean 'Standard_ND96asr_v4'?"),
+        (["vm_size=Standard_ND96asr_v5"], "how many GPUs Standard_ND96asr_v5 has is not known here; did you mean"),
+        ([], "neither compute nor vm_size says what trains. Set compute to a cluster, or vm_size."),
+        ([GPUS, "shm_size=32gigs"], 'Azure writes sizes of shared memory as "32g" or "512m"'),
+        ([GPUS, "prepare={}"], "[prepare] needs compute or vm_size"),
+        ([GPUS, "cluster={}"], "[cluster] is made of machines of vm_size and called compute. Set both."),
+        ([GPUS, "compute=gpus", "cluster={}", "nodes=2"], "cluster.max_nodes = 1: 2 nodes would wait for ever"),
+        (["compute=gpus", "spot=true"], "whether machines of gpus may be taken away was said when it was made"),
+        (["compute=gpus", "infiniband=true"], "infiniband = true: vm_size '' is not known to have any"),
+        ([GPUS, 'services=["tensorboard"]'], 'Add train.observers=["tensorboard"], or leave the service out.'),
+        ([GPUS, 'setup=["ls ${{inputs.text}}"]'], "${{inputs.text}} names nothing of the job data, which has ${{outp"),
+        ([GPUS, 'environment={A="${{inputs.b}}"}'], "${{inputs.b}} names nothing of the job data"),
+        ([GPUS, 'inputs.a={key="corpus.sorce",path="azureml:a:1"}'], "corpus.sorce: unknown key 'sorce'; did you mean"),
+        ([GPUS, 'inputs.a={key="corpus.source",path="/home/me/a"}'], "'/home/me/a' is no data of the workspace"),
+        (
+            [GPUS, 'data.a={path="https://x.blob.core.windows.net/a?sig=planted"}'],
+            "is a secret, and descriptions of jobs hold none",
+        ),
+        ([GPUS, "output=wasbs://a/b"], "a folder of a datastore is azureml://datastores/NAME/paths/FOLDER"),
+    ],
+)
+def test_a_mistake_says_what_is_right(settings: list[str], says: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        described(*settings)
+    assert says in str(caught.value)
+
+
+def test_a_reference_in_the_recipe_and_a_run_folder_elsewhere_are_refused() -> None:
+    with pytest.raises(RecipeError, match=r"Azure puts values into commands, not into a recipe"):
+        described(GPUS, overrides=("corpus.source=${{inputs.text}}",))
+    with pytest.raises(RecipeError, match=r"--out /runs/a: run folders lie below `output`"):
+        described(GPUS, out="/runs/a")
+
+
+def test_a_retired_size_names_one_that_is_known() -> None:
+    assert set(RETIRED.values()) <= set(GPU_SIZES) and not set(RETIRED) & set(GPU_SIZES)
+    assert checked_size("standard_nd96asr_V4") == "Standard_ND96asr_v4"
+    assert checked_size("Standard_D16s_v5") == "Standard_D16s_v5"
+
+
+def test_what_is_printed_is_what_the_keys_say() -> None:
+    text = '{key="corpus.source.path",path="azureml:text:1",below="*.bz2"}'
+    files = described(GPUS, "nodes=2", "spot=true", f"inputs.text={text}").files
+    train = yaml.safe_load(files["pipeline.yml"])["jobs"]["train"]
+    assert train["distribution"] == {"type": "pytorch", "process_count_per_instance": 8}
+    assert train["resources"]["instance_count"] == 2 and train["queue_settings"] == {"job_tier": "spot"}
+    assert '"corpus.source.path=${{inputs.text}}/*.bz2"' in train["command"]
+    assert train["environment_variables"] == {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
+    assert "distribution" not in yaml.safe_load(described("compute=cpus").files["pipeline.yml"])["jobs"]["train"]
+
+
+def test_files_that_no_job_sees_are_told_of() -> None:
+    unseen = described(GPUS, overrides=("corpus.source=huwiki.xml.bz2",)).note
+    assert unseen.startswith("The jobs do not see the file huwiki.xml.bz2: upload it, and add a section [inputs.NAME]")
+    given = described(GPUS, 'inputs.a={key="corpus.source",path="azureml:a:1"}', overrides=("corpus.source=x.bz2",))
+    assert not given.note and not described(GPUS).note
+
+
+def test_a_signal_reaches_the_program_and_its_exit_code_is_the_jobs(tmp_path: Path) -> None:
+    """The command of a job, by a shell as Azure's, with a program in the place of ours that says what it hears."""
+    command = yaml.safe_load(described("compute=cpus", "runs=training").files["job.yml"])["command"]
+    (tmp_path / "output").mkdir()
+    program = tmp_path / "bertwright"
+    program.write_text(
+        f"#!{sys.executable}\nimport signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))\n"
+        "open('run/started', 'w').close()\ntime.sleep(60)\n"
+    )
+    program.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    line = command.replace("${{outputs.run}}", str(tmp_path / "output"))
+    process = subprocess.Popen(["bash", "-c", line], cwd=tmp_path, env={**os.environ, "PATH": path})
+    try:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "output" / "started").exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 75
+    finally:
+        process.kill()
