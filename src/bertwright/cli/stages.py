@@ -284,12 +284,17 @@ def _run(
     """Run the stages; returns the run folder."""
     # Loaded with the stages, not at every start of the program.
     from bertwright.core.dask import Dask
+    from bertwright.train.expected import OUTSIDE
+    from bertwright.train.metrics import read_rows
 
     recipe, folder, replaced = load_at_scale(recipe_path, overrides, out, scale)
     with Terminal() as log:
         for line in replaced:
             log.say(f"scale: {line}")
         ran = run(recipe, folder, stages, log, Dask(workers.dask) if workers.dask else None, workers.share).path
+        for row in read_rows(folder / "train" / "metrics.jsonl") if recipe.train.expected and "train" in stages else ():
+            if OUTSIDE in row:
+                log.say(f"warning: {row[OUTSIDE]}")
     # As the user wrote it: a relative path stays one that can be typed again.
     return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own
 

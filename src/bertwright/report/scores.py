@@ -31,6 +31,11 @@ def warnings(facts: Facts) -> str:
             f"clearly below the {unigram:.2f} that word frequencies alone score: its guesses are those of an untrained "
             "model."
         )
+    warned += [
+        f"<b>Outside of what the recipe expects.</b> {escape(left[0].upper() + left[1:])}."
+        for row in facts.metrics
+        if (left := row.get("outside_band"))
+    ]
     return "".join(f'<p class="warning" role="note">{text}</p>' for text in warned)
 
 

@@ -63,6 +63,8 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     for i, phase in enumerate(train.phases):
         if phase.target_accuracy is not None:
             yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps reach none")
+    if train.expected:
+        yield Replacement("train.expected", None, "another network has other losses")
     yield from _computing(recipe)
     if train.mirror:
         yield Replacement("train.mirror", None, "nothing is copied anywhere")

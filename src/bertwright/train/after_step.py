@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
+from bertwright.train.expected import OUTSIDE, outside
 from bertwright.train.phases import ACCURACY, Phase
 from bertwright.train.scoring import score_heldout
 from bertwright.train.session import Session
@@ -36,6 +37,9 @@ def after_step(
         batch, flops = digits_of(ranks, micro_batches), whole_sum(ranks, window.flops)
         state = replace(state, flops=None if state.flops is None else state.flops + flops)
         row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
+        if left := outside(session.expected, row, window.steps):
+            session.log.say(f"train: {left}")
+            row[OUTSIDE] = left
         session.record(row | time_left(session.forecast, phase, state, window) | {"batch": batch, "saved": save})
         window = Window()
     if save:

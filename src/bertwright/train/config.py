@@ -13,6 +13,7 @@ from bertwright.model.config import Kernel
 from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
+from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.mirror.address import check_address
@@ -64,6 +65,9 @@ class TrainConfig(Section):
     observers: tuple[ObserverConfig, ...] = runtime_only(())
     """Who is shown the rows of metrics, beside metrics.jsonl: `tensorboard`, `mlflow`, `trackio`, `wandb`. Names, or
     sections of their own where they have keys."""
+    expected: tuple[ExpectedLoss, ...] = runtime_only(())
+    """Bands of the training loss at some steps, as sections {step, low, high}; a loss outside of one is said in the
+    log, on the page and at the end. It ends nothing."""
     profile: int = runtime_only(0, ge=0, le=1000)
     """Optimizer steps of this start that are profiled, after two to warm up: their trace and a table of where the time
     goes are written to `profile` in the run's `train`. 0: none. Profiled steps are slower, and the same."""

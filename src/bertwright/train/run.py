@@ -211,6 +211,7 @@ def _train_phases(
             watch=watch,
             averaging=built.averaging,
             sharded=ShardedWriter(trained.ranks, writer) if sharded and writer else None,
+            expected=job.config.expected,
             compare_every=job.config.compare_ranks_every,
         )
         state = train(session, built.phases, built.state)

@@ -15,6 +15,7 @@ from bertwright.core.log import Log
 from bertwright.objectives.objective import judged_by
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.averaging.averaging import Averaging
+from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.meter import Meter
@@ -27,6 +28,7 @@ from bertwright.train.step import Trained
 
 if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
+    from bertwright.train.phases import Phase
     from bertwright.train.profiler import StepProfiler
 
 
@@ -64,6 +66,8 @@ class Session:
     """The average of the weights, where one is kept."""
     sharded: ShardedWriter | None = None
     """What writes checkpoints where each rank writes its own tensors."""
+    expected: tuple[ExpectedLoss, ...] = ()
+    """Bands of the training loss."""
     compare_every: int = 0
     """Steps after which the weights of the ranks are compared, as before each checkpoint; 0: never."""
 
@@ -139,6 +143,14 @@ class Session:
     def _saved(self, checkpoint: Path) -> None:
         checkpoints.prune(self.folder, self.keep, checkpoint, judged_by(self.trained.objective))
         self.saved(checkpoint)
+
+    def write_graph(self, phase: Phase) -> None:
+        """Write the network that a phase ends with as ONNX, on the first rank, where ONNX Runtime runs it."""
+        trained, world = self.trained, self.trained.ranks.world
+        if trained.exported is None or not trained.ranks.first:
+            return
+        batch = trained.read(trained.to_compute(phase.loader.step(0, 0, world))[0], phase.shape(world))
+        trained.exported.write(self.folder.parent / f"phase-{phase.index}.onnx", batch)
 
     def check_written(self) -> None:
         """Raise what the disk has said to a checkpoint since the step before, on the rank that wrote it."""

@@ -111,6 +111,7 @@ class _Row(TypedDict, total=False):
     heldout_nsp_accuracy: Score
     heldout_sop_accuracy: Score
     stopped: Text
+    outside_band: Text
 
 
 ROW = TypeAdapter(_Row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertwright.translate.command import Key
+from bertwright.translate.command import PHASE, Key
 from bertwright.translate.draft import Draft
 
 UNSAID = "not said by the commands"
@@ -19,6 +19,7 @@ def complete(draft: Draft) -> None:
             if data := phase.pop("data", None):
                 draft.remark(f"{data.why}: left out, the run makes these examples itself from corpus.source.")
     _phases(draft)
+    _masks_of_files(draft)
     if not {"model.size", "model.config"} & set(draft.keys):
         _set(draft, "model.size", "large")
     if "model.config" in draft.keys:
@@ -26,6 +27,17 @@ def complete(draft: Draft) -> None:
     _set(draft, "optim.kind", "lamb")
     if draft.value("optim.kind") != "lamb":
         draft.keys.pop("optim.bias_correction", None)
+
+
+def _masks_of_files(draft: Draft) -> None:
+    """Examples that are read from files have their masks, and settings of masks beside them are refused."""
+    for phase in draft.phases:
+        for name in [name for name in phase if "data" in phase and name.startswith("masking.")]:
+            del phase[name]
+    held = {f"{PHASE}{name}" for phase in draft.phases for name in phase}
+    for place, account in enumerate(draft.accounts):
+        if any(key.startswith(f"{PHASE}masking.") for key in account.keys) and not held & set(account.keys):
+            draft.accounts[place] = account._replace(keys=(), note="the files have their masks, and they stay")
 
 
 def _set(draft: Draft, key: str, value: object) -> None:
