@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
-from torch import nn
 
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -14,6 +13,7 @@ from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import Precision
 
 if TYPE_CHECKING:
+    from bertwright.train.graph.ortmodule import OrtNetwork
     from bertwright.train.precision.low_copy import LowCopy
 
 
@@ -24,7 +24,7 @@ class Network(NamedTuple):
     """With its weights in float32."""
     low: LowCopy | None = None
     """Its copy in low precision, where that computes."""
-    exported: nn.Module | None = None
+    exported: OrtNetwork | None = None
     """What runs its operations, where that is another program."""
 
 
@@ -54,4 +54,4 @@ def build_network(network: NetworkConfig, config: TrainConfig, precision: Precis
     from bertwright.train.graph.graph import run_as
 
     run = run_as(computing, config.graph, precision.device)
-    return Network(model, low, None if run is computing else run)
+    return Network(model, low, None if run is computing else cast("OrtNetwork", run))
