@@ -4,16 +4,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from tests.ort.program import rows, train
 
 from bertwright.core.files import sha256
+from bertwright.model.saved import load_model
 from bertwright.optim.adam import has_fused_adam
 from bertwright.train.graph.ort_packages import missing_ortmodule
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_ortmodule()), reason="needs the environment of make ort-env: make test-ort"
-)
+if missing_ortmodule():
+    pytest.skip("needs the environment of make ort-env: make test-ort", allow_module_level=True)
+
+import onnxruntime
+
+from bertwright.train.graph.ortmodule import FullRows
+
 PROGRAM = str(Path(__file__).with_name("program.py"))
 
 
@@ -33,10 +40,35 @@ def assert_alike(out: Path, other: Path, tolerance: float = 1e-5) -> None:
             assert another[name] == pytest.approx(one[name], rel=tolerance), (one["total_steps"], name)
 
 
+def assert_same_network(graph: Path, model: Path) -> None:
+    """The file of a phase's end computes what the model that is saved does."""
+    session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
+    sizes = {given.name: given.shape[0] for given in session.get_inputs()}
+    tokens, length = sizes["token_ids"], 32
+    rows = tokens // length
+    bounds_B = np.full(sizes["cu_seqlens"], tokens, np.int32)
+    bounds_B[: rows + 1] = np.arange(rows + 1) * length
+    inputs = {
+        "token_ids": np.arange(tokens, dtype=np.int64) % 50,
+        "position_ids": np.arange(tokens, dtype=np.int64) % length,
+        "segment_ids": np.zeros(tokens, np.int64),
+        "cu_seqlens": bounds_B,
+        "prediction_positions": np.arange(sizes["prediction_positions"], dtype=np.int64),
+    }
+    logits = session.run(None, inputs)
+    arrays = [torch.from_numpy(array) for array in inputs.values()]
+    with torch.inference_mode():
+        expected = FullRows(load_model(model, "padded"), rows, length).eval()(*arrays)
+    for ours, theirs in zip(expected, logits, strict=True):
+        np.testing.assert_allclose(theirs, ours.numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_losses_are_those_of_eager_in_both_phases(tmp_path: Path) -> None:
     eager, exported = (train(tmp_path / graph, graph) for graph in ("eager", "ortmodule"))
     assert_alike(eager.path, exported.path)
     assert exported.counts["sessions"][0]["graph"] == "ortmodule"
+    assert exported.names("phase-") == ["phase-0.onnx", "phase-1.onnx"] and not eager.names("phase-")
+    assert_same_network(exported.file("phase-1.onnx"), exported.path / "model")
 
 
 def test_ranks_that_share_the_optimizer_have_them_too(tmp_path: Path) -> None:

@@ -175,7 +175,9 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if "--place" in rest:
             (hardware,) = (block for _, block in every("toml") if "[hardware]" in block)
             Path(rest[rest.index("--place") + 1]).write_text(hardware, encoding="utf-8")
-        yield arguments
+        # What is kept is of the user, and the steps of `mini` are long where tests share the cores.
+        request.getfixturevalue("monkeypatch").setenv("XDG_CACHE_HOME", str(workplace / "cache"))
+        yield [*arguments, *(["model.size=tiny", "train.phases.0.batch=4"] if "--measure" in rest else [])]
     elif verb == "convert":
         provide(Path(rest[0]), request)
         yield arguments

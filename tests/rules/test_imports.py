@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "bench": {"core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
-    "plan": {"core", "examples", "model", "train", "check", "recipe", "shipped"},
+    "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},
     "scale": {"core", "train", "vocab", "check", "recipe"},
     "launch": {"core", "plan", "recipe", "shipped"},
     "pipeline": {
@@ -128,7 +128,8 @@ def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
                 f"{path.name} imports {module}"
             )
         if parts[0] == "torch":
-            assert room(path) in TORCH and path.stem not in WITHOUT_TORCH, f"{path} must not import torch"
+            measures = path == SOURCE / "plan" / "measure.py"
+            assert measures or (room(path) in TORCH and path.stem not in WITHOUT_TORCH), f"{path} must not import torch"
         if parts[0] == "rich":
             assert path == SOURCE / "cli" / "terminal.py", f"only cli/terminal.py imports rich, not {path}"
         if parts[0] == "typer":

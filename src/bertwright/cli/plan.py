@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bertwright.cli.formatting import json_line
-from bertwright.cli.options import Json, Out, Overrides, RecipePath, Scale, load_at_scale
+from bertwright.cli.options import Json, Out, Overrides, RecipePath, Scale, load_at_scale, refuse_useless
 from bertwright.cli.plan_text import plan_lines
+from bertwright.recipe import Recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bertwright.plan.machine import Machine
 
 
 def plan(
@@ -24,6 +31,9 @@ def plan(
         ),
     ] = "",
     nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="First measure this machine on the recipe's network, some 20 seconds.")
+    ] = False,
     scale: Scale = "",
     as_json: Json = False,
 ) -> None:
@@ -34,6 +44,10 @@ def plan(
 
     loaded, folder, _ = load_at_scale(recipe, overrides, out, scale)
     machine = read_place(place) if place else this_machine(loaded)
+    if place:
+        refuse_useless("beside --place", {"--measure": measure})
+    if measure:
+        _measure(loaded, folder, machine)
     if nodes:
         machine = replace(machine, nodes=nodes)
     made = make_plan(loaded, folder, machine)
@@ -41,6 +55,16 @@ def plan(
         print(json_line({"recipe": str(recipe), **made}))
     else:
         print(*plan_lines(str(recipe), loaded, made), sep="\n")
+
+
+def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
+    """Measure the recipe's steps here, and say where that is kept."""
+    from bertwright.plan.kept import keep
+    from bertwright.plan.measure import measure  # torch
+    from bertwright.plan.plan import planned_works
+
+    path = keep(measure(recipe, planned_works(recipe, folder, machine), machine.ranks))
+    print(f"measured; kept in {path}", file=sys.stderr)
 
 
 VERBS: dict[str, Callable[..., None]] = {"plan": plan}

@@ -97,7 +97,7 @@ def _stages(plan: Plan) -> Iterator[str]:
 
 def _sums(plan: Plan) -> Iterator[str]:
     low, high, machine = plan["low_hours"], plan["high_hours"], plan["machine"]
-    how = plan["calibrated"] or "by a table of devices: nothing was measured"
+    how = plan["calibrated"] or "by a table of devices: nothing was measured (--measure)"
     if low is None or high is None or plan["energy_kwh"] is None:
         yield "time     not known: it follows from the data, which is not here"
         return

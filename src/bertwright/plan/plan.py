@@ -11,6 +11,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.plan.data import Data, read_data
 from bertwright.plan.disk import disk_of
 from bertwright.plan.hours import FORWARD, PhaseTime, phase_time, stage_seconds
+from bertwright.plan.kept import Measured, kept_measurement, key_of
 from bertwright.plan.machine import Machine
 from bertwright.plan.memory import Memory, memory_of
 from bertwright.plan.remedies import Needs, remedies
@@ -22,6 +23,8 @@ from bertwright.train.sizes import computing_of
 
 BAND = (0.5, 2.0)
 """Bounds of the hours by those that are foretold, where nothing was measured."""
+MEASURED_BAND = (0.8, 1.3)
+"""The same where every phase was measured on this machine."""
 STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 
 
@@ -34,8 +37,11 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
     _refuse_impossible(recipe, machine)
     data = read_data(recipe, out)
     works = _works(recipe, data, machine)
+    measured = _measurements(recipe, works, machine)
+    dates = [found.date for found in measured if found]
+    low, high = MEASURED_BAND if len(dates) == len(works) else BAND
     memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
-    steps = _step_seconds(recipe, works, machine)
+    steps = _step_seconds(recipe, works, machine, measured)
     times = [phase_time(recipe, work, step, data) for work, step in zip(works, steps, strict=True)]
     done = _done(out)
     training = None if None in times else sum(time.total for time in times if time)
@@ -52,7 +58,7 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
     return {
         "machine": _facts(machine),
         "basis": data.basis,
-        "calibrated": "",
+        "calibrated": f"by a measurement of this machine ({min(dates)})" if len(dates) == len(works) else "",
         "parameters": recipe.network().parameters,
         "text_bytes": data.text,
         "phases": phases,
@@ -62,12 +68,18 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
         "disk": disk_of(recipe, data),
         "hours": {stage: None if value is None else value / 3600 for stage, value in seconds.items()},
         "total_hours": total,
-        "low_hours": None if total is None else total * BAND[0],
-        "high_hours": None if total is None else total * BAND[1],
+        "low_hours": None if total is None else total * low,
+        "high_hours": None if total is None else total * high,
         "tokens_per_second": _throughput(phases),
         "energy_kwh": energy,
         "cost": total * machine.nodes * machine.price if total is not None and machine.price else None,
     }
+
+
+def planned_works(recipe: Recipe, out: Path, machine: Machine) -> list[PhaseWork]:
+    """What each phase asks of the machine: what a measurement is made of."""
+    _refuse_impossible(recipe, machine)
+    return _works(recipe, read_data(recipe, out), machine)
 
 
 def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
@@ -100,15 +112,28 @@ def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
     return [fitted(work, network, computing, limit) for work in works]
 
 
-def _step_seconds(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[float]:
+def _measurements(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[Measured | None]:
+    """What was measured of each phase, on this machine."""
+    if not machine.here:
+        return [None] * len(works)
+    return [kept_measurement(key_of(recipe, work, work.micro_sequences(machine.ranks))) for work in works]
+
+
+def _step_seconds(
+    recipe: Recipe, works: Sequence[PhaseWork], machine: Machine, measured: Sequence[Measured | None]
+) -> list[float]:
     padded = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu).padded
-    return [step_time(recipe.network(), recipe.train, work, machine, padded).seconds for work in works]
+    return [
+        step_time(recipe.network(), recipe.train, work, machine, padded, found).seconds
+        for work, found in zip(works, measured, strict=True)
+    ]
 
 
 def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
     works = _works(recipe, data, machine)
     memory = tuple(memory_of(recipe, work, machine.ranks, machine.device.gpu).total for work in works)
-    steps = _step_seconds(recipe, works, machine)
+    # By the model alone: of a changed recipe nothing was measured, and the two are compared.
+    steps = _step_seconds(recipe, works, machine, [None] * len(works))
     return Needs(memory, sum((work.steps or 1) * step for work, step in zip(works, steps, strict=True)))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
+from bertwright.plan.kept import Measured
 from bertwright.plan.machine import Machine
 from bertwright.plan.work import PhaseWork
 from bertwright.train.config import TrainConfig
@@ -67,14 +68,25 @@ class StepTime:
         return max(self.compute + self.update + self.exposed, self.loader) * (1 + self.wait)
 
 
-def step_time(network: NetworkConfig, train: TrainConfig, work: PhaseWork, machine: Machine, padded: bool) -> StepTime:
-    """The time of a step of the phase once its batch has its full size."""
+def step_time(
+    network: NetworkConfig,
+    train: TrainConfig,
+    work: PhaseWork,
+    machine: Machine,
+    padded: bool,
+    measured: Measured | None = None,
+) -> StepTime:
+    """The time of a step of the phase once its batch has its full size; what was `measured` comes before the model."""
     ranks = machine.ranks
     micro = work.micro_batches(ranks)
     sequences = share_of(work.phase, ranks) / micro
-    each = micro_batch_seconds(network, train, work, machine, sequences, padded)
+    each = measured.micro_batch if measured else micro_batch_seconds(network, train, work, machine, sequences, padded)
     parts = ranks if chosen(train.engine, ranks).kind in ("zero", "fsdp", "deepspeed") else 1
-    update = _OPTIMIZER_BYTES * network.parameters / parts / (_REACHED * machine.device.bandwidth)
+    update = (
+        measured.update
+        if measured
+        else _OPTIMIZER_BYTES * network.parameters / parts / (_REACHED * machine.device.bandwidth)
+    )
     reduction = reduction_seconds(network.parameters, train, machine)
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128

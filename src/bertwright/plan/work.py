@@ -45,6 +45,10 @@ class PhaseWork:
             return max(1, math.ceil(share * self.mean_length / size.row_tokens / size.micro_batch))
         return max(1, math.ceil(share / size.micro_batch))
 
+    def micro_sequences(self, ranks: int) -> int:
+        """Sequences of a forward pass, in the mean."""
+        return max(1, round(share_of(self.phase, ranks) / self.micro_batches(ranks)))
+
     @property
     def predictions(self) -> float:
         """Masked tokens of a sequence."""

@@ -50,8 +50,8 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     """All that a start trains, with weights, moments and average of the newest checkpoint where there is one."""
     device = training_device(job.config.device)
     precision = build_precision(job.config.precision, device)
-    kernel = training_kernel(job, precision)
-    model, low, exported = build_network(job, precision, kernel)
+    kernel = training_kernel(job.config, job.network, precision)
+    model, low, exported = build_network(job.network, job.config, precision, kernel)
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {kernel}")
     if not is_deterministic(job.config):

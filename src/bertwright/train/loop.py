@@ -38,6 +38,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
             state = train_phase(session, phase, state)
         elif not state.phase_end:
             state = end_now(session, phase, state)
+        session.write_graph(phase)
     return state
 
 

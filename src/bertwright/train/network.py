@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
-from torch import nn
 
-from bertwright.model.config import Kernel
+from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.job import Job
+from bertwright.train.config import TrainConfig
 from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import Precision
 
 if TYPE_CHECKING:
+    from bertwright.train.graph.ortmodule import OrtNetwork
     from bertwright.train.precision.low_copy import LowCopy
 
 
@@ -24,15 +24,15 @@ class Network(NamedTuple):
     """With its weights in float32."""
     low: LowCopy | None = None
     """Its copy in low precision, where that computes."""
-    exported: nn.Module | None = None
+    exported: OrtNetwork | None = None
     """What runs its operations, where that is another program."""
 
 
-def build_network(job: Job, precision: Precision, kernel: Kernel) -> Network:
+def build_network(network: NetworkConfig, config: TrainConfig, precision: Precision, kernel: Kernel) -> Network:
     """The network with the weights of the seed, set to compute as the job says."""
     # Every rank draws the same initial weights from the seed, so none has to send them.
-    torch.manual_seed(job.config.seed)
-    model = PreTrainingModel(job.network, kernel)
+    torch.manual_seed(config.seed)
+    model = PreTrainingModel(network, kernel)
     model.to(precision.device).train()
     # Each is loaded only where it is chosen.
     if isinstance(precision.config, Fp8Config):
@@ -45,13 +45,13 @@ def build_network(job: Job, precision: Precision, kernel: Kernel) -> Network:
 
         low = LowCopy(model, precision.weights)
     computing = low.network if low else model
-    if job.config.checkpoint_activations:
+    if config.checkpoint_activations:
         from bertwright.model.recompute import recompute_layers
 
         recompute_layers(computing.encoder)
-    if job.config.graph.kind == "eager":
+    if config.graph.kind == "eager":
         return Network(model, low)
     from bertwright.train.graph.graph import run_as
 
-    run = run_as(computing, job.config.graph, precision.device)
-    return Network(model, low, None if run is computing else run)
+    run = run_as(computing, config.graph, precision.device)
+    return Network(model, low, None if run is computing else cast("OrtNetwork", run))

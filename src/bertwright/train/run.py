@@ -26,7 +26,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.signals import stop_on_signals
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
-from bertwright.model.device import Products, resolve_device, torch_settings
+from bertwright.model.device import resolve_device
 from bertwright.model.saved import save_model
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.objective import judged_by
@@ -58,7 +58,7 @@ from bertwright.train.scoring import score_average
 from bertwright.train.session import Session
 from bertwright.train.sharded import ShardedWriter
 from bertwright.train.sizes import writes_shards
-from bertwright.train.start import is_deterministic
+from bertwright.train.start import torch_set_for
 from bertwright.train.state import State
 
 if TYPE_CHECKING:  # loaded where they are asked for
@@ -66,8 +66,6 @@ if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
     from bertwright.train.profiler import StepProfiler
 
-PRODUCTS: Mapping[str, Products] = {"tf32": "high", "bf32": "medium"}
-"""Precisions that round the factors of float32 products."""
 OBSERVERS = "observers"
 PROFILE = "profile"
 
@@ -131,16 +129,9 @@ def _finished_before(config: TrainConfig, out: Path, checkpoint: Identity, log: 
 def _start(job: Job, log: Log) -> None:
     """Train with torch set for it, among the ranks there are, watching for signals."""
     config, out = job.config, job.out
-    # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
-    torch_is_set = torch_settings(
-        0 if config.threads == "auto" else config.threads,
-        keep_kernels=config.precision.kind not in ("fp32", "tf32"),
-        deterministic=is_deterministic(config),
-        products=PRODUCTS.get(config.precision.kind, "highest"),
-    )
     gpus = resolve_device(config.device).type == "cuda"
     with (
-        torch_is_set,
+        torch_set_for(config),
         process_group(config.timeout, config.hang_timeout, gpus) as ranks,
         stop_on_signals() as stop_requested,
     ):

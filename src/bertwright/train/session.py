@@ -28,6 +28,7 @@ from bertwright.train.step import Trained
 
 if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
+    from bertwright.train.phases import Phase
     from bertwright.train.profiler import StepProfiler
 
 
@@ -142,6 +143,14 @@ class Session:
     def _saved(self, checkpoint: Path) -> None:
         checkpoints.prune(self.folder, self.keep, checkpoint, judged_by(self.trained.objective))
         self.saved(checkpoint)
+
+    def write_graph(self, phase: Phase) -> None:
+        """Write the network that a phase ends with as ONNX, on the first rank, where ONNX Runtime runs it."""
+        trained, world = self.trained, self.trained.ranks.world
+        if trained.exported is None or not trained.ranks.first:
+            return
+        batch = trained.read(trained.to_compute(phase.loader.step(0, 0, world))[0], phase.shape(world))
+        trained.exported.write(self.folder.parent / f"phase-{phase.index}.onnx", batch)
 
     def check_written(self) -> None:
         """Raise what the disk has said to a checkpoint since the step before, on the rank that wrote it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +17,8 @@ from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.model.attention import varlen
 from bertwright.model.attention.kernel import kernel_for
-from bertwright.model.config import Kernel
-from bertwright.model.device import resolve_device
+from bertwright.model.config import Kernel, NetworkConfig
+from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
@@ -147,12 +148,27 @@ def is_deterministic(config: TrainConfig) -> bool:
     return resolve_device(config.device).type == "cpu" if wanted == "auto" else wanted
 
 
-def training_kernel(job: Job, precision: Precision) -> Kernel:
+_PRODUCTS: Mapping[str, Products] = {"tf32": "high", "bf32": "medium"}
+"""Precisions that round the factors of float32 products."""
+
+
+def torch_set_for(config: TrainConfig) -> AbstractContextManager[None]:
+    """torch as a training is to find it, for the length of the block."""
+    # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
+    return torch_settings(
+        0 if config.threads == "auto" else config.threads,
+        keep_kernels=config.precision.kind not in ("fp32", "tf32"),
+        deterministic=is_deterministic(config),
+        products=_PRODUCTS.get(config.precision.kind, "highest"),
+    )
+
+
+def training_kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -> Kernel:
     """The attention kernel to train with: the recipe's, or the one that suits the device and the graph.
 
     `RecipeError` where it cannot be had with them, with the network, or in these numbers.
     """
-    config, network, device = job.config, job.network, precision.device
+    device = precision.device
     if config.attention == "auto":
         return kernel_for(device.type) if config.graph.kind == "eager" else "padded"
     if config.attention == "varlen":

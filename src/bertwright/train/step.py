@@ -28,6 +28,7 @@ from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
 
 if TYPE_CHECKING:
+    from bertwright.train.graph.ortmodule import OrtNetwork
     from bertwright.train.precision.low_copy import LowCopy
 
 
@@ -49,7 +50,7 @@ class Trained:
     """What computes in place of `model`, where that is in low precision weights and all."""
     graph: GraphConfig = field(default_factory=EagerConfig)
     """How the operations of what computes are run."""
-    exported: nn.Module | None = None
+    exported: OrtNetwork | None = None
     """What runs the operations of `model`, with its very weights, where that is another program."""
 
     def network(self) -> nn.Module:

@@ -7,10 +7,12 @@ vocabulary.
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import onnxruntime
@@ -18,10 +20,15 @@ import torch
 from onnxruntime.training.ortmodule import DebugOptions, LogLevel, ORTModule
 from torch import Tensor, nn
 
+from bertwright.core.files import write_atomic
 from bertwright.model.batch import PackedBatch
 from bertwright.model.pretraining import PreTrainingModel
 
 _FALLBACK = "ORTMODULE_FALLBACK_POLICY"
+INPUTS = ("token_ids", "position_ids", "segment_ids", "cu_seqlens", "prediction_positions")
+"""What of a batch the network reads."""
+OPSET = 17
+"""Version of ONNX's operators: that of the passes, too."""
 
 
 def by_onnx_runtime(model: nn.Module) -> nn.Module:
@@ -72,10 +79,26 @@ class OrtNetwork(nn.Module):
         # Its own generator draws dropout: from the seed that the step has given torch's.
         onnxruntime.set_seed(torch.initial_seed() % 2**63)
         with quiet():
-            logits = self.graphs[shape](
-                batch.token_ids, batch.position_ids, batch.segment_ids, batch.cu_seqlens, batch.prediction_positions
-            )
+            logits = self.graphs[shape](*(getattr(batch, name) for name in INPUTS))
         return (logits[0], logits[1]) if self.network.nsp is not None else (logits[0], None)
+
+    def write(self, path: Path, batch: PackedBatch) -> None:
+        """Write the network as it is now, without dropout, as ONNX for batches of the sizes of `batch`."""
+        rows, file, was_training = len(batch.cu_rows) - 1, io.BytesIO(), self.network.training
+        inputs = tuple(getattr(batch, name) for name in INPUTS)
+        try:
+            with quiet():
+                torch.onnx.export(
+                    FullRows(self.network, rows, batch.max_row).eval(),
+                    inputs,
+                    file,  # type: ignore[arg-type]
+                    opset_version=OPSET,
+                    input_names=list(INPUTS),
+                    output_names=["masked_logits", "next_sentence_logits"][: 1 + (self.network.nsp is not None)],
+                )
+        finally:
+            self.network.train(was_training)
+        write_atomic(path, file.getvalue())
 
 
 class FullRows(nn.Module):

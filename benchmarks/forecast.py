@@ -1,0 +1,141 @@
+"""What was foretold beside what was measured: twelve short trainings of different size, precision, kernel and length.
+
+    python benchmarks/forecast.py                memory and time, seven minutes on two idle cores
+    python benchmarks/forecast.py --memory       memory alone, which other programs do not disturb
+    python benchmarks/forecast.py --only base    the cases whose names have the word
+
+Each case is a run of the built-in sample in a process of its own, as `bertwright train` starts it, so its memory is
+that of scoring and of checkpoints too. Wanted: memory within 10 %, time within 25 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from bertwright import Recipe, run
+from bertwright.core.files import read_json
+
+STEPS = {"memory": 2, "time": 6}
+"""Steps of each training: the most memory is taken in the first, and the first is left out of the time."""
+SAMPLE = ("corpus.workers=1", "examples.workers=1", "vocab.size=8000", "train.device=cpu", "train.log_every=1")
+SHORT = ("train.heldout_sequences=32", "model.max_positions=512")
+CASES: dict[str, tuple[str, ...]] = {
+    "tiny 64": ("model.size=tiny", "length=64", "batch=256", "micro_batch=128"),
+    "mini 128": ("model.size=mini", "length=128", "batch=64", "micro_batch=0"),
+    "mini 128 dropout": ("model.size=mini", "model.dropout=0.1", "length=128", "batch=64", "micro_batch=32"),
+    "mini 512 padded": ("model.size=mini", "train.attention=padded", "length=512", "batch=16", "micro_batch=0"),
+    "mini 512 packed": ("model.size=mini", "length=512", "batch=32", "micro_batch=8", "packing=true"),
+    "small 128 lamb": (
+        "model.size=small",
+        "optim.kind=lamb",
+        "optim.betas=",
+        "length=128",
+        "batch=32",
+        "micro_batch=16",
+    ),
+    "small 256 attention dropout": (
+        "model.size=small",
+        "model.attention_dropout=0.1",
+        "length=256",
+        "batch=8",
+        "micro_batch=0",
+    ),
+    "small 128 bf16": (
+        "model.size=small",
+        'train.precision={kind="bf16", allow_slow=true}',
+        "length=128",
+        "batch=8",
+        "micro_batch=0",
+    ),
+    "small 512 checkpointed": (
+        "model.size=small",
+        "train.checkpoint_activations=true",
+        "length=512",
+        "batch=16",
+        "micro_batch=0",
+    ),
+    "modern base 128": ("model.kind=modern", "model.size=base", "length=128", "batch=8", "micro_batch=4"),
+    "distilbert base 128": ("model.kind=distilbert", "model.size=base", "length=128", "batch=8", "micro_batch=0"),
+    "base 128": ("model.size=base", "length=128", "batch=8", "micro_batch=0"),
+}
+PHASE = ("length", "batch", "micro_batch", "packing")
+
+
+def main() -> None:
+    """Measure the cases that are asked for, and print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--memory", action="store_true", help="memory alone")
+    options.add_argument("--only", default="", help="cases whose names have this word")
+    options.add_argument("--json", action="store_true", help="print JSON")
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        prepared = Path(scratch) / "prepared"
+        steps = STEPS["memory" if asked.memory else "time"]
+        rows = [measured(name, steps, prepared) for name in CASES if asked.only in name]
+    print(json.dumps(rows, indent=1) if asked.json else "\n".join(lines(rows, asked.memory)))
+
+
+def overrides(name: str, steps: int) -> list[str]:
+    """Those of a case, for the recipe `demo`."""
+    own = [f"train.phases.0.{key}" if key.partition("=")[0] in PHASE else key for key in CASES[name]]
+    return [*SAMPLE, *SHORT, f"train.phases.0.steps={steps}", *own]
+
+
+def measured(name: str, steps: int, prepared: Path) -> dict[str, Any]:
+    """What was foretold of a case and what it took."""
+    folder, keys = prepared.with_name(name.replace(" ", "-")), overrides(name, steps)
+    recipe = Recipe.load("demo", keys)
+    if prepared.exists():
+        shutil.copytree(prepared, folder)
+    run(recipe, folder, ["corpus", "vocab", "examples"])
+    if not prepared.exists():
+        for stage in ("corpus", "vocab"):
+            shutil.copytree(folder / stage, prepared / stage)
+        shutil.copy(folder / ".lock", prepared)
+    command = [sys.executable, "-m", "bertwright.cli", "train", "demo", *keys, "--out", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    plan, train = read_json(folder / "forecast.json"), read_json(folder / "train" / "manifest.json")["counts"]
+    rows = [json.loads(line) for line in (folder / "train" / "metrics.jsonl").read_text().splitlines()]
+    seconds = [after["seconds"] - before["seconds"] for before, after in pairwise(rows)]
+    shutil.rmtree(folder)
+    print(f"{name}: done", file=sys.stderr)
+    return {
+        "case": name,
+        "parameters": train["parameters"],
+        "memory_foretold": plan["memory_bytes"],
+        "memory": train["peak_memory_bytes"],
+        "seconds_foretold": plan["phases"][0]["step_seconds"],
+        "seconds": statistics.median(seconds),
+        "parts": plan["phases"][0]["memory"],
+    }
+
+
+def lines(rows: list[dict[str, Any]], memory: bool) -> Iterator[str]:
+    """The table, and the largest errors."""
+    kinds = ("memory",) if memory else ("memory", "seconds")
+    form = {"memory": lambda value: f"{value / 1e6:,.0f} MB", "seconds": lambda value: f"{value:.3g} s"}
+    yield "| case | parameters | " + " | ".join(f"{kind} foretold | measured | error" for kind in kinds) + " |"
+    yield "|---" * (2 + 3 * len(kinds)) + "|"
+    for row in rows:
+        cells = [row["case"], f"{row['parameters']:,}"]
+        for kind in kinds:
+            expected, found = row[f"{kind}_foretold"], row[kind]
+            cells += [form[kind](expected), form[kind](found), f"{expected / found - 1:+.0%}"]
+        yield f"| {' | '.join(cells)} |"
+    for kind in kinds:
+        worst = max(abs(row[f"{kind}_foretold"] / row[kind] - 1) for row in rows)
+        yield f"\n{kind}: at most {worst:.0%} off"
+
+
+if __name__ == "__main__":
+    main()

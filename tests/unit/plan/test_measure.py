@@ -1,0 +1,69 @@
+"""A measurement is of the recipe's own steps, is kept by what it is of, and comes before the table of devices."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertwright import Recipe
+from bertwright.cli import main
+from bertwright.plan.data import read_data
+from bertwright.plan.kept import Measured, cache_file, keep, kept_measurement, key_of
+from bertwright.plan.machine import HardwareConfig, machine_of, this_machine
+from bertwright.plan.measure import measure, synthetic
+from bertwright.plan.plan import MEASURED_BAND, make_plan, planned_works
+from bertwright.plan.work import phase_work
+
+Load = Callable[..., Recipe]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "bertwright" / "measured.json"
+
+
+def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, cache: Path) -> None:
+    recipe, out = load(), tmp_path / "run"
+    machine = this_machine(recipe)
+    found = measure(recipe, planned_works(recipe, out, machine), machine.ranks, seconds=0.0)
+    (key, measured), *others = found.items()
+    assert not others and measured.micro_batch > 0 and measured.update >= 0
+    keep({key: Measured(2.0, 1.0, "2026-01-02")})
+    assert cache_file() == cache and cache.is_file()
+    plan = make_plan(recipe, out, machine)
+    assert plan["phases"][0]["step_seconds"] == pytest.approx(2 * 2.0 + 1.0), "two micro-batches and an update"
+    assert plan["calibrated"] == "by a measurement of this machine (2026-01-02)"
+    assert plan["high_hours"] == pytest.approx(plan["total_hours"] * MEASURED_BAND[1])  # type: ignore[operator]
+    assert make_plan(load("model.dropout=0.3"), out, machine)["calibrated"] == "", "another network"
+    assert make_plan(recipe, out, machine_of(HardwareConfig(gpu="h100")))["calibrated"] == "", "another machine"
+
+
+def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: Path) -> None:
+    recipe = load()
+    key = key_of(recipe, phase_work(recipe, 0, read_data(recipe, tmp_path)), 4)
+    keep({key: Measured(2.0, 1.0, "2026-01-02")})
+    cache.write_text('{"' + key + '": {"micro_batch": "long"}}')
+    assert kept_measurement(key) is None
+    keep({key: Measured(3.0, 1.0, "2026-01-02")})
+    assert kept_measurement(key) == Measured(3.0, 1.0, "2026-01-02")
+
+
+def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> None:
+    recipe = load("train.phases.0.masking.max_predictions=2")
+    work = phase_work(recipe, 0, read_data(recipe, tmp_path))
+    batch = synthetic(recipe, work, 3)
+    assert batch.counts.sequences == 3 and batch.counts.tokens == 3 * round(work.mean_length)
+    assert batch.counts.predictions == 3 * 2 and batch.token_ids.max() < 160
+
+
+def test_a_place_is_not_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "place.toml").write_text('[hardware]\ngpu = "h100"\n', encoding="utf-8")
+    words = ["bertwright", "plan", "demo", "--place", str(tmp_path / "place.toml"), "--measure"]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert "--measure beside --place would do nothing. Leave it out." in capsys.readouterr().err
