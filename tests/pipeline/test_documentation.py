@@ -305,7 +305,7 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
     piece = tomllib.loads(block)
     if "hardware" in piece:
         (workplace / "place.toml").write_text(block, encoding="utf-8")
-        assert read_place(workplace / "place.toml").ranks == 16
+        assert read_place(workplace / "place.toml").machine.ranks == 16
         return
     if "any" in piece:
         (workplace / "mine.toml").write_text(block, encoding="utf-8")

@@ -83,7 +83,7 @@ def test_a_prepared_run_is_trained_with_few_packages(
     # Nothing that prepares text or writes for others, beside the types of what these stages have counted.
     others = {f"bertwright.{name}" for name in ("corpus", "vocab", "formats", "evaluate", "export", "report", "cli")}
     foreign = {name for name in of_stage - types(of_stage) if name.startswith(tuple(f"{room}." for room in others))}
-    assert not foreign and len(of_stage) < 145, sorted(of_stage)
+    assert not foreign and len(of_stage) < 150, sorted(of_stage)
     # Nor the code of what was not chosen: of that no more than the keys.
     others = {
         "model.modern.encoder",

@@ -42,8 +42,10 @@ def plan(
     from bertwright.plan.machine import read_place, this_machine
     from bertwright.plan.plan import make_plan
 
-    loaded, folder, _ = load_at_scale(recipe, overrides, out, scale)
-    machine = read_place(place) if place else this_machine(loaded)
+    where = read_place(place) if place else None
+    asked = [*(where.overrides if where else ()), *(overrides or [])]
+    loaded, folder, _ = load_at_scale(recipe, asked, out, scale)
+    machine = where.machine if where else this_machine(loaded)
     if place:
         refuse_useless("beside --place", {"--measure": measure})
     if measure:

@@ -68,7 +68,16 @@ def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:
     return _machine(f"this machine, {ranks} of {len(sizes)} GPUs ({name})", device, ranks, cores, here=True)
 
 
-def read_place(place: Path | str) -> Machine:
+@dataclass(frozen=True)
+class Place:
+    """What a plan is told of a place."""
+
+    machine: Machine
+    overrides: tuple[str, ...]
+    """What its machines ask of any recipe, before the overrides of the command line."""
+
+
+def read_place(place: Path | str) -> Place:
     """The machines of a place: those of its section `[hardware]`; `RecipeError` where there is no such file or section.
 
     `place` may be the name of one that comes with the package, too.
@@ -79,7 +88,8 @@ def read_place(place: Path | str) -> Machine:
         raise RecipeError(
             f'{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.'
         )
-    return machine_of(hardware)
+    # Their types are for `bertwright launch` to judge; here each is read as a recipe's override.
+    return Place(machine_of(hardware), tuple(map(str, values.get("overrides", ()))))
 
 
 def machine_of(hardware: HardwareConfig) -> Machine:

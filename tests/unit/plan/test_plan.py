@@ -22,6 +22,7 @@ from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import PLAN
 from bertwright.plan.step_time import all_reduce_seconds, straggling
 from bertwright.plan.work import phase_work
+from bertwright.shipped import shipped
 from bertwright.train.phases import resolve_phases
 from bertwright.train.sizes import computing_of, training_bytes
 
@@ -141,6 +142,19 @@ def test_a_place_that_says_too_little_is_refused(tmp_path: Path, text: str | Non
     with pytest.raises(RecipeError) as error:
         read_place(path)
     assert str(error.value).startswith(message.format(path=path))
+
+
+def test_a_place_to_launch_in_says_what_its_machines_have(tmp_path: Path) -> None:
+    path = tmp_path / "place.toml"
+    said = 'kind = "slurm"\nnodes = 3\ngpus = 4\noverrides = ["train.precision=fp16"]\n'
+    path.write_text(said + '[hardware]\ngpu = "h100"\n', encoding="utf-8")
+    place = read_place(path)
+    assert (place.machine.nodes, place.machine.each, place.overrides) == (3, 4, ("train.precision=fp16",))
+
+
+@pytest.mark.parametrize("name", shipped("place"))
+def test_every_place_that_comes_with_the_package_can_be_planned_for(name: str) -> None:
+    assert read_place(name).machine.device.memory > 0
 
 
 def test_more_ranks_than_sequences_are_refused(load: Load, tmp_path: Path) -> None:
