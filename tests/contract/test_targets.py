@@ -4,6 +4,7 @@ without the network and the target's packages."""
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from bertwright.core.described import described as fields_of
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import TARGETS, load_place
 from bertwright.launch.job import FOLDER, RECIPE, load_job
-from bertwright.launch.target import Scheduler, Target
+from bertwright.launch.target import DescribedOnly, Scheduler, Submitter, Target
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "local": (),
@@ -128,6 +129,15 @@ def test_what_is_run_names_the_files_that_are_there(name: str) -> None:
     text = "\n".join([*description.files.values(), *description.commands])
     named = set(re.findall(rf"{re.escape(str(job.out))}/{FOLDER}/([\w.-]+\.(?:toml|sbatch|ya?ml|sh))", text))
     assert named <= set(description.files), named - set(description.files)
+
+
+@each_target
+def test_it_submits_or_says_how_its_jobs_are_looked_after(name: str) -> None:
+    place = example(name)
+    assert isinstance(place, Submitter) != isinstance(place, DescribedOnly)
+    if isinstance(place, DescribedOnly):
+        commands = place.looked_after(load_job(Path("smoke"), [], None))
+        assert set(commands) == {"status", "logs", "stop"} and all(map(shlex.split, commands.values()))
 
 
 def test_only_a_scheduler_is_looked_after() -> None:

@@ -37,6 +37,30 @@ def test_what_runs_here_is_not_looked_after(small_recipe: Path, tmp_path: Path, 
     assert both.code == 2 and "are four things to do. Give one of them." in both.err
 
 
+@pytest.mark.parametrize(
+    ("words", "runs", "status"),
+    [
+        (("azureml", "--set", "compute=cpus"), "az ml job create --file", "az ml job show --name NAME"),
+        (("kubeflow",), "kubectl create configmap", "kubectl get --ignore-not-found job/mine-prepare pytorchjob/mine"),
+        (("skypilot",), "sky launch --cluster mine runs/mine/launch/task.yaml", "sky status mine"),
+    ],
+)
+def test_where_its_user_submits_files_are_written_and_commands_said(
+    words: tuple[str, ...], runs: str, status: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ("launch", words[0], "smoke", *words[1:], "--out", "runs/mine")
+    done = call(*given, "--submit")
+    assert done.code == 0, done.err
+    head, *commands = done.out.splitlines()
+    assert head == "=== written to runs/mine/launch, nothing is submitted yet: run these" and runs in commands[0]
+    assert (tmp_path / "runs/mine/launch/recipe.toml").is_file()
+    facts = json.loads(call(*given, "--submit", "--json").out)
+    assert not facts["jobs"] and facts["commands"] == [line for line in commands if not line.startswith("=== ")]
+    asked = call(*given, "--status")
+    assert asked.code == 2 and f"launch {words[0]} submits nothing itself" in asked.err and status in asked.err
+
+
 def test_without_slurm_nothing_is_submitted(
     small_recipe: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from bertwright.cli.options import Json, Out, Overrides, RecipePath
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.launch.job import Job
-from bertwright.launch.target import Description, Scheduler, Target
+from bertwright.launch.target import DescribedOnly, Description, Scheduler, Submitter, Target
 
 TargetName = Annotated[
     str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.")
@@ -37,7 +37,9 @@ def launch(
         bool, typer.Option("--shell", help="A shell in the container, not the run: short for --set shell=true.")
     ] = False,
     out: Out = None,
-    submit: Annotated[bool, typer.Option("--submit", help="Submit what is described.")] = False,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="Submit what is described, or write it where you submit.")
+    ] = False,
     status: Annotated[bool, typer.Option("--status", help="What becomes of what was submitted.")] = False,
     logs: Annotated[bool, typer.Option("--logs", help="The ends of the logs of what was submitted.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="End what was submitted; training saves first.")] = False,
@@ -72,8 +74,12 @@ def _describe(description: Description, job: Job, as_json: bool) -> None:
     for name, text in description.files.items():
         print(f"=== {job.folder / name}", visible(text), sep="\n")
     print("=== commands", *map(visible, description.commands), sep="\n")
-    if description.note:
-        print(f"=== {visible(description.note)}")
+    _print_note(description.note)
+
+
+def _print_note(note: str) -> None:
+    if note:
+        print(f"=== {visible(note)}")
 
 
 def _submit(where: Target, job: Job, as_json: bool) -> None:
@@ -81,12 +87,27 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
 
     with Terminal() as log:
         sent = submit(where, job, log)
-    print(json_line({"folder": str(sent.folder), "jobs": dict(sent.jobs)}) if as_json else sent.folder)
+    # What bertwright does not submit itself, its user does.
+    left = None if isinstance(where, Submitter) else where.describe(job)
+    commands = list(left.commands) if left else []
+    if as_json:
+        note = left.note if left else ""
+        print(json_line({"folder": str(sent.folder), "jobs": dict(sent.jobs), "commands": commands, "note": note}))
+    elif left:
+        print(f"=== written to {sent.folder}, nothing is submitted yet: run these", *map(visible, commands), sep="\n")
+        _print_note(left.note)
+    else:
+        print(sent.folder)
 
 
 def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
     from bertwright.launch.submission import submitted
 
+    if isinstance(where, DescribedOnly):
+        raise RecipeError(
+            f"--{what}: launch {where.kind} submits nothing itself, so its jobs are not known here. Where you "
+            f"submitted them, run: {where.looked_after(job)[what]}"
+        )
     if not isinstance(where, Scheduler):
         raise RecipeError(
             f"--{what}: launch {where.kind} runs its commands here, to their end, so there is nothing to look after. "

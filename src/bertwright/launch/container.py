@@ -86,7 +86,7 @@ class ContainerPlace(Section):
         )
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`, to its end; `SystemExit` where the container fails."""
+        """As `Submitter.submit`, to its end; `SystemExit` where the container fails."""
         if shutil.which(self.program) is None:
             other = "podman" if self.program == "docker" else "docker"
             raise RecipeError(f"program = {self.program} is not installed here. Install it, or set program={other}.")

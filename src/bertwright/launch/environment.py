@@ -9,15 +9,16 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from bertwright.launch.secrets import is_secret
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|(?:^|_)SAS(?:_|$)", re.IGNORECASE)
 
 
 def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
     for name in variables:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a variable; letters, digits and _ are")
-        if _SECRET.search(name):
+        if is_secret(name):
             raise ValueError(
                 f"{name} is a secret by its name, and descriptions of jobs hold none. Set it at the place itself"
             )

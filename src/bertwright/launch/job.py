@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.redact import has_credentials, redact_credentials
+from bertwright.launch.secrets import has_address, texts
 from bertwright.recipe import Recipe, Written
 
 FOLDER = "launch"
@@ -45,9 +45,9 @@ class Job:
 
         return tomli_w.dumps(self.values)
 
-    def command(self, verb: str, *options: str) -> list[str]:
-        """The words after `bertwright` that do `verb`."""
-        return [verb, str(self.folder / RECIPE), "--out", str(self.out), *options]
+    def command(self, verb: str, *options: str, at: PurePosixPath | None = None) -> list[str]:
+        """The words after `bertwright` that do `verb`; `at` is the folder of the recipe, where it is not `folder`."""
+        return [verb, str((at or self.folder) / RECIPE), "--out", str(self.out), *options]
 
     def line(self, verb: str, *options: str) -> str:
         """The whole command, as a shell reads it."""
@@ -59,21 +59,12 @@ def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
     # Not what training starts from: it may lie at the place alone.
     loaded = Recipe.load(recipe, overrides, given=False)
     values = Written.read(recipe, overrides).values
-    for key, text in _texts(values, ""):
+    for key, text in texts(values):
         # A description is printed, kept with the run, and shown by schedulers to others.
-        if has_credentials(text) or redact_credentials(text) != text:
+        if has_address(text):
             raise RecipeError(
                 f"{key} is an address with a password, a token or a query, and descriptions of jobs hold no secrets. "
                 "Give the address without it, and the credentials in the environment of the place."
             )
     folder = PurePosixPath((out or Path("runs") / recipe.stem).as_posix())
     return Job(values, folder, loaded.corpus is not None)
-
-
-def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Every text in TOML values, with its dotted key."""
-    if isinstance(value, dict | list):
-        for name, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(child, f"{key}.{name}" if key else str(name))
-    elif isinstance(value, str):
-        yield key, value

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.core.log import Log
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.target import Description
@@ -20,6 +19,8 @@ from bertwright.launch.yaml_text import yaml_text
 
 INSIDE = "/work"
 """Where pods see the volume."""
+RECIPE_FOLDER = PurePosixPath("/launch")
+"""Where pods see the recipe: outside the volume, where the missing parents of a mount would belong to root."""
 USER = 10001
 """User and group of the image."""
 _LONGEST = 50
@@ -63,25 +64,32 @@ class KubeflowPlace(Section):
         name = _name(job)
         files = {
             RECIPE: job.recipe,
-            "prepare.yaml": self._job(job, f"{name}-prepare", job.command("run", "--until", "examples"), gpus=0),
+            "prepare.yaml": self._job(
+                job, f"{name}-prepare", job.command("run", "--until", "examples", at=RECIPE_FOLDER), gpus=0
+            ),
             "train.yaml": self._training(job, name),
-            "finish.yaml": self._job(job, f"{name}-finish", job.command("run"), gpus=min(self.gpus, 1)),
+            "finish.yaml": self._job(
+                job, f"{name}-finish", job.command("run", at=RECIPE_FOLDER), gpus=min(self.gpus, 1)
+            ),
         }
         return Description(files, list(self._commands(job, name)))
 
-    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`: `RecipeError`, because kubectl submits."""
-        raise RecipeError(
-            f"launch kubeflow describes and does not submit. Its files are in {folder} now: run the commands that it "
-            "prints without --submit, where kubectl reaches your cluster."
-        )
+    def looked_after(self, job: Job) -> Mapping[str, str]:
+        """As `DescribedOnly.looked_after`."""
+        name = _name(job)
+        every = (f"job/{name}-prepare", f"pytorchjob/{name}", f"job/{name}-finish")
+        return {
+            "status": self._kubectl("get", "--ignore-not-found", *every),
+            "logs": self._kubectl("logs", "--prefix", "--selector", f"training.kubeflow.org/job-name={name}"),
+            "stop": self._kubectl("delete", "--ignore-not-found", *every),
+        }
+
+    def _kubectl(self, *words: str) -> str:
+        where = ["--namespace", self.namespace] if self.namespace else []
+        return shlex.join(["kubectl", *where, *words])
 
     def _commands(self, job: Job, name: str) -> list[str]:
-        where = ["--namespace", self.namespace] if self.namespace else []
-
-        def kubectl(*words: str) -> str:
-            return shlex.join(["kubectl", *where, *words])
-
+        kubectl = self._kubectl
         return [
             kubectl("create", "configmap", f"{name}-recipe", f"--from-file={job.folder}/{RECIPE}"),
             kubectl("apply", "--filename", f"{job.folder}/prepare.yaml"),
@@ -97,7 +105,7 @@ class KubeflowPlace(Section):
 
     def _training(self, job: Job, name: str) -> str:
         # The operator tells torchrun where ranks meet, and how many there are, by variables (PET_...).
-        words = ["torchrun", "-m", "bertwright.cli", *job.command("train")]
+        words = ["torchrun", "-m", "bertwright.cli", *job.command("train", at=RECIPE_FOLDER)]
         worker = {
             "replicas": self.nodes,
             "restartPolicy": "OnFailure",
@@ -131,7 +139,7 @@ class KubeflowPlace(Section):
             "resources": {"requests": amounts, "limits": limits},
             "volumeMounts": [
                 {"name": "work", "mountPath": INSIDE},
-                {"name": "recipe", "mountPath": f"{INSIDE}/{job.folder}"},
+                {"name": "recipe", "mountPath": str(RECIPE_FOLDER), "readOnly": True},
                 {"name": "shared-memory", "mountPath": "/dev/shm"},
             ],
         }

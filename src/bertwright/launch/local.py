@@ -31,6 +31,6 @@ class LocalPlace(Section):
         return Description({RECIPE: job.recipe}, [*exports(self.environment), job.line("run")])
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`; `SystemExit` where the command fails."""
+        """As `Submitter.submit`; `SystemExit` where the command fails."""
         run_in_order([job.line("run")], self.environment)
         return {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -12,7 +11,6 @@ from pydantic import Field
 from bertwright._version import __version__
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.core.log import Log
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.target import Description
@@ -64,12 +62,14 @@ class SkypilotPlace(Section):
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
         return Description(files, [shlex.join([*launch, f"{job.folder}/{TASK}"])], note)
 
-    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`: `RecipeError`, because sky submits."""
-        raise RecipeError(
-            f"launch skypilot describes and does not submit. Its files are in {folder} now: run the command that it "
-            "prints without --submit, where SkyPilot knows your clouds."
-        )
+    def looked_after(self, job: Job) -> Mapping[str, str]:
+        """As `DescribedOnly.looked_after`."""
+        name = job.name
+        if self.spot:
+            words = {"status": ["queue"], "logs": ["logs", "--name", name], "stop": ["cancel", "--name", name]}
+            return {what: shlex.join(["sky", "jobs", *each]) for what, each in words.items()}
+        words = {"status": ["status", name], "logs": ["logs", name], "stop": ["cancel", "--all", name]}
+        return {what: shlex.join(["sky", *each]) for what, each in words.items()}
 
     def _task(self, job: Job) -> dict[str, Any]:
         ranks = int(self.accelerators.partition(":")[2] or 1)

@@ -8,20 +8,21 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, read_json, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.launch.job import Job
-from bertwright.launch.target import Submitted, Target
+from bertwright.launch.target import Submitted, Submitter, Target
 
 _NOTE = "submitted.json"
 
 
 def submit(target: Target, job: Job, log: Log) -> Submitted:
-    """Write the files of the description below the run folder, submit them, and note what the target calls the jobs.
+    """Write the files of the description below the run folder, submit them, and note what the target calls the jobs:
+    none where the target is no `Submitter`.
 
-    Raises what `Target.submit` raises.
+    Raises what `Submitter.submit` raises.
     """
     folder = make_folder(Path(job.folder))
     for name, text in target.describe(job).files.items():
         write_atomic(folder / name, text.encode())
-    jobs = target.submit(job, folder, log)
+    jobs = target.submit(job, folder, log) if isinstance(target, Submitter) else {}
     if jobs:
         write_json(folder / _NOTE, {"target": target.kind, "jobs": dict(jobs)})
     return Submitted(folder, jobs)

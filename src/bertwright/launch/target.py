@@ -48,9 +48,22 @@ class Target(Protocol):
     def describe(self, job: Job) -> Description:
         """What would be submitted. Needs no network and no package of the target."""
 
+
+@runtime_checkable
+class Submitter(Protocol):
+    """What a target has beside where bertwright submits; where not, its user runs the commands of the description."""
+
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """Submit the description, whose files lie in `folder`; the jobs as in `Submitted`, empty where all is done when
         this returns. `MissingExtraError` where what the target needs is not here, `RecipeError` where it refuses."""
+
+
+@runtime_checkable
+class DescribedOnly(Protocol):
+    """What a target has beside where its user submits, so that jobs are known to the target's own program alone."""
+
+    def looked_after(self, job: Job) -> Mapping[str, str]:
+        """The commands that tell the `status`, print the `logs`, and `stop`, as a shell would read them."""
 
 
 @runtime_checkable

@@ -56,7 +56,7 @@ class TorchrunPlace(Section):
         return Description(files, commands, note)
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`, on this machine; `SystemExit` where a command fails."""
+        """As `Submitter.submit`, on this machine; `SystemExit` where a command fails."""
         run_in_order(self._commands(job), self.environment)
         return {}
 

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
+import yaml
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
@@ -102,8 +103,18 @@ def test_kubernetes_gets_a_name_that_it_takes() -> None:
 
 @pytest.mark.parametrize("kind", ["kubeflow", "skypilot"])
 def test_what_is_described_only_says_so(kind: str, here: Path) -> None:
-    with pytest.raises(RecipeError, match=rf"launch {kind} describes and does not submit\. Its files are in runs"):
-        submit(load_place(kind, "", ()), job(), SILENT)
+    sent = submit(load_place(kind, "", ()), job(), SILENT)
+    assert not sent.jobs and (here / sent.folder / "recipe.toml").is_file()
+    assert not (here / sent.folder / "submitted.json").exists()
+
+
+def test_pods_see_the_recipe_outside_the_volume() -> None:
+    """The kubelet would make missing parents of a mount in the volume for root, and the pod could not write there."""
+    files = load_place("kubeflow", "", ()).describe(job()).files
+    spec = yaml.safe_load(files["prepare.yaml"])["spec"]["template"]["spec"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
+    assert mounts["recipe"] == "/launch" and not mounts["recipe"].startswith(mounts["work"])
+    assert spec["containers"][0]["args"][1] == "/launch/recipe.toml"
 
 
 def test_a_spot_machine_needs_a_mirror() -> None:

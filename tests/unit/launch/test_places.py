@@ -1,11 +1,13 @@
 """Places as files: mistakes with their lines, and which target a place is of."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
+from bertwright.launch.job import load_job
 
 CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
 
@@ -51,3 +53,40 @@ def test_an_unknown_target_and_an_unknown_place_name_the_nearest() -> None:
 def test_machines_of_torchrun_must_meet_somewhere(nodes: str) -> None:
     with pytest.raises(RecipeError, match=r'rendezvous: several nodes need a name and a port .* such as "node1:29500"'):
         load_place("torchrun", "", [nodes])
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ('environment={PROXY="http://me:planted@proxy:80"}', "environment.PROXY holds an address with a password"),
+        ('setup=["export AWS_SECRET_ACCESS_KEY=planted"]', "setup.0 holds AWS_SECRET_ACCESS_KEY=..., a secret by its"),
+        ('setup=["curl https://host/a?sig=planted -o a"]', "setup.0 holds an address with a password, a token or a"),
+        ('options=["--export=ALL,HF_TOKEN=planted"]', "options.0 holds HF_TOKEN=..., a secret by its name"),
+        ('srun=["--api-key=planted"]', "srun.0 holds api-key=..., a secret by its name"),
+        ('environment={PGPASSWORD="planted"}', "PGPASSWORD is a secret by its name"),
+    ],
+)
+def test_no_text_of_a_place_holds_a_secret(setting: str, says: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_place("slurm", "", [setting])
+    assert says in str(caught.value) and "=planted" not in str(caught.value) and ":planted" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'environment={TOKENIZERS_PARALLELISM="false", KEYBOARD="hu", PROXY="http://proxy:80"}',
+        'setup=["export HF_TOKEN=$(cat ~/.hf)", "export WANDB_API_KEY=\\"$MINE\\"", "ls a?b"]',
+        'srun=["--container-image=nvcr.io#nvidia/pytorch:25.01-py3"]',
+    ],
+)
+def test_what_is_no_secret_is_taken(setting: str) -> None:
+    assert load_place("slurm", "", [setting])
+
+
+def test_a_blank_in_a_name_does_not_split_an_option_of_sbatch() -> None:
+    described = load_place("slurm", "", ["nodes=2"]).describe(load_job(Path("smoke"), [], Path("runs/my run")))
+    options = [shlex.split(line)[1:] for line in described.files["train.sbatch"].splitlines() if "#SBATCH" in line]
+    assert ["--job-name=my run.train"] in options and ["--output=runs/my run/launch/%x-%j.log"] in options
+    assert {len(words) for words in options} == {1}
+    assert described.commands[0] == "corpus=$(sbatch --parsable 'runs/my run/launch/corpus.sbatch')"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.core.log import Log
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
 from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_sources, writes_events
 from bertwright.launch.azureml.sizes import checked_size, has_infiniband, ranks_of
@@ -134,12 +132,11 @@ class AzuremlPlace(Section):
         commands = [self._az(verb, job, file) for file, (_, verb) in assets.items()]
         return Description(files, [*commands, self._az("job", job, name)], unseen_sources(job, self.inputs))
 
-    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`: `RecipeError`, because the Azure CLI submits."""
-        raise RecipeError(
-            f"launch azureml describes and does not submit. Its files are in {folder} now: run the commands that it "
-            "prints without --submit, where the Azure CLI is logged in."
-        )
+    def looked_after(self, job: Job) -> Mapping[str, str]:
+        """As `DescribedOnly.looked_after`; NAME is what the service called the job when it was created."""
+        words = {"status": "show", "logs": "stream", "stop": "cancel"}
+        where = self.workspace.options()
+        return {what: shlex.join(["az", "ml", "job", word, "--name", "NAME", *where]) for what, word in words.items()}
 
     def _check(self, job: Job) -> None:
         if job.out.is_absolute() or ".." in job.out.parts:

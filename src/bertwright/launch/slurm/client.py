@@ -21,7 +21,7 @@ _LINES = 20
 def lines(steps: Sequence[Step], folder: str) -> list[str]:
     """The commands that submit the scripts in `folder`, as a shell reads them."""
     before = [None, *(f"${step.name}" for step in steps)]
-    words = [_sbatch(f"{folder}/{step.file}", after) for step, after in zip(steps, before, strict=False)]
+    words = [_sbatch(shlex.quote(f"{folder}/{step.file}"), after) for step, after in zip(steps, before, strict=False)]
     # The variable of the job before stands for its id: it is not quoted.
     return [f"{step.name}=$({' '.join(each)})" for step, each in zip(steps, words, strict=True)]
 

@@ -98,7 +98,7 @@ class SlurmPlace(Section):
         return Description({RECIPE: job.recipe, **scripts}, client.lines(steps, str(job.folder)))
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Target.submit`."""
+        """As `Submitter.submit`."""
         return client.submit(self._steps(job), str(folder), log)
 
     def status(self, submitted: Submitted) -> list[dict[str, str]]:

@@ -59,7 +59,7 @@ def script(step: Step, before: Sequence[str], restarts: int) -> str:
     return "\n".join(
         [
             "#!/bin/bash",
-            *(f"#SBATCH {option}" for option in step.options),
+            *(f"#SBATCH {shlex.quote(option)}" for option in step.options),
             "set -e",
             *([_MEET] if step.ranks > 1 else []),
             *([f"export OMP_NUM_THREADS={step.threads}"] if step.threads else []),
