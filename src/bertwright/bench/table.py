@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,28 +23,37 @@ class Table:
     folder: Path
     file: Path
     setting: dict[str, Any]
+    limit: float
+    """Seconds after which a trial is ended."""
     trials: dict[Candidate, Trial]
 
     def keep(self, trial: Trial) -> Trial:
         """Keep one more."""
         self.trials[trial.candidate] = trial
         rows = [asdict(each) for each in self.trials.values()]
-        write_atomic(self.file, json.dumps({"setting": self.setting, "trials": rows}, indent=1).encode())
+        write_atomic(
+            self.file, json.dumps({"setting": self.setting, "limit": self.limit, "trials": rows}, indent=1).encode()
+        )
         return trial
 
 
 @contextmanager
-def open_table(run: Path, tried: Tried) -> Iterator[Table]:
-    """The table of an earlier start of the same search, or a new one; locked for the length of the block."""
+def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[Table]:
+    """The table of an earlier start of the same search, or a new one; locked for the length of the block.
+
+    `machine`: what is compared of the machine and its programs, as JSON values. Of an earlier start trials that failed
+    are made again, and those that were too slow where there is more time now.
+    """
     folder = make_folder(run.absolute().with_name(f"{run.name}.autotune"))
-    file, setting = folder / f"phase-{tried.phase}.json", _setting(tried)
+    file, setting = folder / f"phase-{tried.phase}.json", {**_setting(tried), **machine}
     with FolderLock(folder, busy=f"another autotune is working in {folder}. Wait for it to end."):
         trials: dict[Candidate, Trial] = {}
         if file.is_file():
             try:
                 kept = json.loads(file.read_text(encoding="utf-8"))
                 rows = [{**row, "candidate": Candidate(**row["candidate"])} for row in kept["trials"]]
-                trials = {row["candidate"]: Trial(**row) for row in rows}
+                waited = kept.get("limit", 0.0) >= tried.limit
+                trials = {trial.candidate: trial for trial in (Trial(**row) for row in rows) if _stands(trial, waited)}
                 differing = [key for key in setting if kept["setting"].get(key) != setting[key]]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ArtifactError(f"{file} is no table of autotune ({error!r}). Move it away.") from error
@@ -54,7 +62,12 @@ def open_table(run: Path, tried: Tried) -> Iterator[Table]:
                     f"{file} was made with other settings ({', '.join(differing)}). Move it away, or give another "
                     "--out."
                 )
-        yield Table(folder, file, setting, trials)
+        yield Table(folder, file, setting, tried.limit, trials)
+
+
+def _stands(trial: Trial, waited: bool) -> bool:
+    """Whether a trial would end as it did, if it `waited` as long as it would now."""
+    return trial.outcome in ("trained", "out-of-memory") or (trial.outcome == "too-slow" and waited)
 
 
 def _setting(tried: Tried) -> dict[str, Any]:
@@ -65,4 +78,4 @@ def _setting(tried: Tried) -> dict[str, Any]:
         train.pop(name, None)
     train["phases"][tried.phase].pop("micro_batch", None)
     parts = {name: values.get(name) for name in ("examples", "model", "optim", "train")}
-    return {**parts, "ranks": tried.ranks, "steps": tried.steps, "machine": platform.node(), "cpu": platform.machine()}
+    return {**parts, "ranks": tried.ranks, "steps": tried.steps}

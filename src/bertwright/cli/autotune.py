@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +12,11 @@ from dataclasses import asdict, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertwright._version import __version__
 from bertwright.cli.formatting import columns, json_line, visible
 from bertwright.cli.options import Json, Out, Overrides, RecipePath, load_recipe
 from bertwright.cli.terminal import Terminal
@@ -59,7 +61,7 @@ def autotune(
     tried_sizes = sorted(micro_batch) if micro_batch else sizes(tried.share, first)
     if tried_sizes[-1] > tried.share:
         raise RecipeError(f"--micro-batch {tried_sizes[-1]}: a rank has {tried.share} sequences a step. Give fewer.")
-    with Terminal() as log, open_table(folder, tried) as table, ExitStack() as stack:
+    with Terminal() as log, open_table(folder, tried, _machine(tried)) as table, ExitStack() as stack:
 
         @cache  # once, and only where something is left to try
         def prepared() -> tuple[Tried, Path]:
@@ -97,6 +99,7 @@ def _engines(asked: Sequence[str] | None, tried: Tried) -> list[str]:
 
 def _first_size(tried: Tried) -> int:
     """The smallest micro-batch to try: a sixteenth of what is forecast to fit."""
+    from bertwright.check.resources import training_gpus
     from bertwright.core.memory import memory_size
     from bertwright.train.sizes import computing_of, fitting_sequences
 
@@ -110,8 +113,21 @@ def _first_size(tried: Tried) -> int:
             f"train.phases.{tried.phase}.{name} decides how many sequences a forward pass has, and autotune tries "
             f"micro_batch. Leave {name} out: train.phases.{tried.phase}.{name}="
         )
-    computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=False)
-    return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory_size() / tried.ranks) // 16)
+    gpus = training_gpus(tried.recipe)
+    computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=bool(gpus))
+    # A GPU is one rank's; of AMD's no memory is known.
+    memory = min(gpus, default=0) or memory_size() / tried.ranks
+    return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory) // 16)
+
+
+def _machine(tried: Tried) -> dict[str, Any]:
+    """What trials on other machines, or with other programs, may differ in."""
+    from bertwright.check.machine import gpu_names, torch_build
+    from bertwright.check.resources import training_gpus
+
+    gpus = list(gpu_names()) if training_gpus(tried.recipe) else []
+    names = {"machine": platform.node(), "cpu": platform.machine(), "gpus": gpus}
+    return {**names, "torch": torch_build().version, "bertwright": __version__}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from bertwright import Recipe
 from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
-from bertwright.cli.autotune import _write
+from bertwright.check import resources
+from bertwright.cli.autotune import _first_size, _write
 from bertwright.core.errors import ArtifactError, RecipeError
+
+MACHINE = {"machine": "one", "torch": "2.13.0"}
 
 
 def measured(seconds: dict[int, float], fails: dict[int, Outcome] | None = None) -> Callable[[Candidate], Trial]:
@@ -76,15 +80,18 @@ def test_the_recipe_of_a_trial_has_one_pass_and_then_two_and_the_same_examples(t
 
 def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path, tried: Tried) -> None:
     trial = Trial(Candidate("zero", False, 4), "trained", 16, 1.5, 10**9)
-    with open_table(tmp_path / "run", tried) as table:
+    with open_table(tmp_path / "run", tried, MACHINE) as table:
         table.keep(trial)
-    with open_table(tmp_path / "run", tried) as table:
+    with open_table(tmp_path / "run", tried, MACHINE) as table:
         assert table.trials == {trial.candidate: trial}
     other = Tried(tried.recipe, 1, 4, 3, 10.0)
-    with pytest.raises(ArtifactError, match=r"other settings \(ranks\)"), open_table(tmp_path / "run", other):
+    with pytest.raises(ArtifactError, match=r"other settings \(ranks\)"), open_table(tmp_path / "run", other, MACHINE):
+        pass
+    newer = {**MACHINE, "torch": "2.14.0"}
+    with pytest.raises(ArtifactError, match=r"settings \(torch\)"), open_table(tmp_path / "run", tried, newer):
         pass
     table.file.write_text(json.dumps([]))
-    with pytest.raises(ArtifactError, match="is no table of autotune"), open_table(tmp_path / "run", tried):
+    with pytest.raises(ArtifactError, match="is no table of autotune"), open_table(tmp_path / "run", tried, MACHINE):
         pass
     shutil.rmtree(table.folder)
 
@@ -104,3 +111,23 @@ def test_what_is_written_loads_with_the_preset_and_what_was_found(name: str, pre
         name, [*given, *(f"{key}={value}".lower() for key, value in trial.candidate.keys(0).items())]
     )
     assert found == expected and phase.batch == tried.recipe.train.phases[0].batch
+
+
+def test_failures_are_tried_again_and_what_was_too_slow_where_there_is_more_time(tmp_path: Path, tried: Tried) -> None:
+    kept: list[Outcome] = ["trained", "out-of-memory", "too-slow", "failed"]
+    with open_table(tmp_path / "run", tried, MACHINE) as table:
+        for size, outcome in enumerate(kept, 1):
+            table.keep(Trial(Candidate("zero", False, size), outcome, seconds=1.0))
+    for limit, stand in ((5.0, kept[:3]), (10.0, kept[:3]), (600.0, kept[:2])):
+        with open_table(tmp_path / "run", replace(tried, limit=limit), MACHINE) as table:
+            assert [trial.outcome for trial in table.trials.values()] == stand
+
+
+def test_the_first_size_follows_from_the_memory_of_what_trains(tried: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = replace(tried, recipe=Recipe.load("hu-mini", ["corpus.source=sample", "train.phases.1.batch=1_000_000"]))
+    found = []
+    for gigabytes in (24, 240):
+        monkeypatch.setattr(resources, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
+        found.append(_first_size(large))
+    # What weights and moments take is little; the rest of ten times the memory holds ten times the sequences.
+    assert found[0] * 9 < found[1] < found[0] * 13 and found[0] > 10
