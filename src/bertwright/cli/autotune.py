@@ -155,18 +155,17 @@ def _words(candidate: Candidate) -> str:
 
 
 def _write(file: Path, recipe: Path, overrides: Sequence[str], fastest: Trial, tried: Tried) -> None:
-    """The recipe as it was given, with its overrides and the fastest keys."""
+    """The recipe as it was given, with its preset, its overrides and the fastest keys."""
     import tomli_w
 
-    from bertwright.core.toml import apply_overrides, read_toml
-    from bertwright.shipped import find_recipe
+    from bertwright.recipe import Written
 
-    values, _ = read_toml(find_recipe(recipe))
     keys = [f"{key}={json.dumps(value)}" for key, value in fastest.candidate.keys(tried.phase).items()]
-    apply_overrides(values, [*overrides, *keys])
+    written = Written.read(recipe, [*overrides, *keys])
+    written.validated().check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
     head = f"# {recipe} with what bench autotune found for phase {tried.phase} on {tried.ranks} ranks: {speed}.\n\n"
-    write_atomic(file, (head + tomli_w.dumps(values)).encode())
+    write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
 
 
 def _print(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:

@@ -148,7 +148,9 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Part:
         out, _ = process.communicate()
     if not process.returncode:
         return Part(name, "ok", f"{time.monotonic() - started:.1f} s")
-    return Part(name, "error", _said(out, log, process.returncode), abs(process.returncode))
+    # As a shell says it: 137 of a part that was killed for its memory.
+    code = process.returncode if process.returncode > 0 else 128 - process.returncode
+    return Part(name, "error", _said(out, log, process.returncode), code)
 
 
 def _start(arguments: Sequence[str], errors: Any, lock: int) -> subprocess.Popen[bytes]:

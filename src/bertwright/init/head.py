@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from bertwright.corpus.alphabet import spaced
@@ -33,7 +34,7 @@ def head(asked: Asked, choice: Choice) -> str:
 
 def commands(answers: Answers, ranks: int) -> list[str]:
     """What is typed, in order."""
-    run = f"{answers.out} --out runs/{answers.out.stem}"
+    run = shlex.join([str(answers.out), "--out", f"runs/{answers.out.stem}"])
     fetch = f"bertwright corpus --download {answers.language}"
     if ranks == 1:
         return [fetch, f"bertwright run {run}"]
@@ -56,7 +57,7 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     yield (
         "forecast",
         [
-            f"bertwright plan {answers.out}",
+            f"bertwright plan {shlex.quote(str(answers.out))}",
             "once the dump is here; these are by tables, half or twice as long is possible",
         ],
     )

@@ -58,7 +58,7 @@ def write_index(folder: Path, name: str, world: int) -> None:
             raise FileNotFoundError(f"{path.name} of another rank is not here; all ranks must share this folder")
         with safe_open(path, framework="pt") as held:
             files |= dict.fromkeys(held.keys(), path.name)
-        size += path.stat().st_size
+        size += _tensor_bytes(path)
     write_json(folder / f"{name}.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": files})
 
 
@@ -85,6 +85,13 @@ def hash_of(checkpoint: Artifact, name: str) -> str:
     if is_whole(checkpoint, name):
         return str(files[f"{name}.safetensors"]["sha256"])
     return sha256_of({file: files[file]["sha256"] for file in checkpoint.names(f"{name}-")})
+
+
+def _tensor_bytes(path: Path) -> int:
+    """What follows the header, before which its length stands in 8 bytes."""
+    with path.open("rb") as handle:
+        header = int.from_bytes(handle.read(8), "little")
+    return path.stat().st_size - 8 - header
 
 
 def _file(name: str, rank: int, world: int) -> str:

@@ -9,6 +9,17 @@ UNSAID = "not said by the commands"
 # NVIDIA's published phases (configurations.yml): length to batch, rate, share of warm-up and steps.
 PUBLISHED = {128: (65536, 6e-3, 0.2843, 7038), 512: (32768, 4e-3, 0.128, 1563)}
 
+DROPPED = {
+    "vocab.file": "the commands train the vocabulary",
+    "vocab.": "no command trains a vocabulary",
+    "train.init_": "a phase goes on from the one before it",
+    f"{PHASE}data": "the run makes these examples itself from corpus.source",
+    f"{PHASE}masking.": "the files have their masks, and they stay",
+    "model.size": "model.config says the network",
+    "optim.bias_correction": "only LAMB has it",
+}
+"""Why a key that an option became is not in the recipe, by how the key begins."""
+
 
 def complete(draft: Draft) -> None:
     """Make the draft whole: one corpus or data for each phase, a vocabulary, a network, phases."""
@@ -19,7 +30,6 @@ def complete(draft: Draft) -> None:
             if data := phase.pop("data", None):
                 draft.remark(f"{data.why}: left out, the run makes these examples itself from corpus.source.")
     _phases(draft)
-    _masks_of_files(draft)
     if not {"model.size", "model.config"} & set(draft.keys):
         _set(draft, "model.size", "large")
     if "model.config" in draft.keys:
@@ -27,17 +37,25 @@ def complete(draft: Draft) -> None:
     _set(draft, "optim.kind", "lamb")
     if draft.value("optim.kind") != "lamb":
         draft.keys.pop("optim.bias_correction", None)
-
-
-def _masks_of_files(draft: Draft) -> None:
-    """Examples that are read from files have their masks, and settings of masks beside them are refused."""
+    # Examples that are read from files have their masks, and settings of masks beside them are refused.
     for phase in draft.phases:
         for name in [name for name in phase if "data" in phase and name.startswith("masking.")]:
             del phase[name]
-    held = {f"{PHASE}{name}" for phase in draft.phases for name in phase}
+    _accounts(draft)
+
+
+def _accounts(draft: Draft) -> None:
+    """What became of the options whose keys were put together with others and are no more."""
+    held = {*draft.keys, *(f"{PHASE}{name}" for phase in draft.phases for name in phase)}
     for place, account in enumerate(draft.accounts):
-        if any(key.startswith(f"{PHASE}masking.") for key in account.keys) and not held & set(account.keys):
-            draft.accounts[place] = account._replace(keys=(), note="the files have their masks, and they stay")
+        if account.keys and not held >= set(account.keys):
+            left = tuple(key for key in account.keys if key in held)
+            note = account.note if left else _why_dropped(account.keys[0])
+            draft.accounts[place] = account._replace(keys=left, note=note)
+
+
+def _why_dropped(key: str) -> str:
+    return next((why for begin, why in DROPPED.items() if key.startswith(begin)), "nothing that is trained reads it")
 
 
 def _set(draft: Draft, key: str, value: object) -> None:

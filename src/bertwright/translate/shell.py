@@ -11,8 +11,8 @@ from bertwright.core.errors import RecipeError
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
-_DESCRIPTOR = re.compile(r"(?<=\s)\d(?=[<>])")
+_UNQUOTED = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?:^|(?<=[\s;&|()]))#.*$|(?<=\s)\d(?=[<>])""")
+"""Comments and numbers of redirected files; what is quoted, where both are text, is the group."""
 _ENDS = {";", "&&", "||", "|", "|&", "&"}
 
 
@@ -69,14 +69,14 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _simple(line: str, number: int) -> Iterator[list[str]]:
-    line = _DESCRIPTOR.sub("", _COMMENT.sub("", line))
+    line = _UNQUOTED.sub(lambda found: found[1] or "", line)
     if found := re.search(r"\$\(|`", line):
         raise RecipeError(
             f"line {number}: {found[0]} is for a shell, and no shell is run. Write in its place what it prints."
         )
     try:
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
-        lexer.whitespace_split = True
+        lexer.whitespace_split, lexer.commenters = True, ""
         tokens = list(lexer)
     except ValueError as error:
         raise RecipeError(f"line {number}: {error}. Close the quote, or join the lines.") from error

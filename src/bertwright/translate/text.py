@@ -56,10 +56,11 @@ def start_line(translation: Translation, recipe: str, place: str = "") -> str:
     if values := translation.place:
         kind, *settings = values.items()
         said = "".join(f" --set {key}={shlex.quote(str(value))}" for key, value in settings)
-        return f"bertwright launch {kind[1]} {recipe}{f' --place {place}' if place else said}{out}"
+        where = f" --place {shlex.quote(place)}" if place else said
+        return f"bertwright launch {kind[1]} {shlex.quote(recipe)}{where}{out}"
     steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
     data_alone = steps and all(why.startswith(UNSAID) for why in steps)
-    return f"bertwright run {recipe}{out}{' --until examples' if data_alone else ''}"
+    return f"bertwright run {shlex.quote(recipe)}{out}{' --until examples' if data_alone else ''}"
 
 
 def _head(translation: Translation, name: str, place: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import place_of
 from bertwright.translate.program import Start, called, programs
+from bertwright.translate.secrets import LEFT_OUT, without_secrets
 from bertwright.translate.shell import ShellCommand
 
 LEFT = {
@@ -45,9 +46,9 @@ class Translation:
     open: tuple[str, ...]
     """What no command says and only the user knows."""
     commands: tuple[str, ...]
-    """The commands that were translated, as they were typed."""
+    """The commands that were translated, as they were typed but for secrets."""
     left: tuple[str, ...]
-    """The commands of a script that have nothing to do with a recipe."""
+    """The commands of a script that have nothing to do with a recipe, by line and name."""
     launch: Launch
     out: str
     """The run folder that the commands' output folder suggests; empty: none."""
@@ -84,11 +85,15 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
     """
     draft, launch, out, done, left = Draft(), Launch(), "", list[str](), list[str]()
     trained: list[Command] = []
-    for shell in script:
-        if not strict and PurePosixPath((strip_launchers(shell.words)[1] or ("",))[0]).name in LEFT:
-            left.append(shlex.join(shell.words))
+    hidden = False
+    for given in script:
+        shell = without_secrets(given)
+        name = PurePosixPath((strip_launchers(shell.words)[1] or ("",))[0]).name
+        if not strict and name in LEFT:
+            left.append(f"line {shell.line}: {name}")  # its words may be secrets: passwords of logins and servers
             continue
         done.append(_typed(shell))
+        hidden = hidden or done[-1] != _typed(given)
         for command in _commands(shell, Launch(), draft):
             draft.add(command)
             trained += [command] if command.program.phase == "training" else []
@@ -100,9 +105,9 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         raise RecipeError(f"{'; '.join(done)}: nothing of this decides what is trained. Give the command that trains.")
     complete(draft)
     remarks = (*draft.remarks, *faults(draft, launch.ranks))
+    opened = (*_open(draft, trained), *([LEFT_OUT] if hidden else []))
     return Translation(
-        draft.keys, tuple(draft.phases), tuple(draft.accounts), remarks, tuple(_open(draft, trained)), tuple(done),
-        tuple(left), launch, out,
+        draft.keys, tuple(draft.phases), tuple(draft.accounts), remarks, opened, tuple(done), tuple(left), launch, out,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from bertwright import Recipe
 from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
+from bertwright.cli.autotune import _write
 from bertwright.core.errors import ArtifactError, RecipeError
 
 
@@ -86,3 +87,20 @@ def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path
     with pytest.raises(ArtifactError, match="is no table of autotune"), open_table(tmp_path / "run", tried):
         pass
     shutil.rmtree(table.folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"), [("azure-glue", "bert-base-deepspeed"), ("azure-glue", ""), ("mlperf-large", "1536")]
+)
+def test_what_is_written_loads_with_the_preset_and_what_was_found(name: str, preset: str, tmp_path: Path) -> None:
+    given = [f"preset={preset}"] if preset else []
+    tried = Tried(Recipe.load(name, given), phase=0, ranks=1, steps=3, limit=10.0)
+    trial = Trial(Candidate("auto", True, 16), "trained", 2, 1.0)
+    _write(tmp_path / "mine.toml", Path(name), given, trial, tried)
+    found = Recipe.load(tmp_path / "mine.toml")
+    phase = found.train.phases[0]
+    assert (phase.micro_batch, found.train.engine.kind, found.train.checkpoint_activations) == (16, "auto", True)
+    expected = Recipe.load(
+        name, [*given, *(f"{key}={value}".lower() for key, value in trial.candidate.keys(0).items())]
+    )
+    assert found == expected and phase.batch == tried.recipe.train.phases[0].batch

@@ -146,6 +146,11 @@ def test_several_gpus_are_a_rank_each() -> None:
     assert typed[1].endswith("--until examples") and typed[3] == "bertwright run recipes/hu.toml --out runs/hu"
 
 
+def test_names_with_blanks_are_typed_in_quotes() -> None:
+    answers = replace(asked_for("hu", "2-cores", "quick").answers, out=Path("my hu.toml"))
+    assert commands(answers, 1)[1] == "bertwright run 'my hu.toml' --out 'runs/my hu'"
+
+
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [

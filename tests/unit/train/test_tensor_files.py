@@ -44,7 +44,8 @@ def test_the_index_is_the_one_that_transformers_writes(tmp_path: Path) -> None:
     write(tmp_path, 2)
     folder = publish(tmp_path, IDENTITY, STATE, 2)
     index = json.loads((folder / "model.safetensors.index.json").read_bytes())
-    assert set(index) == {"metadata", "weight_map"} and index["metadata"]["total_size"] > 0
+    assert set(index) == {"metadata", "weight_map"}
+    assert index["metadata"]["total_size"] == sum(tensor.nbytes for tensor in WEIGHTS.values())
     held = {name: load_file(folder / file) for file in set(index["weight_map"].values()) for name in [file]}
     assert set(held) == {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}
     assert {name: file for file, tensors in held.items() for name in tensors} == index["weight_map"]

@@ -20,6 +20,12 @@ def test_variables_redirections_and_joined_lines() -> None:
     assert second.words == ("tail", "--x", "/data") and "A" not in second.variables
 
 
+def test_what_is_quoted_is_no_comment_and_no_redirection() -> None:
+    line = """run.sh --a "x # y" 'it # 2>z' --b "say \\" # 2<w" p#q \\# r 2>err # it's over"""
+    (command,) = of_script(line)
+    assert command.words == ("run.sh", "--a", "x # y", "it # 2>z", "--b", 'say " # 2<w', "p#q", "#", "r")
+
+
 def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
     (command,) = of_words(["A=b c", "run.sh", "x;y", "$Z"])
     assert command.words == ("run.sh", "x;y", "$Z") and command.variables == {"A": "b c"}

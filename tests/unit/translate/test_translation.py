@@ -10,7 +10,7 @@ from bertwright.launch.config import load_place
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
 from bertwright.translate.shell import of_script, of_words
-from bertwright.translate.text import place_text, start_line
+from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import Translation, translate
 
 NEEDED = "--input_dir d --config_file c.json --output_dir o --do_train"
@@ -136,6 +136,9 @@ def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int,
     translation = translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
     found = translation.sections.get("train.engine")
     assert (found.value if found else None) == engine
+    (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 4}}))
+    with pytest.raises(RecipeError, match=r"ZeRO has no stage 4\. Give one of 0, 1, 2 and 3 there\."):
+        translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
     (tmp_path / "ds.json").write_text("nothing")
     with pytest.raises(RecipeError, match="no DeepSpeed configuration"):
         translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
@@ -175,3 +178,25 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
     assert start_line(parallel, "r.toml", "p.toml") == "bertwright launch torchrun r.toml --place p.toml --out o"
     data = translate(of_script("python bertPrep.py --action sharding --dataset wikicorpus_en"), strict=False)
     assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
+
+
+def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
+    script = f"""
+    az login --service-principal -p S3cret1
+    wget https://me:S3cret2@host/dump.bz2
+    export INPUT=https://me:S3cret3@host/data?sig=S3cret4
+    mpirun -n 2 -x HF_TOKEN=S3cret5 python run_pretraining.py {NEEDED} --input_dir=$INPUT
+    """
+    translation = translate(of_script(script), strict=False)
+    assert translation.left == ("line 2: az", "line 3: wget")
+    assert "S3cret" not in text(translation) + place_text(translation) + json.dumps(translation.facts())
+    assert translation.phases[0]["data"].value == "https://host/data" and "is left out here" in translation.open[-1]
+    plain = translated(f"python run_pretraining.py {NEEDED} --max_seq_length 128")
+    assert not plain.open and plain.commands == (f"python run_pretraining.py {NEEDED} --max_seq_length 128",)
+
+
+def test_an_option_whose_key_another_replaced_has_no_effect_and_says_why() -> None:
+    phase = f"python run_pretraining.py {NEEDED}"
+    both = translate(of_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --init_checkpoint w"), strict=False)
+    (account,) = [account for account in both.accounts if account.option.startswith("--init_checkpoint")]
+    assert account.keys == () and account.note == "a phase goes on from the one before it"

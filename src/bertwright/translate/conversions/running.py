@@ -66,7 +66,9 @@ def deepspeed(command: Command, name: str) -> Iterator[Key]:
         except (ValueError, AttributeError, TypeError) as error:
             raise RecipeError(f"{command.source(name)}: the file is no DeepSpeed configuration: {error}.") from error
     if stage:
-        kind = {1: "zero", 2: "fsdp", 3: "fsdp"}[stage]
+        kinds = {1: "zero", 2: "fsdp", 3: "fsdp"}
+        if not (kind := kinds.get(stage)):
+            raise RecipeError(f"{command.source(name)}: ZeRO has no stage {stage}. Give one of 0, 1, 2 and 3 there.")
         yield Key("train.engine", kind, f"{command.source(name)}, whose ZeRO stage is {stage}")
 
 
