@@ -1,4 +1,4 @@
-"""Addresses without secrets, as they may be printed and written down, and names of secrets; nothing here asks the network."""
+"""Addresses without secrets, as they may be printed and written down; nothing here asks the network."""
 
 from __future__ import annotations
 
