@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -16,7 +17,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
 from bertwright.launch.environment import Environment
 from bertwright.launch.foreground import run_in_order, run_on_terminal
-from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.job import RECIPE, Job, listed
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
 
@@ -82,7 +83,24 @@ class ContainerPlace(Section):
                 f"runs/{job.name}."
             )
         return Description(
-            {RECIPE: job.recipe, SCRIPT: self._script(job)}, [shlex.join(["sh", f"{job.folder}/{SCRIPT}"])]
+            {RECIPE: job.recipe, SCRIPT: self._script(job)},
+            [shlex.join(["sh", f"{job.folder}/{SCRIPT}"])],
+            self._unseen(job),
+        )
+
+    def _unseen(self, job: Job) -> str:
+        """What to say where the recipe reads what the container does not see."""
+        seen = [PurePosixPath(folder) for folder in (INSIDE, *self.mounts)]
+        whole = {
+            key: PurePosixPath(os.path.normpath(f"{INSIDE}/{path}" if path[:1] not in "/~" else path))
+            for key, path in job.files.items()
+        }
+        unseen = {key: job.files[key] for key, path in whole.items() if not any(map(path.is_relative_to, seen))}
+        if not unseen:
+            return ""
+        return (
+            f"The container does not see {listed(unseen)}: it sees the current folder as {INSIDE}, and `mounts`. Mount "
+            "the folder, and give the path that it has there."
         )
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.redact import is_url
 from bertwright.launch.secrets import has_address, texts
 from bertwright.recipe import Recipe, Written
 
 FOLDER = "launch"
 """Below the run folder: the recipe, the other files of the description, and logs."""
 RECIPE = "recipe.toml"
+_READ = re.compile(
+    r"corpus\.source(\.\d+)?(\.path)?|corpus\.(\w+\.)?templates|corpus\.contamination\.\d+|vocab\.file|model\.config"
+    r"|(\w+\.)*teacher|train\.init_from|train\.phases\.\d+\.data"
+)
+"""Keys of a recipe that name files."""
+_SHIPPED = ("sample", "sample-small")
+"""Sources that come with the package."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,12 @@ class Job:
 
         return tomli_w.dumps(self.values)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The files and folders that the recipe reads, by their keys; addresses are none."""
+        named = {key: text for key, text in texts(self.values) if _READ.fullmatch(key)}
+        return {key: text for key, text in named.items() if not is_url(text) and text not in _SHIPPED}
+
     def command(self, verb: str, *options: str, at: PurePosixPath | None = None) -> list[str]:
         """The words after `bertwright` that do `verb`; `at` is the folder of the recipe, where it is not `folder`."""
         return [verb, str((at or self.folder) / RECIPE), "--out", str(self.out), *options]
@@ -68,3 +83,8 @@ def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
             )
     folder = PurePosixPath((out or Path("runs") / recipe.stem).as_posix())
     return Job(values, folder, loaded.corpus is not None)
+
+
+def listed(files: Mapping[str, str]) -> str:
+    """Files of `Job.files` as a note names them."""
+    return ", ".join(f"{key} = {path}" for key, path in files.items())

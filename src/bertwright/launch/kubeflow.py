@@ -13,7 +13,7 @@ from pydantic import Field
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.job import RECIPE, Job, listed
 from bertwright.launch.target import Description
 from bertwright.launch.yaml_text import yaml_text
 
@@ -72,7 +72,11 @@ class KubeflowPlace(Section):
                 job, f"{name}-finish", job.command("run", at=RECIPE_FOLDER), gpus=min(self.gpus, 1)
             ),
         }
-        return Description(files, list(self._commands(job, name)))
+        note = (
+            f"The pods see the volume {self.volume} alone, as {INSIDE}. What the recipe reads has to lie there, and be "
+            f"named as it is there: {listed(job.files)}"
+        )
+        return Description(files, list(self._commands(job, name)), note if job.files else "")
 
     def looked_after(self, job: Job) -> Mapping[str, str]:
         """As `DescribedOnly.looked_after`."""

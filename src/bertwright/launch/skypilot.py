@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from bertwright._version import __version__
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.job import RECIPE, Job, listed
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
 from bertwright.launch.yaml_text import yaml_text
@@ -56,15 +57,26 @@ class SkypilotPlace(Section):
                 "Add train.mirror=s3://BUCKET/FOLDER (or az://, gs://), or leave spot out."
             )
         # A managed job is started again elsewhere when its machine is taken away.
-        launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", job.name]
-        fetch = f"rsync -a {job.name}:{job.out}/ {job.out}/ && sky down {job.name}"
-        note = "" if self.spot else f"When it is done, fetch the run and give the machine back: {fetch}"
+        launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
-        return Description(files, [shlex.join([*launch, f"{job.folder}/{TASK}"])], note)
+        return Description(files, [shlex.join([*launch, f"{job.folder}/{TASK}"])], self._note(job))
+
+    def _note(self, job: Job) -> str:
+        """What its user has to do beside."""
+        said = []
+        if job.files:
+            said.append(
+                f"The machine is a new one, without {listed(job.files)}: give an address (s3://, az://, https://) "
+                f"where the key takes one, or add the file to file_mounts of {job.folder}/{TASK}."
+            )
+        if not self.spot:
+            fetch = shlex.join(["rsync", "-a", f"{_name(job)}:{job.out}/", f"{job.out}/"])
+            said.append(f"When it is done, fetch the run and give the machine back: {fetch} && sky down {_name(job)}")
+        return " ".join(said)
 
     def looked_after(self, job: Job) -> Mapping[str, str]:
         """As `DescribedOnly.looked_after`."""
-        name = job.name
+        name = _name(job)
         if self.spot:
             words = {"status": ["queue"], "logs": ["logs", "--name", name], "stop": ["cancel", "--name", name]}
             return {what: shlex.join(["sky", "jobs", *each]) for what, each in words.items()}
@@ -81,10 +93,20 @@ class SkypilotPlace(Section):
         package = f"bertwright[hf,formats,s3,azure]=={__version__}"
         enter = 'cd "$HOME" && . bertwright/bin/activate'
         return {
-            "name": job.name,
+            "name": _name(job),
             "resources": machine,
             "file_mounts": {f"~/{job.folder}/{RECIPE}": f"./{job.folder}/{RECIPE}"},
             "envs": dict(self.environment),
             "setup": f"python3 -m venv bertwright\nbertwright/bin/pip install '{package}'\n",
             "run": "\n".join(["set -e", enter, *commands, ""]),
         }
+
+
+def _name(job: Job) -> str:
+    """What SkyPilot takes as the name of a cluster and of a task."""
+    if not re.fullmatch(r"[A-Za-z]([\w.-]*[A-Za-z0-9])?", job.name, re.ASCII):
+        raise RecipeError(
+            f"--out {job.out}: SkyPilot needs a name of letters, digits, and . _ - within, that begins with a letter. "
+            "Rename the run."
+        )
+    return job.name

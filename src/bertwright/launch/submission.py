@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, read_json, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.launch.job import Job
-from bertwright.launch.target import Submitted, Submitter, Target
+from bertwright.launch.target import Scheduler, Submitted, Submitter, Target
 
 _NOTE = "submitted.json"
 
@@ -17,8 +19,9 @@ def submit(target: Target, job: Job, log: Log) -> Submitted:
     """Write the files of the description below the run folder, submit them, and note what the target calls the jobs:
     none where the target is no `Submitter`.
 
-    Raises what `Submitter.submit` raises.
+    Raises what `Submitter.submit` raises, and `RecipeError` where jobs of an earlier submission wait or run.
     """
+    _refuse_second(target, job)
     folder = make_folder(Path(job.folder))
     for name, text in target.describe(job).files.items():
         write_atomic(folder / name, text.encode())
@@ -28,10 +31,28 @@ def submit(target: Target, job: Job, log: Log) -> Submitted:
     return Submitted(folder, jobs)
 
 
+def _refuse_second(target: Target, job: Job) -> None:
+    """Two chains would write to one run folder, and the jobs of the first could no longer be looked after."""
+    kept = _noted(job)
+    if not isinstance(target, Scheduler) or kept.get("target") != target.kind:
+        return
+    if alive := target.alive(Submitted(Path(job.folder), kept["jobs"])):
+        raise RecipeError(
+            f"{job.out} is submitted already, and {', '.join(alive)} wait or run. Stop them (--stop), wait for their "
+            "end (--status), or give another run folder (--out)."
+        )
+
+
+def _noted(job: Job) -> Mapping[str, Any]:
+    note = Path(job.folder) / _NOTE
+    kept: Mapping[str, Any] = read_json(note) if note.is_file() else {}
+    return kept
+
+
 def submitted(target: Target, job: Job) -> Submitted:
     """What `submit` noted; `RecipeError` where nothing was submitted to this target from the run folder."""
     note = Path(job.folder) / _NOTE
-    kept = read_json(note) if note.is_file() else {}
+    kept = _noted(job)
     if kept.get("target") != target.kind:
         other = f"was submitted to {kept['target']}" if kept else "has no job"
         raise RecipeError(

@@ -73,6 +73,9 @@ class Scheduler(Protocol):
     def status(self, submitted: Submitted) -> list[dict[str, str]]:
         """What is known of each job: `job`, `id`, `state`, and why."""
 
+    def alive(self, submitted: Submitted) -> list[str]:
+        """The jobs, by our names, that still wait or run."""
+
     def logs(self, submitted: Submitted) -> dict[str, str]:
         """The last lines of each log, by its name."""
 

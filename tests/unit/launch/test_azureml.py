@@ -16,6 +16,7 @@ from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 from bertwright.launch.target import Description
 
+DATA = ("train.phases.0.data=/disk/hdf5", "train.phases.1.data=/disk/hdf5")
 GPUS = "vm_size=Standard_ND96asr_v4"
 
 
@@ -82,9 +83,11 @@ def test_what_is_printed_is_what_the_keys_say() -> None:
 
 def test_files_that_no_job_sees_are_told_of() -> None:
     unseen = described(GPUS, overrides=("corpus.source=huwiki.xml.bz2",)).note
-    assert unseen.startswith("The jobs do not see the file huwiki.xml.bz2: upload it, and add a section [inputs.NAME]")
+    assert unseen.startswith("The jobs do not see corpus.source = huwiki.xml.bz2: upload what is missing, and add")
     given = described(GPUS, 'inputs.a={key="corpus.source",path="azureml:a:1"}', overrides=("corpus.source=x.bz2",))
     assert not given.note and not described(GPUS).note
+    data = described(GPUS, 'inputs.a={key="train.phases.1.data",path="azureml:a:1"}', overrides=DATA)
+    assert "train.phases.0.data = /disk/hdf5" in data.note and "phases.1" not in data.note
 
 
 def test_a_signal_reaches_the_program_and_its_exit_code_is_the_jobs(tmp_path: Path) -> None:

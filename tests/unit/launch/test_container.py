@@ -127,3 +127,33 @@ def test_a_spot_machine_needs_a_mirror() -> None:
 def test_the_script_is_one_for_sh(here: Path) -> None:
     script = place('environment={A="it\'s"}').describe(job()).files["container.sh"]
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_files_that_a_place_does_not_see_are_told_of() -> None:
+    far = {"corpus.source": "/home/me/x.bz2", "train.init_from": "~/run/train", "train.phases.1.data": "/data/512"}
+    far |= {"corpus.contamination": '["../glue.jsonl"]', "train.phases.0.data": "hdf5/128"}
+    reading = load_job(Path("smoke"), [f"{key}={path}" for key, path in far.items()], None)
+    unseen = place('mounts={"/data"="/disk"}').describe(reading).note
+    assert unseen.startswith(
+        "The container does not see corpus.source = /home/me/x.bz2, corpus.contamination.0 = ../glu"
+    )
+    assert "train.init_from = ~/run/train: it sees" in unseen and "data = " not in unseen
+    for kind, says in {
+        "kubeflow": "The pods see the volume bertwright alone",
+        "skypilot": "The machine is a new",
+    }.items():
+        note = load_place(kind, "", ()).describe(reading).note
+        assert note.startswith(says) and "corpus.source = /home/me/x.bz2" in note and "0.data = hdf5/128" in note
+        assert says not in load_place(kind, "", ()).describe(job()).note
+    assert not place().describe(load_job(Path("smoke"), ["corpus.source=s3://box/x.bz2"], None)).note
+
+
+@pytest.mark.parametrize("name", ["1_x", "my run", "x_", "été"])
+def test_skypilot_gets_a_name_that_it_takes(name: str) -> None:
+    with pytest.raises(RecipeError, match=f"--out runs/{name}: SkyPilot needs a name .* begins with a letter"):
+        load_place("skypilot", "", ()).describe(load_job(Path("smoke"), [], Path("runs") / name))
+
+
+def test_a_folder_with_a_blank_is_quoted_in_what_fetches_it() -> None:
+    note = load_place("skypilot", "", ()).describe(load_job(Path("smoke"), [], Path("my runs/a"))).note
+    assert "rsync -a 'a:my runs/a/' 'my runs/a/' && sky down a" in note

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
-from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_sources, writes_events
+from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
 from bertwright.launch.azureml.sizes import checked_size, has_infiniband, ranks_of
 from bertwright.launch.azureml.steps import RUN, Shared, Step, job, pipeline
 from bertwright.launch.environment import Environment
@@ -130,7 +130,7 @@ class AzuremlPlace(Section):
             made["environment.yml"] = self.image.document()
         files = {RECIPE: job.recipe} | {file: yaml_text(text) for file, text in {**made, name: run(job)}.items()}
         commands = [self._az(verb, job, file) for file, (_, verb) in assets.items()]
-        return Description(files, [*commands, self._az("job", job, name)], unseen_sources(job, self.inputs))
+        return Description(files, [*commands, self._az("job", job, name)], unseen_files(job, self.inputs))
 
     def looked_after(self, job: Job) -> Mapping[str, str]:
         """As `DescribedOnly.looked_after`; NAME is what the service called the job when it was created."""

@@ -9,10 +9,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.toml import apply_overrides, validate
 from bertwright.launch.azureml.assets import Input
 from bertwright.launch.azureml.steps import texts
-from bertwright.launch.job import Job
+from bertwright.launch.job import Job, listed
 from bertwright.recipe import Recipe
-
-_BUILT_IN = ("sample", "sample-small")
 
 
 def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
@@ -28,20 +26,21 @@ def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
     validate(Recipe, values, "[inputs]", {})
 
 
-def unseen_sources(job: Job, inputs: Mapping[str, Input]) -> str:
-    """What to say where the corpus is made of files that no job sees; "" where it is not."""
-    if any(data.key.startswith("corpus.source") for data in inputs.values()):
-        return ""
-    sources = job.values.get("corpus", {}).get("source", ())
-    sources = sources if isinstance(sources, list | tuple) else [sources]
-    paths = [source.get("path", "") if isinstance(source, Mapping) else source for source in sources]
-    unseen = [path for path in paths if "://" not in path and path not in _BUILT_IN]
+def unseen_files(job: Job, inputs: Mapping[str, Input]) -> str:
+    """What to say where the recipe reads files that no job sees; "" where it does not."""
+    given = tuple(data.key for data in inputs.values())
+    unseen = {key: path for key, path in job.files.items() if not any(_same(key, each) for each in given)}
     if not unseen:
         return ""
     return (
-        f"The jobs do not see the file {unseen[0]}: upload it, and add a section [inputs.NAME] to the place with "
-        'key = "corpus.source" and its path in the workspace.'
+        f"The jobs do not see {listed(unseen)}: upload what is missing, and add a section [inputs.NAME] to the place "
+        f'for each, with key = "{next(iter(unseen))}" and its path in the workspace.'
     )
+
+
+def _same(key: str, given: str) -> bool:
+    """Whether an input says what the recipe does: a source may stand for all, or name its path."""
+    return f"{key}.".startswith(f"{given}.") or f"{given}.".startswith(f"{key}.")
 
 
 def writes_events(job: Job) -> bool:

@@ -14,6 +14,11 @@ from bertwright.launch.target import Submitted
 
 _SECONDS = 60.0
 """Most that one of the commands may take."""
+_ENDED = (
+    *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "REVOKED"),
+    *("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "DEADLINE", "OUT_OF_MEMORY"),
+)
+"""States, as the queue names them, of jobs that do not go on."""
 _LINES = 20
 """Of each log, from its end."""
 
@@ -51,6 +56,11 @@ def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
         for name, job in jobs.items()
         for row in list(_queued(job)) or list(_accounted(job)) or [gone]
     ]
+
+
+def alive(jobs: Mapping[str, str]) -> list[str]:
+    """The jobs that the queue has and that have not ended."""
+    return [name for name, job in jobs.items() if any(row["state"] not in _ENDED for row in _queued(job))]
 
 
 def logs(submitted: Submitted) -> dict[str, str]:

@@ -105,6 +105,10 @@ class SlurmPlace(Section):
         """As `Scheduler.status`."""
         return client.status(submitted.jobs)
 
+    def alive(self, submitted: Submitted) -> list[str]:
+        """As `Scheduler.alive`."""
+        return client.alive(submitted.jobs)
+
     def logs(self, submitted: Submitted) -> dict[str, str]:
         """As `Scheduler.logs`."""
         return client.logs(submitted)

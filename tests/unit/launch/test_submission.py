@@ -1,0 +1,43 @@
+"""A second submission of a run: refused while the first one is alive. The queue's answers are those of a real one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.log import SILENT
+from bertwright.launch.config import load_place
+from bertwright.launch.job import load_job
+from bertwright.launch.submission import submit
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What squeue says of each job, in a folder with an sbatch that takes everything."""
+    said = tmp_path / "said"
+    for name, text in {"squeue": f"cat {said}", "sbatch": "echo 7"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    return said
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUED"])
+def test_a_run_whose_jobs_wait_or_run_is_not_submitted_again(queue: Path, state: str) -> None:
+    slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
+    submit(slurm, job, SILENT)
+    queue.write_text(f"7|{state}|None|n1\n")
+    other = load_job(Path("smoke"), ["train.seed=9"], None)
+    with pytest.raises(RecipeError, match=r"runs/smoke is submitted already, and prepare, train, finish wait or run\."):
+        submit(slurm, other, SILENT)
+    assert Path("runs/smoke/launch/recipe.toml").read_text() == job.recipe, "the first one still reads its recipe"
+    assert json.loads(Path("runs/smoke/launch/submitted.json").read_text())["jobs"]["train"] == "7"
+
+
+def test_a_run_whose_jobs_have_ended_is_submitted_again(queue: Path) -> None:
+    slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
+    submit(slurm, job, SILENT)
+    queue.write_text("7_0|COMPLETED|None|n1\n7_1|CANCELLED|None|n2\n")
+    assert submit(slurm, job, SILENT).jobs
