@@ -39,6 +39,7 @@ def plan(
 ) -> None:
     """Say what a run will take: memory by part, disk, steps, tokens, hours, energy and cost."""
     # Here and not above: it reads data as the stages do, which the other verbs do not need.
+    from bertwright.pipeline.lineage import standing_artifacts
     from bertwright.plan.machine import read_place, this_machine
     from bertwright.plan.plan import make_plan
 
@@ -52,7 +53,7 @@ def plan(
         _measure(loaded, folder, machine)
     if nodes:
         machine = replace(machine, nodes=nodes)
-    made = make_plan(loaded, folder, machine)
+    made = make_plan(loaded, standing_artifacts(loaded, folder), machine)
     if as_json:
         print(json_line({"recipe": str(recipe), **made}))
     else:
@@ -61,11 +62,12 @@ def plan(
 
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     """Measure the recipe's steps here, and say where that is kept."""
+    from bertwright.pipeline.lineage import standing_artifacts
     from bertwright.plan.kept import keep
     from bertwright.plan.measure import measure  # torch
     from bertwright.plan.plan import planned_works
 
-    path = keep(measure(recipe, planned_works(recipe, folder, machine), machine.ranks))
+    path = keep(measure(recipe, planned_works(recipe, standing_artifacts(recipe, folder), machine), machine.ranks))
     print(f"measured; kept in {path}", file=sys.stderr)
 
 

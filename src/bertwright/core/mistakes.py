@@ -136,10 +136,13 @@ def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[st
         return f"unknown key {name!r}; an element of a list is written {'.'.join([*keys[:-1], *indexed.groups()])}"
     if new := renamed(".".join(keys), known):
         return f"unknown key {name!r}; it is called {new} now."
-    if near := nearest(name, known, 0.5):
+    # A slip of the fingers first, then the very word in another section, then whatever is near.
+    if near := nearest(name, known, 0.75):
         return f"unknown key {name!r}; {near}"
     if where_is and (elsewhere := where_is(model, name)):
         return f"unknown key {name!r}; {elsewhere}"
+    if near := nearest(name, known, 0.5):
+        return f"unknown key {name!r}; {near}"
     return f"unknown key {name!r}; the keys here are {', '.join(known)}."
 
 

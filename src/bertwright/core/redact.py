@@ -14,6 +14,12 @@ _QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"]+")
 _SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
 _WEB = re.compile("https?://", re.IGNORECASE)
 _HIDDEN = "hidden-"
+# SECRET and the like anywhere (PGPASSWORD); KEY and TOKEN as words: TOKENIZERS_PARALLELISM is none.
+_SECRET = re.compile(
+    r"SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|"
+    r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS)(?:_|$)",
+    re.IGNORECASE,
+)
 
 
 def is_url(path: str) -> bool:
@@ -24,6 +30,11 @@ def is_url(path: str) -> bool:
 def is_web(url: str) -> bool:
     """Whether a web server has the file."""
     return _WEB.match(url) is not None
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable or an option of this name holds a secret."""
+    return _SECRET.search(name.replace("-", "_")) is not None
 
 
 def has_credentials(url: str) -> bool:

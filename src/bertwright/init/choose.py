@@ -6,7 +6,6 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
@@ -23,7 +22,6 @@ MOST_PASSES = 40
 """How often the text is read at most: as often as the first BERT read its own."""
 _QUICK = 2
 """How many of the sizes a first look may have."""
-_NOWHERE = Path("/nonexistent/run")
 """A run folder in which nothing is finished."""
 _LEAST_SHARE = 0.1
 """Share of the hours that training should have at least."""
@@ -122,7 +120,7 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
     # What fits, and how fast it is, follows from lengths and batches; how long it is trained, from that.
     phases = tuple(PhaseDraft(length, share, 10**10, 1.0) for length, share in _lengths(asked))
     recipe = recipe_of(draft(asked, size, phases))
-    plan = make_plan(recipe, _NOWHERE, asked.machine)
+    plan = make_plan(recipe, {}, asked.machine)
     if not plan["fits"]:
         return None
     speeds = tuple(phase["tokens_per_second"] for phase in plan["phases"])
@@ -133,13 +131,16 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
 def _choice(tried: _Tried) -> Choice:
     """The recipe with its budget: the hours, and twice the tokens that are foretold for them as the most."""
     phases = [
-        # Two digits say all that is known.
-        replace(phase, hours=phase.share * tried.training, tokens=max(100_000, int(float(f"{tokens:.1e}"))))
+        # No more hours than the passes over the text take, since the rate falls with them. Two digits of tokens are
+        # all that is known.
+        replace(
+            phase, hours=tried.tokens(phase, speed) / speed / 3600, tokens=max(100_000, int(float(f"{tokens:.1e}")))
+        )
         for phase, speed in zip(tried.phases, tried.speeds, strict=True)
         for tokens in (tried.tokens(phase, speed, 2.0),)
     ]
     sections = draft(tried.asked, tried.size, phases)
-    plan = make_plan(recipe_of(sections), _NOWHERE, tried.asked.machine)
+    plan = make_plan(recipe_of(sections), {}, tried.asked.machine)
     training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
     return Choice(tried.size, sections, plan, tried.preparing, tried.finishing, training)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from bertwright.launch.secrets import is_secret
+from bertwright.core.redact import is_secret
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -6,22 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bertwright.core.redact import has_credentials, redact_credentials
+from bertwright.core.redact import has_credentials, is_secret, redact_credentials
 
-# SECRET and the like anywhere (PGPASSWORD); KEY and TOKEN as words: TOKENIZERS_PARALLELISM is none.
-_NAME = re.compile(
-    r"SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|"
-    r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS)(?:_|$)",
-    re.IGNORECASE,
-)
 # A value that begins with $ is asked for where the line is run.
 _ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)=(?![\"']?\$)[^\s;&|]")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s\"']+", re.IGNORECASE)
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable or an option of this name holds a secret."""
-    return _NAME.search(name.replace("-", "_")) is not None
 
 
 def has_address(text: str) -> bool:

@@ -71,6 +71,16 @@ def finished_artifact(folder: Path, stage: str) -> Artifact:
     return open_artifact(folder / stage, stage)
 
 
+def standing_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
+    """The finished artifacts in `folder` that the recipe would make again, by stage; others are left out."""
+    standing = {}
+    for name, expected in lineage(recipe, folder, "export").identities.items():
+        identity_here = _sealed(expected, folder) if name == "train" else expected
+        if not _differences(folder, name, identity_here):
+            standing[name] = open_artifact(folder / name, name)
+    return standing
+
+
 def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str] | None = None) -> Lineage:
     """What each artifact up to the stage `last` should be, without those of `made_now`.
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from bertwright.check.data import sources
-from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.artifact import Artifact
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.recipe import Recipe
 
@@ -52,14 +51,10 @@ class Data:
     """Bytes that finished stages have written."""
 
 
-def read_data(recipe: Recipe, out: Path) -> Data:
-    """What is known; looks at manifests in the run folder `out` and at the sizes of sources, and reads no text."""
-    made = {
-        name: open_artifact(out / name, name)
-        for name in ("corpus", "vocab", "examples")
-        if (out / name / MANIFEST).is_file()
-    }
-    disk = {name: int(artifact.manifest["disk"]["bytes"]) for name, artifact in made.items()}
+def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
+    """What is known from the artifacts that are `made`, by stage, and from the sizes of sources; reads no text."""
+    prepared = [name for name in ("corpus", "vocab", "examples") if name in made]
+    disk = {name: int(made[name].manifest["disk"]["bytes"]) for name in prepared}
     text = float(made["corpus"].counts["text_bytes"]) if "corpus" in made else None
     if "examples" in made:
         return _from_examples(recipe, made["examples"], text, disk)

@@ -17,7 +17,9 @@ class HardwareConfig(Section):
     gpu: str = ""
     """Name of its GPUs, such as "h100" or "a100"; empty: processors like those of this machine."""
     gpus: int = Field(1, ge=1, le=1024)
-    """GPUs of a machine, each of which is a rank; without GPUs one rank trains on all cores."""
+    """GPUs of a machine, each of which is a rank."""
+    ranks: int = Field(1, ge=1, le=1024)
+    """Ranks of a machine without GPUs, which share its cores and its memory."""
     cores: int = Field(0, ge=0, le=4096)
     """Cores of a machine, which make the corpus and train where there is no GPU; 0: as many as here."""
     memory_gb: float = Field(0.0, ge=0)
@@ -37,11 +39,13 @@ class HardwareConfig(Section):
 def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) -> HardwareConfig | None:
     """The section in the values of a place file, if it has one; `RecipeError` where something in it is wrong.
 
-    GPUs and nodes that the place asks its target for need not be said again.
+    GPUs, ranks and nodes that the place asks its target for need not be said again.
     """
     if (given := values.get("hardware")) is None:
         return None
-    asked = {key: value for key in ("gpus", "nodes") if isinstance(value := values.get(key), int) and value > 0}
+    asked = {
+        key: value for key in ("gpus", "ranks", "nodes") if isinstance(value := values.get(key), int) and value > 0
+    }
     own = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
     section = {**asked, **given} if isinstance(given, dict) else given
     return cast(HardwareConfig, validate(HardwareConfig, section, file, {**lines, **own}))

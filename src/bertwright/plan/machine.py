@@ -88,8 +88,12 @@ def read_place(place: Path | str) -> Place:
         raise RecipeError(
             f'{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.'
         )
-    # Their types are for `bertwright launch` to judge; here each is read as a recipe's override.
-    return Place(machine_of(hardware), tuple(map(str, values.get("overrides", ()))))
+    overrides = values.get("overrides", [])
+    if not isinstance(overrides, list) or not all(isinstance(one, str) for one in overrides):
+        raise RecipeError(
+            f'{path}:{lines.get("overrides", 0)}: overrides: give a list, such as ["train.precision=fp16"].'
+        )
+    return Place(machine_of(hardware), tuple(overrides))
 
 
 def machine_of(hardware: HardwareConfig) -> Machine:
@@ -99,9 +103,11 @@ def machine_of(hardware: HardwareConfig) -> Machine:
         device, each = gpu_named(hardware.gpu), hardware.gpus
         title = f"{each} x {device.name}"
     else:
-        device, each = processor(cores, float(memory_size())), 1
+        each = hardware.ranks
+        memory = hardware.memory_gb * 1e9 or float(memory_size())
+        device = processor(max(1, cores // each), memory / each)
         title = f"{cores} cores"
-    if hardware.memory_gb:
+    if hardware.gpu and hardware.memory_gb:
         device = replace(device, memory=hardware.memory_gb * 1e9)
     machine = _machine(title, device, each, cores)
     return replace(

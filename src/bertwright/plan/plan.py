@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
-from bertwright.core.artifact import MANIFEST
+from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.plan.data import Data, read_data
 from bertwright.plan.disk import disk_of
@@ -28,14 +27,14 @@ MEASURED_BAND = (0.8, 1.3)
 STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 
 
-def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
-    """What the rest of the run of a recipe in the folder `out` takes on a machine.
+def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) -> Plan:
+    """What the rest of a run takes on a machine, where `made` has the artifacts of the recipe that are there, by stage.
 
     Raises `RecipeError` where a batch has fewer sequences than the machine has ranks, or where its GPUs have no unit
     for the recipe's precision.
     """
     _refuse_impossible(recipe, machine)
-    data = read_data(recipe, out)
+    data = read_data(recipe, made)
     works = _works(recipe, data, machine)
     measured = _measurements(recipe, works, machine)
     dates = [found.date for found in measured if found]
@@ -43,7 +42,7 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
     memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
     steps = _step_seconds(recipe, works, machine, measured)
     times = [phase_time(recipe, work, step, data) for work, step in zip(works, steps, strict=True)]
-    done = _done(out)
+    done = _done(made)
     training = None if None in times else sum(time.total for time in times if time)
     scoring = FORWARD * steps[-1] / works[-1].phase.batch
     seconds = stage_seconds(recipe, data, machine, training, scoring, done)
@@ -54,7 +53,7 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
         _phase(work, memory, step, time, machine)
         for work, memory, step, time in zip(works, memories, steps, times, strict=True)
     ]
-    energy = None if total is None else total * machine.nodes * machine.watts / 1000
+    spent = None if total is None else _machine_hours(seconds, machine.nodes)
     return {
         "machine": _facts(machine),
         "basis": data.basis,
@@ -71,15 +70,15 @@ def make_plan(recipe: Recipe, out: Path, machine: Machine) -> Plan:
         "low_hours": None if total is None else total * low,
         "high_hours": None if total is None else total * high,
         "tokens_per_second": _throughput(phases),
-        "energy_kwh": energy,
-        "cost": total * machine.nodes * machine.price if total is not None and machine.price else None,
+        "energy_kwh": None if spent is None else spent * machine.watts / 1000,
+        "cost": None if spent is None or not machine.price else spent * machine.price,
     }
 
 
-def planned_works(recipe: Recipe, out: Path, machine: Machine) -> list[PhaseWork]:
+def planned_works(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) -> list[PhaseWork]:
     """What each phase asks of the machine: what a measurement is made of."""
     _refuse_impossible(recipe, machine)
-    return _works(recipe, read_data(recipe, out), machine)
+    return _works(recipe, read_data(recipe, made), machine)
 
 
 def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
@@ -99,10 +98,15 @@ def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
             )
 
 
-def _done(out: Path) -> list[str]:
+def _done(made: Collection[str]) -> list[str]:
     """The stages that need not be made: finished ones, and those that finished ones were made of."""
-    finished = [stage for stage in STAGES if (out / stage / MANIFEST).is_file()]
+    finished = [stage for stage in STAGES if stage in made]
     return list(STAGES[: STAGES.index(finished[-1]) + 1]) if finished else []
+
+
+def _machine_hours(seconds: Mapping[str, float | None], nodes: int) -> float:
+    """Hours of machines: all of them train, and one does the rest."""
+    return sum((value or 0.0) * (nodes if stage == "train" else 1) for stage, value in seconds.items()) / 3600
 
 
 def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:

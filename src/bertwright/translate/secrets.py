@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bertwright.core.redact import redact_credentials
+from bertwright.core.redact import is_secret, redact_credentials
 from bertwright.translate.shell import ShellCommand
 
 HIDDEN = "hidden"
@@ -15,7 +15,6 @@ LEFT_OUT = (
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s'\"]+", re.IGNORECASE)
 _VARIABLE = re.compile(r"([A-Z_][A-Z0-9_]*)=.+", re.DOTALL)
-_SECRET = {"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS", "SAS"}
 
 
 def without_secrets(command: ShellCommand) -> ShellCommand:
@@ -26,6 +25,6 @@ def without_secrets(command: ShellCommand) -> ShellCommand:
 
 def _word(word: str) -> str:
     variable = _VARIABLE.fullmatch(word)
-    if variable and _SECRET & set(variable[1].split("_")):
+    if variable and is_secret(variable[1]):
         return f"{variable[1]}={HIDDEN}"
     return _ADDRESS.sub(lambda found: redact_credentials(found[0]), word)

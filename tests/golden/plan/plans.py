@@ -20,7 +20,7 @@ def planned(name: str) -> str:
     """The text of a plan."""
     recipe_name, hardware = PLANS[name]
     recipe = Recipe.load(recipe_name, given=False)
-    plan = make_plan(recipe, ROOT / "nowhere", machine_of(hardware))
+    plan = make_plan(recipe, {}, machine_of(hardware))
     return "\n".join(plan_lines(recipe_name, recipe, plan)) + "\n"
 
 

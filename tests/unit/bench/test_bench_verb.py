@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_all_workloads_alone_in_float32_unless_told(asked: list[Any]) -> None:
-    assert CliRunner().invoke(verbs, []).exit_code == 0
+    assert CliRunner().invoke(verbs, ["train"]).exit_code == 0
     ((names, sides, setting),) = asked
     assert names == ["full-128", "pairs-128", "half-512", "base-128"] and sides == ("bertwright",)
     assert setting == Setting(("fp32",), 2, 0.1, 0.0, 3, 5)
@@ -41,14 +41,14 @@ def test_options_reach_the_measurement(asked: list[Any]) -> None:
     pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
     options = ["--workload", "half-512", "--workload", "full-128", "--peer", "hf", "--precision", "both"]
     more = ["--dropout", "0.2", "--attention-dropout", "0.1", "--threads", "1", "--rounds", "4", "--steps", "6"]
-    assert CliRunner().invoke(verbs, [*options, *more]).exit_code == 0
+    assert CliRunner().invoke(verbs, ["train", *options, *more]).exit_code == 0
     ((names, sides, setting),) = asked
     assert names == ["full-128", "half-512"] and sides == ("bertwright", "trainer", "trainer-tuned")
     assert setting == Setting(("fp32", "bf16"), 1, 0.2, 0.1, 4, 6)
 
 
 def test_the_table_has_ratios_ranges_floor_and_processor_seconds(asked: list[Any]) -> None:
-    head, *rows = CliRunner().invoke(verbs, []).stdout.splitlines()[-3:]
+    head, *rows = CliRunner().invoke(verbs, ["train"]).stdout.splitlines()[-3:]
     assert [word for word in head.split("  ") if word.strip()]
     for name in ("s a step", "CPU s", "ours is", "worst", "best", "in CPU s", "floor", "to fp32"):
         assert name in head
@@ -59,14 +59,14 @@ def test_the_table_has_ratios_ranges_floor_and_processor_seconds(asked: list[Any
 
 
 def test_json_has_every_number(asked: list[Any]) -> None:
-    rows = json.loads(CliRunner().invoke(verbs, ["--json"]).stdout)
+    rows = json.loads(CliRunner().invoke(verbs, ["train", "--json"]).stdout)
     assert rows[0]["floor_ratio"] == 1.31 and rows[0]["times_fp32"] == 1.85 and rows[1]["floor_ratio"] is None
     assert rows[1]["times_lowest"] == 3.2 and rows[1]["processor_seconds"] == 3.1
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, asked: list[Any]) -> None:
     monkeypatch.setattr(verb, "find_spec", lambda name: None if name == "accelerate" else object())
-    result = CliRunner().invoke(verbs, ["--peer", "hf"])
+    result = CliRunner().invoke(verbs, ["train", "--peer", "hf"])
     assert "--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'" in str(result.exception)
     assert not asked
 
@@ -75,7 +75,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
     "option", [["--dropout", "1"], ["--attention-dropout", "-0.1"], ["--precision", "fp16"], ["--steps", "0"]]
 )
 def test_values_that_mean_nothing_are_refused(option: list[str], asked: list[Any]) -> None:
-    assert CliRunner().invoke(verbs, option).exit_code == 2 and not asked
+    assert CliRunner().invoke(verbs, ["train", *option]).exit_code == 2 and not asked
 
 
 def test_the_verb_measures_ours_alone_and_refuses_what_there_is_not() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.core.redact import is_url, redact_credentials, shown
+from bertwright.core.redact import is_secret, is_url, redact_credentials, shown
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,15 @@ def test_what_an_unsigned_query_asks_for_is_told_by_a_hash() -> None:
 def test_what_is_an_address() -> None:
     assert is_url("s3://a/b") and is_url("https://a") and is_url("memory://a") and is_url("HTTPS://a")
     assert not is_url("a/b") and not is_url("/a") and not is_url("c:/a") and not is_url("wiki: a")
+
+
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "PGPASSWORD", "api-key", "AZURE_STORAGE_CONNECTION_STRING", "SAS", "APIKEY"]
+)
+def test_a_secret_is_known_by_its_name(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MAX_TOKENS", "SASL_MECHANISM"])
+def test_words_that_hold_such_a_name_are_none(name: str) -> None:
+    assert not is_secret(name)

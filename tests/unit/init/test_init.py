@@ -94,6 +94,8 @@ def test_a_choice_keeps_to_the_hours_the_machine_and_the_text(language: str, mac
     for phase, planned in zip(recipe.train.phases, known, strict=True):
         assert phase.batch % asked.machine.ranks == 0 and phase.hours and phase.tokens
         assert planned["tokens"] and planned["tokens"] >= phase.tokens * 0.99
+        # The rate follows the hours, so it falls to its end only where the tokens (two digits) last as long.
+        assert phase.hours * 3600 * planned["tokens_per_second"] <= 1.1 * phase.tokens
     text = asked.facts.text_bytes
     assert text and sum(phase.tokens or 0 for phase in recipe.train.phases) <= 1.1 * MOST_PASSES * text / 5
     seen = sum(p["tokens_per_second"] * 3600 * (p["hours"] or 0) for p in known)

@@ -7,6 +7,7 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.cli import main
+from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.data import read_data
 from bertwright.plan.kept import Measured, cache_file, keep, kept_measurement, key_of
 from bertwright.plan.machine import HardwareConfig, machine_of, this_machine
@@ -26,22 +27,26 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, cache: Path) -> None:
     recipe, out = load(), tmp_path / "run"
     machine = this_machine(recipe)
-    found = measure(recipe, planned_works(recipe, out, machine), machine.ranks, seconds=0.0)
+    found = measure(recipe, planned_works(recipe, standing_artifacts(recipe, out), machine), machine.ranks, seconds=0.0)
     (key, measured), *others = found.items()
     assert not others and measured.micro_batch > 0 and measured.update >= 0
     keep({key: Measured(2.0, 1.0, "2026-01-02")})
     assert cache_file() == cache and cache.is_file()
-    plan = make_plan(recipe, out, machine)
+    plan = make_plan(recipe, standing_artifacts(recipe, out), machine)
     assert plan["phases"][0]["step_seconds"] == pytest.approx(2 * 2.0 + 1.0), "two micro-batches and an update"
     assert plan["calibrated"] == "by a measurement of this machine (2026-01-02)"
     assert plan["high_hours"] == pytest.approx(plan["total_hours"] * MEASURED_BAND[1])  # type: ignore[operator]
-    assert make_plan(load("model.dropout=0.3"), out, machine)["calibrated"] == "", "another network"
-    assert make_plan(recipe, out, machine_of(HardwareConfig(gpu="h100")))["calibrated"] == "", "another machine"
+    assert make_plan(load("model.dropout=0.3"), standing_artifacts(recipe, out), machine)["calibrated"] == "", (
+        "another network"
+    )
+    assert (
+        make_plan(recipe, standing_artifacts(recipe, out), machine_of(HardwareConfig(gpu="h100")))["calibrated"] == ""
+    ), "another machine"
 
 
 def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: Path) -> None:
     recipe = load()
-    key = key_of(recipe, phase_work(recipe, 0, read_data(recipe, tmp_path)), 4)
+    key = key_of(recipe, phase_work(recipe, 0, read_data(recipe, {})), 4)
     keep({key: Measured(2.0, 1.0, "2026-01-02")})
     cache.write_text('{"' + key + '": {"micro_batch": "long"}}')
     assert kept_measurement(key) is None
@@ -51,7 +56,7 @@ def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: 
 
 def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> None:
     recipe = load("train.phases.0.masking.max_predictions=2")
-    work = phase_work(recipe, 0, read_data(recipe, tmp_path))
+    work = phase_work(recipe, 0, read_data(recipe, {}))
     batch = synthetic(recipe, work, 3)
     assert batch.counts.sequences == 3 and batch.counts.tokens == 3 * round(work.mean_length)
     assert batch.counts.predictions == 3 * 2 and batch.token_ids.max() < 160

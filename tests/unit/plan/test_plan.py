@@ -14,6 +14,7 @@ from bertwright.check.resources import run_bytes
 from bertwright.check.teacher import teacher_bytes
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
+from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.data import read_data
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of, read_place, this_machine
@@ -38,7 +39,7 @@ def test_steps_are_those_that_training_resolves(trained: Path, load: Load, lengt
     recipe = load("train.phases.0.steps=", *(f"train.phases.0.{key}" for key in length.split()))
     folder = RunFolder(trained)
     (phase,) = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
-    work = phase_work(recipe, 0, read_data(recipe, trained))
+    work = phase_work(recipe, 0, read_data(recipe, standing_artifacts(recipe, trained)))
     assert (work.steps, work.sequences) == (phase.steps, phase.loader.settings.batches.before(phase.steps))
     assert work.mean_length == pytest.approx(phase.loader.mean_tokens, abs=0.01)
 
@@ -47,7 +48,7 @@ def test_steps_are_those_that_training_resolves(trained: Path, load: Load, lengt
 def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> None:
     recipe = load(key)
     for ranks in (1, 2):
-        work = phase_work(recipe, 0, read_data(recipe, Path("nowhere")))
+        work = phase_work(recipe, 0, read_data(recipe, {}))
         memory, computing = (
             memory_of(recipe, work, ranks, gpu=False),
             computing_of(recipe.train, recipe.optim, ranks, gpu=False),
@@ -59,7 +60,7 @@ def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> Non
 
 def test_what_is_finished_is_counted_and_not_planned(trained: Path, load: Load) -> None:
     recipe = load()
-    plan = PLAN.validate_python(make_plan(recipe, trained, this_machine(recipe)))
+    plan = PLAN.validate_python(make_plan(recipe, standing_artifacts(recipe, trained), this_machine(recipe)))
     disk = RunFolder(trained).artifact("examples").manifest["disk"]["bytes"]
     assert plan["disk"]["examples"] == disk and plan["basis"] == "examples"
     assert plan["disk"]["train"] == run_bytes(recipe, None)["train"]
@@ -69,7 +70,7 @@ def test_what_is_finished_is_counted_and_not_planned(trained: Path, load: Load) 
 
 def test_what_is_not_known_is_not_said(load: Load, tmp_path: Path) -> None:
     recipe = load("corpus.source=https://a.b/c.xml.bz2", "train.phases.0.steps=", "train.phases.0.epochs=2")
-    plan = PLAN.validate_python(make_plan(recipe, tmp_path, this_machine(recipe)))
+    plan = PLAN.validate_python(make_plan(recipe, {}, this_machine(recipe)))
     assert plan["basis"] == "nothing" and plan["text_bytes"] is None and plan["disk"]["corpus"] is None
     assert plan["phases"][0]["steps"] is None and plan["total_hours"] is None and plan["cost"] is None
     assert plan["phases"][0]["step_seconds"] > 0 and plan["memory_bytes"] > 0
@@ -79,21 +80,23 @@ def test_every_remedy_makes_it_fit_as_it_says() -> None:
     recipe = Recipe.load("nvidia-large", given=False)
     for hardware in (HardwareConfig(gpu="v100-16", gpus=8), HardwareConfig(gpu="h100", memory_gb=6.0, gpus=2)):
         machine = machine_of(hardware)
-        plan = make_plan(recipe, Path("nowhere"), machine)
+        plan = make_plan(recipe, {}, machine)
         assert not plan["fits"] and plan["remedies"]
         for remedy in plan["remedies"]:
             helped = Recipe.load("nvidia-large", remedy["keys"], given=False)
-            again = make_plan(helped, Path("nowhere"), machine)
+            again = make_plan(helped, {}, machine)
             assert again["fits"] and again["memory_bytes"] == pytest.approx(remedy["memory_bytes"])
 
 
-def test_energy_and_cost_are_of_all_machines(load: Load, tmp_path: Path) -> None:
+def test_energy_and_cost_are_of_the_machines_that_work(load: Load, tmp_path: Path) -> None:
     recipe = load("train.phases.0.batch=64", "train.phases.0.steps=100000")
-    one, four = (make_plan(recipe, tmp_path, replace(machine_of(GPUS), nodes=nodes)) for nodes in (1, 4))
+    one, four = (make_plan(recipe, {}, replace(machine_of(GPUS), nodes=nodes)) for nodes in (1, 4))
     for plan, nodes in ((one, 1), (four, 4)):
-        hours = plan["total_hours"]
-        assert hours and plan["cost"] == pytest.approx(25.0 * nodes * hours)
-        assert plan["energy_kwh"] == pytest.approx(nodes * hours * 8 * 700 * 1.35 / 1000)
+        # All machines train, and one of them does the rest.
+        stages = {stage: value or 0.0 for stage, value in plan["hours"].items()}
+        hours = stages.pop("train") * nodes + sum(stages.values())
+        assert hours and plan["cost"] == pytest.approx(25.0 * hours)
+        assert plan["energy_kwh"] == pytest.approx(hours * 8 * 700 * 1.35 / 1000)
     assert four["phases"][0]["micro_batch"] == 2 and four["machine"]["ranks"] == 32
 
 
@@ -132,6 +135,10 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
         ("[hardware]\ngpu = 'h1000'\n", "'h1000' is no GPU that is known here. Did you mean h100?"),
         ("[hardware]\ngpu = 'tpu'\n", "'tpu' is no GPU that is known here. Those known are b200, h200, "),
         ("[hardware]\nnodes = 0\n", "{path}:2: nodes: "),
+        (
+            "overrides = 'train.seed=1'\n[hardware]\n",
+            '{path}:1: overrides: give a list, such as ["train.precision=fp16"].',
+        ),
         ("[hardware]\ngpuz = 8\n", "{path}:2: gpuz: "),
     ],
 )
@@ -152,6 +159,21 @@ def test_a_place_to_launch_in_says_what_its_machines_have(tmp_path: Path) -> Non
     assert (place.machine.nodes, place.machine.each, place.overrides) == (3, 4, ("train.precision=fp16",))
 
 
+def test_ranks_of_a_machine_share_its_cores_and_its_memory(tmp_path: Path) -> None:
+    path = tmp_path / "place.toml"
+    path.write_text('kind = "slurm"\nranks = 2\n[hardware]\ncores = 8\nmemory_gb = 64\n', encoding="utf-8")
+    machine = read_place(path).machine
+    assert (machine.ranks, machine.device.memory, machine.cores) == (2, 32e9, 8)
+
+
+def test_a_run_of_another_recipe_says_nothing(load: Load, trained: Path) -> None:
+    recipe, other = load(), load("train.phases.0.steps=99", "examples.heldout=0.3")
+    assert set(standing_artifacts(recipe, trained)) >= {"corpus", "vocab", "examples", "train"}
+    assert set(standing_artifacts(other, trained)) == {"corpus", "vocab"}
+    hours = make_plan(other, standing_artifacts(other, trained), this_machine(other))["hours"]
+    assert "vocab" not in hours and {"examples", "train"} <= set(hours)
+
+
 @pytest.mark.parametrize("name", shipped("place"))
 def test_every_place_that_comes_with_the_package_can_be_planned_for(name: str) -> None:
     assert read_place(name).machine.device.memory > 0
@@ -159,7 +181,7 @@ def test_every_place_that_comes_with_the_package_can_be_planned_for(name: str) -
 
 def test_more_ranks_than_sequences_are_refused(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as error:
-        make_plan(load(), tmp_path, replace(machine_of(GPUS), nodes=2))
+        make_plan(load(), {}, replace(machine_of(GPUS), nodes=2))
     assert str(error.value) == (
         "16 ranks (2 machines of 8) cannot share train.phases.0.batch = 8: a rank would have nothing to do. Plan for "
         "fewer, or raise the batch."
@@ -168,7 +190,7 @@ def test_more_ranks_than_sequences_are_refused(load: Load, tmp_path: Path) -> No
 
 def test_a_precision_that_its_gpus_have_no_unit_for_is_refused(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as error:
-        make_plan(load("train.device=auto", "train.precision=bf16"), tmp_path, machine_of(HardwareConfig(gpu="v100")))
+        make_plan(load("train.device=auto", "train.precision=bf16"), {}, machine_of(HardwareConfig(gpu="v100")))
     assert str(error.value) == ("train.precision = bf16, but a v100 has no unit for it. Set train.precision=fp16.")
 
 
