@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from bertwright.bench.search import Candidate, Trial, step_seconds
+from bertwright.core.end_group import end_group
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
 from bertwright.recipe import Recipe
@@ -115,18 +114,7 @@ def _train(arguments: Sequence[str], log: Path, tried: Tried) -> int | None:
         except subprocess.TimeoutExpired:
             return None
         finally:
-            _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a trial and everything that it started."""
-    if process.poll() is None:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            end_group(process, _PATIENCE)
 
 
 def _timed(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -> Trial:

@@ -7,7 +7,6 @@ for its memory ends nothing else, and training goes on from its checkpoint as it
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from bertwright.check.recipe import check_recipe
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.terminal import Terminal
 from bertwright.core.distributed import rank_and_world
+from bertwright.core.end_group import end_group
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import LOCK, FolderLock
@@ -165,13 +165,7 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        end_group(process, PATIENCE)
 
 
 def _said(out: bytes, log: Path, code: int) -> str:

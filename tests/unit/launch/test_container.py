@@ -9,6 +9,7 @@ import yaml
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
 from bertwright.launch.config import load_place
+from bertwright.launch.container import INSIDE
 from bertwright.launch.job import Job, load_job
 from bertwright.launch.submission import submit
 from bertwright.launch.target import Target
@@ -81,7 +82,7 @@ def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) ->
     ("setting", "says"),
     [
         ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path as"),
-        ('mounts={"/work/"="/disk"}', r"not /work"),
+        (f'mounts={{"{INSIDE}/"="/disk"}}', f"not {INSIDE}"),
         ('mounts={"/data"="a:b"}', r"/data = 'a:b' has to name a folder of this machine, without a colon"),
         ("shm_size=1gb", r'docker and podman write sizes as "64g" or "512m"'),
         ("gpus=first", r"gpus"),
