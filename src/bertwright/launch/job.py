@@ -60,6 +60,11 @@ class Job:
         named = {key: text for key, text in texts(self.values) if _READ.fullmatch(key)}
         return {key: text for key, text in named.items() if not is_url(text) and text not in _SHIPPED}
 
+    def require_relative_out(self, why: str) -> None:
+        """`RecipeError`, whose reason is `why`, for a run folder that is not below the one where the place begins."""
+        if self.out.is_absolute() or ".." in self.out.parts:
+            raise RecipeError(f"--out {self.out}: {why}. Give a relative name, such as runs/{self.name}.")
+
     def command(self, verb: str, *options: str, at: PurePosixPath | None = None) -> list[str]:
         """The words after `bertwright` that do `verb`; `at` is the folder of the recipe, where it is not `folder`."""
         return [verb, str((at or self.folder) / RECIPE), "--out", str(self.out), *options]

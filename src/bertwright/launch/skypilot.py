@@ -47,10 +47,7 @@ class SkypilotPlace(Section):
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; `RecipeError` for a machine that may be lost with all its checkpoints."""
-        if job.out.is_absolute() or ".." in job.out.parts:
-            raise RecipeError(
-                f"--out {job.out}: the machine is a new one, so name the run folder from its home: runs/{job.name}."
-            )
+        job.require_relative_out("the machine is a new one, whose folders are named from its home")
         if self.spot and not job.values.get("train", {}).get("mirror"):
             raise RecipeError(
                 "spot = true: the machine may be taken away, and its disk with it, so checkpoints need another place. "

@@ -84,7 +84,7 @@ def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) ->
         ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path as"),
         (f'mounts={{"{INSIDE}/"="/disk"}}', f"not {INSIDE}"),
         ('mounts={"/data"="a:b"}', r"/data = 'a:b' has to name a folder of this machine, without a colon"),
-        ("shm_size=1gb", r'docker and podman write sizes as "64g" or "512m"'),
+        ("shm_size=1gb", r'sizes of shared memory are written as "64g" or "512m"'),
         ("gpus=first", r"gpus"),
         ("nodes=2", r"nodes: unknown key 'nodes'"),
     ],
