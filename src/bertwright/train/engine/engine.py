@@ -25,6 +25,13 @@ from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 
 
+class Root(Protocol):
+    """What a backward pass begins at: a loss, or what has another program make the pass."""
+
+    def backward(self) -> None:
+        """Add the gradients to those of this step."""
+
+
 class Engine(Protocol):
     """Holds the weights and the optimizer's state, whole or in parts, of one rank among all."""
 
@@ -32,8 +39,8 @@ class Engine(Protocol):
     def whole(self) -> bool:
         """Whether each rank holds all the weights; else all ranks make every forward pass together."""
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """Add the gradients of a micro-batch's loss, a scalar, to those of this step.
+    def root(self, loss: Tensor, last: bool = True) -> Root:
+        """Where the backward pass of a micro-batch's loss, a scalar, begins; the caller makes it at once.
 
         `last`: no further micro-batch of this step follows, so gradients may be sent as soon as they are known.
         """
