@@ -68,6 +68,8 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     yield from _computing(recipe)
     if train.mirror:
         yield Replacement("train.mirror", None, "nothing is copied anywhere")
+    if train.spot_notice.kind != "none":
+        yield Replacement("train.spot_notice", None, "so short a run needs no warning")
     if train.observers:
         yield Replacement("train.observers", None, "nobody else is shown the rows")
     for key in ("checkpoint_every", "evaluate_every"):

@@ -20,6 +20,7 @@ from bertwright.train.guard_config import GuardConfig
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
+from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
 VERSION = 6
 """Raised when the code of the stage changes its result."""
@@ -60,6 +61,9 @@ class TrainConfig(Section):
     """Address to which each finished checkpoint, and in the end the finished model, is copied by a thread, such as
     "s3://bucket/run" or "az://container/run"; empty: none. An address of this run alone: older checkpoints are removed
     there as here, and a start whose folder has none brings them back. Credentials come from the environment."""
+    spot_notice: SpotNoticeConfig = runtime_only(NoNoticeConfig())
+    """Who is asked, on each machine that trains, whether it is to be taken away: `azure`, `aws`, `gcp`, or `none`. A
+    notice leads to a checkpoint after the step that is under way. A name, or a section of its own with its keys."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per line of metrics."""
     observers: tuple[ObserverConfig, ...] = runtime_only(())

@@ -55,9 +55,10 @@ from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
 from bertwright.train.saving import Writer, written_beside
 from bertwright.train.scoring import score_average
-from bertwright.train.session import Session
+from bertwright.train.session import Asked, Session
 from bertwright.train.sharded import ShardedWriter
 from bertwright.train.sizes import writes_shards
+from bertwright.train.spot.watch import watched_for_notices
 from bertwright.train.start import torch_set_for
 from bertwright.train.state import State
 
@@ -133,9 +134,11 @@ def _start(job: Job, log: Log) -> None:
     with (
         torch_set_for(config),
         process_group(config.timeout, config.hang_timeout, gpus) as ranks,
-        stop_on_signals() as stop_requested,
+        stop_on_signals() as signalled,
+        watched_for_notices(config.spot_notice, log) as notice,
     ):
         refuse_other_settings(out, job.checkpoint)
+        asked = Asked(lambda: signalled() or notice.asks_to_end(), notice.came)
         if ranks.first:
             # Only the first rank writes checkpoints, so it alone clears up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
@@ -145,12 +148,12 @@ def _start(job: Job, log: Log) -> None:
                 restore(config.mirror, out, job.checkpoint, log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
-        _train(job, ranks, stop_requested, log if ranks.first else SILENT)
-        if ranks.any(stop_requested()):
+        _train(job, ranks, asked, log if ranks.first else SILENT)
+        if ranks.any(asked.to_stop()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
 
 
-def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
+def _train(job: Job, ranks: Ranks, asked: Asked, log: Log) -> None:
     built = build(job, ranks, log)
     if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
@@ -161,7 +164,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
             if mirror:
                 mirror.saved()
 
-        average, scored, state = _train_phases(replace(job, saved=saved), built, stop_requested, log)
+        average, scored, state = _train_phases(replace(job, saved=saved), built, asked, log)
         # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
         weights, _ = built.trained.engine.gather()
         if ranks.first:
@@ -172,9 +175,7 @@ def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log)
         ranks.barrier()
 
 
-def _train_phases(
-    job: Job, built: Built, stop_requested: Callable[[], bool], log: Log
-) -> tuple[Mapping[str, Tensor], State, State]:
+def _train_phases(job: Job, built: Built, asked: Asked, log: Log) -> tuple[Mapping[str, Tensor], State, State]:
     """The averaged weights (none where there is no average), the state with their scores, and that of the weights."""
     trained, first = built.trained, built.trained.ranks.first
     device, profile = trained.precision.device, first and job.config.profile
@@ -193,7 +194,7 @@ def _train_phases(
             metrics=metrics,
             writer=writer,
             log=log,
-            stop_requested=stop_requested,
+            asked=asked,
             guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,

@@ -33,6 +33,16 @@ if TYPE_CHECKING:  # loaded where they are asked for
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What is asked of training from outside, on this rank."""
+
+    to_stop: Callable[[], bool]
+    """Whether a signal, or a notice by which training is to end, has come: to save and stop."""
+    to_save: Callable[[], bool]
+    """Whether a notice that the machine is taken away has come since this was called the last time."""
+
+
+@dataclass(frozen=True)
 class Session:
     """Made once a start; the loop writes rows and checkpoints through it."""
 
@@ -48,8 +58,8 @@ class Session:
     writer: Writer | None
     """What writes checkpoints; None on all ranks but the first, unless all write."""
     log: Log
-    stop_requested: Callable[[], bool]
-    """Whether a signal asked to stop."""
+    asked: Asked
+    """What is asked of training from outside."""
     guard: GuardConfig
     """What is done about bad gradients and losses."""
     forecast: Forecast
