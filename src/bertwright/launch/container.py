@@ -17,6 +17,7 @@ from bertwright.core.log import Log
 from bertwright.launch.environment import Environment
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 from bertwright.launch.job import RECIPE, Job, listed
+from bertwright.launch.options import Words
 from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
@@ -62,7 +63,7 @@ class ContainerPlace(Section):
     download need any."""
     shell: bool = False
     """A shell in the container, to look around, instead of the run."""
-    options: tuple[str, ...] = ()
+    options: Words = ()
     """More options of docker's or podman's run, such as "--memory=64g"."""
     overrides: tuple[str, ...] = ()
     """Overrides that the container asks of any recipe; those of the command line come after them."""
@@ -70,8 +71,9 @@ class ContainerPlace(Section):
     """Variables in the container."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` where the run folder is outside the current one."""
+        """As `Target.describe`; `RecipeError` for a run folder or for ranks that cannot be."""
         job.require_relative_out("the container sees the current folder alone")
+        job.check_ranks({"ranks": self.ranks})
         return Description(
             {RECIPE: job.recipe, SCRIPT: self._script(job)},
             [shlex.join(["sh", f"{job.folder}/{SCRIPT}"])],

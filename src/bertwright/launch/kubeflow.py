@@ -58,8 +58,9 @@ class KubeflowPlace(Section):
     """Variables of the pods."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` where the run folder is outside the volume."""
+        """As `Target.describe`; `RecipeError` for a run folder or for ranks that cannot be."""
         job.require_relative_out("run folders lie in the volume")
+        job.check_ranks({"nodes": self.nodes, "gpus": self.gpus or 1})
         name = _name(job)
         files = {
             RECIPE: job.recipe,

@@ -1,6 +1,7 @@
 """The script of a container: what is quoted, what is refused, and what is run for real."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -96,10 +97,10 @@ def test_what_no_container_can_have_is_refused(setting: str, says: str) -> None:
 
 def test_kubernetes_gets_a_name_that_it_takes() -> None:
     kubeflow = load_place("kubeflow", "", ())
-    named = Job(job().values, PurePosixPath("runs/Hu_Mini.v2"), True)
+    named = replace(job(), out=PurePosixPath("runs/Hu_Mini.v2"))
     assert "name: hu-mini-v2-prepare\n" in kubeflow.describe(named).files["prepare.yaml"]
     with pytest.raises(RecipeError, match="--out runs/2024: Kubernetes needs a name that begins with a letter a to z"):
-        kubeflow.describe(Job(job().values, PurePosixPath("runs/2024"), True))
+        kubeflow.describe(replace(job(), out=PurePosixPath("runs/2024")))
 
 
 @pytest.mark.parametrize("kind", ["kubeflow", "skypilot"])

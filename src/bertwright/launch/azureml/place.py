@@ -126,6 +126,7 @@ class AzuremlPlace(Section):
                 "or leave the service out."
             )
         check_inputs(job, self.inputs)
+        job.check_ranks({"nodes": self.nodes, "ranks" if self.ranks else "GPUs of vm_size": self._ranks()})
 
     def _assets(self) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
         """What is made before jobs, by file: the document, and the noun of the Azure CLI."""
@@ -156,8 +157,12 @@ class AzuremlPlace(Section):
 
     def _train(self) -> Step:
         services = {str(name): _SERVICES[name] for name in self.services}
-        ranks = self.ranks or _ranks_of(self.vm_size)
-        return Step("train", ("train",), self._machine(self.compute, self.vm_size, self.nodes), ranks, services)
+        machine = self._machine(self.compute, self.vm_size, self.nodes)
+        return Step("train", ("train",), machine, self._ranks(), services)
+
+    def _ranks(self) -> int:
+        """Ranks on each machine."""
+        return self.ranks or _ranks_of(self.vm_size)
 
     def _machine(self, compute: str, size: str, nodes: int) -> dict[str, Any]:
         resources: dict[str, Any] = {"instance_count": nodes, "shm_size": self.shm_size}

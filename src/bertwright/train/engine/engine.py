@@ -19,6 +19,7 @@ from bertwright.train.engine.config import (
     SingleConfig,
     ZeroConfig,
     chosen,
+    wrong_ranks,
 )
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
@@ -73,13 +74,11 @@ def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConf
     `RecipeError` for what cannot be had with these ranks. Gradients are clipped to the global norm
     `optim.max_grad_norm`; 0 clips nothing.
     """
+    if wrong := wrong_ranks(config, ranks.world):
+        raise RecipeError(f"train.engine: {wrong}.")
     config = chosen(config, ranks.world)
     match config:
         case SingleConfig() | AutoConfig():
-            if ranks.world > 1:
-                raise RecipeError(
-                    f"train.engine = single, but {ranks.world} ranks were started. Set train.engine=auto, or start one."
-                )
             return Single(model, optim)
         # Each is loaded only where it is chosen.
         case DdpConfig():
