@@ -14,6 +14,7 @@ from bertwright.core.config import Identity
 from bertwright.core.log import Log
 from bertwright.objectives.objective import judged_by
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.asked import Asked
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.forecast import Forecast
@@ -30,16 +31,6 @@ if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
     from bertwright.train.phases import Phase
     from bertwright.train.profiler import StepProfiler
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of training from outside, on this rank."""
-
-    to_stop: Callable[[], bool]
-    """Whether a signal, or a notice by which training is to end, has come: to save and stop."""
-    to_save: Callable[[], bool]
-    """Whether a notice that the machine is taken away has come since this was called the last time."""
 
 
 @dataclass(frozen=True)

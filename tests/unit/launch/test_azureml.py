@@ -76,9 +76,15 @@ def test_what_is_printed_is_what_the_keys_say() -> None:
     train = yaml.safe_load(files["pipeline.yml"])["jobs"]["train"]
     assert train["distribution"] == {"type": "pytorch", "process_count_per_instance": 8}
     assert train["resources"]["instance_count"] == 2 and train["queue_settings"] == {"job_tier": "spot"}
+    assert "bertwright train recipe.toml --out run train.spot_notice=azure" in train["command"]
     assert '"corpus.source.path=${{inputs.text}}/*.bz2"' in train["command"]
     assert train["environment_variables"] == {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
     assert "distribution" not in yaml.safe_load(described("compute=cpus").files["pipeline.yml"])["jobs"]["train"]
+
+
+def test_who_says_whom_to_ask_is_heeded_and_machines_that_stay_need_not() -> None:
+    for given in (described(GPUS), described(GPUS, "spot=true", overrides=("train.spot_notice=none",))):
+        assert "spot_notice=" not in yaml.safe_load(given.files["pipeline.yml"])["jobs"]["train"]["command"]
 
 
 def test_files_that_no_job_sees_are_told_of() -> None:

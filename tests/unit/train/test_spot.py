@@ -1,5 +1,4 @@
-"""Notices that a machine is taken away, by stubs of the clouds' metadata services on this machine: each is read, leads to
-a checkpoint, and disturbs nothing."""
+"""Notices that a machine is taken away, by stubs of metadata services: each leads to a checkpoint and disturbs nothing."""
 
 import json
 import re
@@ -7,17 +6,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metadata import Metadata, event, serving_metadata
 from tests.reference.unions import sections_of
 from tests.unit.train.test_saving import Notes, tensors_of
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.train.asked import asked_from_outside
 from bertwright.train.config import TrainConfig
 from bertwright.train.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
 from bertwright.train.spot.notices import notices, seconds_left
@@ -26,80 +25,12 @@ from bertwright.train.spot.watch import watched_for_notices
 Train = Callable[..., Artifact]
 
 
-class Metadata:
-    """The metadata services of all three clouds at one address, as they answer where nothing or something comes."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.taken: datetime | None = None
-        """When the machine goes; None: it stays."""
-        self.answer: bytes | None = None
-        """In the place of any answer."""
-        self.asked: list[str] = []
-
-    def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        self.asked.append(f"{handler.command} {handler.path}")
-        status, data = 200, self.answer
-        if data is None:
-            status, data = self._of(handler)
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
-
-    def _of(self, handler: BaseHTTPRequestHandler) -> tuple[int, bytes]:
-        told, asked = handler.headers, f"{handler.command} {handler.path}"
-        if asked == "GET /metadata/scheduledevents?api-version=2020-07-01" and told["Metadata"] == "true":
-            events = [event("Freeze", "f1", datetime.now(UTC))]
-            return 200, json.dumps({"DocumentIncarnation": 2, "Events": events + self._events()}).encode()
-        if asked == "PUT /latest/api/token" and told["X-aws-ec2-metadata-token-ttl-seconds"] == "60":
-            return 200, b"a-token=="
-        if asked == "GET /latest/meta-data/spot/instance-action" and told["X-aws-ec2-metadata-token"] == "a-token==":
-            action = {"action": "terminate", "time": self.taken and self.taken.strftime("%Y-%m-%dT%H:%M:%SZ")}
-            return (200, json.dumps(action).encode()) if self.taken else (404, b"")
-        if asked == "GET /computeMetadata/v1/instance/preempted" and told["Metadata-Flavor"] == "Google":
-            return 200, b"TRUE" if self.taken else b"FALSE"
-        return 400, b""
-
-    def _events(self) -> list[dict[str, Any]]:
-        return [event("Preempt", "p1", self.taken)] if self.taken else []
-
-
-def event(kind: str, name: str, when: datetime) -> dict[str, Any]:
-    return {
-        "EventId": name,
-        "EventType": kind,
-        "ResourceType": "VirtualMachine",
-        "Resources": ["worker_0"],
-        "EventStatus": "Scheduled",
-        "NotBefore": format_datetime(when, usegmt=True),
-    }
-
-
 @pytest.fixture
 def metadata(monkeypatch: pytest.MonkeyPatch) -> Iterator[Metadata]:
     # A proxy of the environment is not asked.
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            service.reply(self)
-
-        do_PUT = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    service = Metadata(f"http://127.0.0.1:{listening.server_port}")
-    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving_metadata() as service:
         yield service
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
 
 
 CLOUDS = [config for config in sections_of(SpotNoticeConfig) if "address" in config.model_fields]
@@ -169,8 +100,8 @@ def test_only_the_first_rank_of_a_machine_asks(metadata: Metadata, monkeypatch: 
     with watched_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), Notes()) as notice:
         time.sleep(0.05)
         assert not notice.came()
-    with watched_for_notices(TrainConfig(phases=[PHASE]).spot_notice, Notes()):
-        pass
+    with asked_from_outside(TrainConfig(phases=[PHASE]).spot_notice, Notes()) as asked:
+        assert not asked.to_save() and not asked.to_stop()
     assert not metadata.asked and not [each for each in threading.enumerate() if each.name == "spot notice"]
 
 

@@ -45,7 +45,8 @@ class AzuremlPlace(Section):
     ranks: int | None = Field(None, ge=1)
     """Ranks on each machine; left out: one for each GPU of `vm_size`, or one."""
     spot: bool = False
-    """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved."""
+    """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved, as
+    training does once it is told (`train.spot_notice`)."""
     infiniband: bool | None = None
     """Whether ranks of several machines speak by InfiniBand; left out: where `vm_size` has it."""
     shm_size: SharedMemory = "2g"
@@ -142,23 +143,26 @@ class AzuremlPlace(Section):
         return shlex.join(words)
 
     def _job(self, run: Job) -> dict[str, Any]:
-        return job(run.name, self.experiment, self._shared(run).document(self._train()))
+        return job(run.name, self.experiment, self._shared(run).document(self._train(run)))
 
     def _pipeline(self, job: Job) -> dict[str, Any]:
         prepare = self.prepare or PreparingMachine(compute=self.compute, vm_size=self.vm_size)
         before = Step("data", ("run", "--until", "examples"), self._machine(prepare.compute, prepare.vm_size, 1))
         after = Step("evaluate", ("run",), self._machine(self.compute, self.vm_size, 1))
-        return pipeline(job.name, self.experiment, [before, self._train(), after], self._shared(job))
+        return pipeline(job.name, self.experiment, [before, self._train(job), after], self._shared(job))
 
     def _shared(self, job: Job) -> Shared:
         environment = self.image.registered or "file:environment.yml"
         output = f"{self.output}/{job.out}"
         return Shared(environment, output, self.inputs, self.setup, self._variables())
 
-    def _train(self) -> Step:
+    def _train(self, run: Job) -> Step:
         services = {str(name): _SERVICES[name] for name in self.services}
         machine = self._machine(self.compute, self.vm_size, self.nodes)
-        return Step("train", ("train",), machine, self._ranks(), services)
+        # A recipe that says whom to ask, or nobody, is heeded.
+        asks = self.spot and "spot_notice" not in run.values.get("train", {})
+        words = ("train", "train.spot_notice=azure") if asks else ("train",)
+        return Step("train", words, machine, self._ranks(), services)
 
     def _ranks(self) -> int:
         """Ranks on each machine."""

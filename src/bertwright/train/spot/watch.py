@@ -10,7 +10,6 @@ from datetime import datetime
 
 from bertwright.core.distributed import rank_here
 from bertwright.core.log import Log
-from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 from bertwright.train.spot.notices import Config, Notices, notices, seconds_left
 
 
@@ -38,10 +37,10 @@ class Notice:
 
 
 @contextmanager
-def watched_for_notices(config: SpotNoticeConfig, log: Log) -> Iterator[Notice]:
+def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
     """The notices that come while the block runs. Each, its withdrawal, and the first question without an answer are
     said; what is not answered is asked again."""
-    if isinstance(config, NoNoticeConfig) or rank_here() != 0:
+    if rank_here() != 0:
         yield Notice()
         return
     asking = _Asking(config, log)
