@@ -1,4 +1,4 @@
-"""Notices that a machine is taken away, by stubs of metadata services: each leads to a checkpoint and disturbs nothing."""
+"""Notices that a machine is taken away, by stubs of metadata services: each leads to a checkpoint, disturbs nothing."""
 
 import json
 import re
