@@ -259,5 +259,5 @@ def test_the_network_is_gone(service: Service, call: Call, monkeypatch: pytest.M
     service.refusals[what] = (0, "", "")
     done = call(*CLUSTER, "--submit")
     assert done.code == 2 and "submitting pipeline.yml: Azure is not reached (" in done.err, done.err
-    assert "whether there is a job already, and give the command again if there is none." in done.err
+    assert "whether there is a job already; if not, give the command again." in done.err
     assert SIGNATURE not in done.err

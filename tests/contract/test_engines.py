@@ -60,7 +60,7 @@ def test_an_update_is_that_of_plain_torch(config: Any) -> None:
         model.zero_grad()
         optimizer.zero_grad()
         for micro_batch in range(2):
-            engine.backward(loss_of(model, 2 * step + micro_batch), last=micro_batch == 1)
+            engine.root(loss_of(model, 2 * step + micro_batch), last=micro_batch == 1).backward()
             loss_of(plain, 2 * step + micro_batch).backward()  # type: ignore[no-untyped-call]
         grad_norm = engine.reduce()
         engine.update(1e-2)
@@ -82,7 +82,7 @@ def test_a_gradient_that_is_not_finite_is_told_by_its_norm_and_changes_nothing(c
     model = network()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     engine = build_engine(config(), model, AdamWConfig(max_grad_norm=LIMIT), Ranks())
-    engine.backward(loss_of(model, 0) * bad)
+    engine.root(loss_of(model, 0) * bad).backward()
     assert not engine.reduce().isfinite(), "by which the step drops it: tests/unit/train/test_step.py"
     assert all(torch.equal(tensor, before[name]) for name, tensor in engine.gather()[0].items())
 
@@ -126,7 +126,7 @@ def test_moments_of_another_network_are_refused(config: Any) -> None:
 
 def moved(engine: Engine, model: PreTrainingModel, seed: int) -> None:
     model.zero_grad()
-    engine.backward(loss_of(model, seed))
+    engine.root(loss_of(model, seed)).backward()
     engine.reduce()
     engine.update(1e-2)
 

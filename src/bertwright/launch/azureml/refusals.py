@@ -53,8 +53,8 @@ def _said(error: Exception, what: str, workspace: Workspace) -> str | None:
     if unreached:
         # Its text may hold a signed address.
         return (
-            f"{what}: Azure is not reached ({shown(_line(unreached[0]))}). See to the network; then look in the studio, "
-            "or with az ml job list, whether there is a job already, and give the command again if there is none."
+            f"{what}: Azure is not reached ({shown(_line(unreached[0]))}). See to the network; then look in the "
+            "studio, or with az ml job list, whether there is a job already; if not, give the command again."
         )
     if isinstance(error, AzureError | MlException | ValueError | OSError):
         return f"{what}: Azure's package refuses it: {shown(_line(error))}. Change the place (--place, --set)."

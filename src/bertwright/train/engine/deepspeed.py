@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -58,10 +59,10 @@ class DeepSpeed:
         # Not told by the count of updates, which begins anew at a hand-over.
         self._moved = False
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
+    def root(self, loss: Tensor, last: bool = True) -> _Root:
+        """As `Engine.root`, of a scalar: the pass is DeepSpeed's."""
         self._engine.set_gradient_accumulation_boundary(last)
-        self._engine.backward(loss * self._ranks.world, scale_wrt_gas=False)
+        return _Root(self._engine, loss * self._ranks.world)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; the clipping is DeepSpeed's, in `update`, by the norm + 1e-6."""
@@ -125,6 +126,17 @@ class DeepSpeed:
 
     def _states(self) -> list[dict[str, Tensor]]:
         return list(self._zero.optimizer.state.values())
+
+
+@dataclass(frozen=True)
+class _Root:
+    """A loss whose backward pass DeepSpeed makes, as it counts what it has to send."""
+
+    engine: Any
+    loss: Tensor
+
+    def backward(self) -> None:
+        self.engine.backward(self.loss, scale_wrt_gas=False)
 
 
 def deepspeed_settings(config: DeepSpeedConfig, max_grad_norm: float, ranks: int) -> dict[str, Any]:
