@@ -225,6 +225,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py, tests/ort
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "launch" and rest[0] == "upload":
+        provide(Path(rest[1]), request)
+        # Real storages: tests/unit/test_upload.py.
+        yield [verb, *(f"file://{workplace}/{word.partition('://')[2]}" if "://" in word else word for word in rest)]
     elif verb == "launch":
         if "mine.toml" in rest:
             (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") == rest[0])
