@@ -17,6 +17,7 @@ from bertwright.objectives.teacher_config import entries_of, misfits, other_entr
 from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.config import wrong_ranks
 from bertwright.vocab.config import VocabConfig
 
 Mistake = tuple[str, str]
@@ -139,7 +140,9 @@ def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake
 
 
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
-    """A global batch that does not give every rank a micro-batch."""
+    """A global batch that does not give every rank a micro-batch, and an engine that is not for so many."""
+    if wrong := wrong_ranks(train.engine, ranks):
+        yield "train.engine", wrong
     for i, phase in enumerate(train.phases):
         if phase.batch_warmup and phase.batch_warmup[0][1] < ranks:
             text = f"starts with {phase.batch_warmup[0][1]}, fewer than {ranks} ranks; raise it or use fewer ranks"

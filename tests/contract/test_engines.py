@@ -69,7 +69,7 @@ def test_an_update_is_that_of_plain_torch(config: Any) -> None:
         model.zero_grad()
         optimizer.zero_grad()
         for micro_batch in range(2):
-            engine.backward(loss_of(model, 2 * step + micro_batch), last=micro_batch == 1)
+            engine.root(loss_of(model, 2 * step + micro_batch), last=micro_batch == 1).backward()
             loss_of(plain, 2 * step + micro_batch).backward()  # type: ignore[no-untyped-call]
         grad_norm = engine.reduce()
         engine.update(1e-2)
@@ -88,12 +88,12 @@ def test_the_gradients_of_a_step_that_is_dropped_are_forgotten(config: Any) -> N
     model, other = network(), network()
     engine, undisturbed = (build_engine(config(), each, AdamWConfig(), Ranks()) for each in (model, other))
     for micro_batch in range(2):
-        engine.backward(loss_of(model, 7 + micro_batch), last=micro_batch == 1)
+        engine.root(loss_of(model, 7 + micro_batch), last=micro_batch == 1).backward()
     engine.reduce()
     for each, its_model in ((engine, model), (undisturbed, other)):
         its_model.zero_grad()
         for micro_batch in range(2):
-            each.backward(loss_of(its_model, micro_batch), last=micro_batch == 1)
+            each.root(loss_of(its_model, micro_batch), last=micro_batch == 1).backward()
         each.reduce()
         each.update(1e-2)
     for one, same in zip(engine.gather(), undisturbed.gather(), strict=True):
@@ -107,7 +107,7 @@ def test_a_scaled_loss_has_the_norm_and_the_update_of_the_loss_itself(config: An
     scaled, plain = (build_engine(config(), each, AdamWConfig(max_grad_norm=LIMIT), Ranks()) for each in (model, other))
     norms = []
     for each, its_model, factor in ((scaled, model, scale), (plain, other, 1.0)):
-        each.backward(loss_of(its_model, 0) * factor)
+        each.root(loss_of(its_model, 0) * factor).backward()
         norms.append(float(each.reduce(factor)))
         each.update(1e-2)
     assert norms[0] == pytest.approx(norms[1], rel=1e-6)
@@ -122,7 +122,7 @@ def test_a_gradient_that_is_not_finite_is_told_by_its_norm_and_changes_nothing(c
     model = network()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     engine = build_engine(config(), model, AdamWConfig(max_grad_norm=LIMIT), Ranks())
-    engine.backward(loss_of(model, 0) * bad)
+    engine.root(loss_of(model, 0) * bad).backward()
     assert not engine.reduce().isfinite(), "by which the step drops it: tests/unit/train/test_step.py"
     assert all(torch.equal(tensor, before[name]) for name, tensor in engine.gather()[0].items())
 
@@ -183,7 +183,7 @@ def test_deepspeed_in_float16_moves_float32_weights_and_undoes_our_loss_scale(
         for engine, its_model, scale in ((half, model, 256.0), (single, plain, 1.0)):
             for micro_batch in range(2):
                 loss = loss_of(its_model, 2 * step + micro_batch)
-                engine.backward(loss * scale, last=micro_batch == 1)
+                engine.root(loss * scale, last=micro_batch == 1).backward()
         norm, expected = half.reduce(256.0), single.reduce()
         assert float(norm) == pytest.approx(float(expected), rel=0.01)
         half.update(1e-3)
@@ -204,7 +204,7 @@ def is_deepspeed(config: Any) -> bool:
 
 def moved(engine: Engine, model: PreTrainingModel, seed: int) -> None:
     model.zero_grad()
-    engine.backward(loss_of(model, seed))
+    engine.root(loss_of(model, seed)).backward()
     engine.reduce()
     engine.update(1e-2)
 

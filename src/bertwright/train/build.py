@@ -20,13 +20,8 @@ from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.start import (
-    check_phase_lengths,
-    is_deterministic,
-    training_device,
-    training_kernel,
-    where_to_start,
-)
+from bertwright.train.resume import check_phase_lengths, where_to_start
+from bertwright.train.start import is_deterministic, training_device, training_kernel
 from bertwright.train.state import State
 from bertwright.train.step import Trained
 from bertwright.train.waiting import threads_for

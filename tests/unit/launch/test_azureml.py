@@ -33,7 +33,7 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
         (["vm_size=ND96asr_v4"], "is no size of a virtual machine; did you mean 'Standard_ND96asr_v4'?"),
         (["vm_size=Standard_ND96asr_v5"], "how many GPUs Standard_ND96asr_v5 has is not known here; did you mean"),
         ([], "neither compute nor vm_size says what trains. Set compute to a cluster, or vm_size."),
-        ([GPUS, "shm_size=32gigs"], 'Azure writes sizes of shared memory as "32g" or "512m"'),
+        ([GPUS, "shm_size=32gigs"], 'sizes of shared memory are written as "64g" or "512m"'),
         ([GPUS, "prepare={}"], "[prepare] needs compute or vm_size"),
         ([GPUS, "cluster={}"], "[cluster] is made of machines of vm_size and called compute. Set both."),
         ([GPUS, "compute=gpus", "cluster={}", "nodes=2"], "cluster.max_nodes = 1: 2 nodes would wait for ever"),

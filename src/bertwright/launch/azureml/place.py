@@ -2,70 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
 from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
-from bertwright.launch.azureml.sizes import checked_size, has_infiniband, ranks_of
+from bertwright.launch.azureml.sizes import has_infiniband, ranks_of
 from bertwright.launch.azureml.steps import RUN, Shared, Step, job, pipeline
+from bertwright.launch.azureml.workspace import ComputeName, PreparingMachine, VmSize, Workspace
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description
 from bertwright.launch.yaml_text import yaml_text
 
-
-def _compute(name: str) -> str:
-    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", name):
-        raise ValueError("names of clusters are letters, digits and hyphens, such as gpu-cluster")
-    return name
-
-
-def _memory(size: str) -> str:
-    if not re.fullmatch(r"[1-9]\d*[bkmg]", size):
-        raise ValueError('Azure writes sizes of shared memory as "32g" or "512m"')
-    return size
-
-
-VmSize = Annotated[str, AfterValidator(checked_size)]
-ComputeName = Annotated[str, AfterValidator(_compute)]
 Service = Literal["tensorboard", "jupyter", "vscode"]
 _SERVICES: dict[Service, dict[str, str]] = {
     "tensorboard": {"type": "tensor_board", "log_dir": f"{RUN}/train/observers/tensorboard"},
     "jupyter": {"type": "jupyter_lab"},
     "vscode": {"type": "vs_code"},
 }
-
-
-class Workspace(Section):
-    """Where the workspace is; a key left out is the default of the Azure CLI (`az configure`)."""
-
-    subscription: str = Field("", pattern=r"^[\w-]*$")
-    """The subscription that pays."""
-    resource_group: str = Field("", pattern=r"^[\w.()-]*$")
-    """The resource group."""
-    name: str = Field("", pattern=r"^[\w-]*$")
-    """The workspace."""
-
-    def options(self) -> list[str]:
-        """Words of the Azure CLI that name it."""
-        named = {"subscription": self.subscription, "resource-group": self.resource_group, "workspace-name": self.name}
-        return [word for option, value in named.items() if value for word in (f"--{option}", value)]
-
-
-class PreparingMachine(Section):
-    """The machine that makes corpus, vocabulary and examples."""
-
-    compute: ComputeName = ""
-    """The cluster; "": serverless."""
-    vm_size: VmSize = ""
-    """The size of the machine; a cluster has its own."""
 
 
 class AzuremlPlace(Section):
@@ -87,7 +48,7 @@ class AzuremlPlace(Section):
     """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved."""
     infiniband: bool | None = None
     """Whether ranks of several machines speak by InfiniBand; left out: where `vm_size` has it."""
-    shm_size: Annotated[str, AfterValidator(_memory)] = "2g"
+    shm_size: SharedMemory = "2g"
     """Shared memory (/dev/shm) of each machine: a number and b, k, m or g."""
     timeout: int | None = Field(None, ge=60)
     """Seconds after which a job is ended; left out: Azure's own limit."""
@@ -139,8 +100,7 @@ class AzuremlPlace(Section):
         return {what: shlex.join(["az", "ml", "job", word, "--name", "NAME", *where]) for what, word in words.items()}
 
     def _check(self, job: Job) -> None:
-        if job.out.is_absolute() or ".." in job.out.parts:
-            raise RecipeError(f"--out {job.out}: run folders lie below `output`. Give a name such as runs/{job.name}.")
+        job.require_relative_out("run folders lie below `output`")
         if not self.compute and not self.vm_size:
             raise RecipeError("neither compute nor vm_size says what trains. Set compute to a cluster, or vm_size.")
         if self.prepare and not self.prepare.compute and not self.prepare.vm_size:
@@ -166,6 +126,7 @@ class AzuremlPlace(Section):
                 "or leave the service out."
             )
         check_inputs(job, self.inputs)
+        job.check_ranks({"nodes": self.nodes, "ranks" if self.ranks else "GPUs of vm_size": self._ranks()})
 
     def _assets(self) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
         """What is made before jobs, by file: the document, and the noun of the Azure CLI."""
@@ -196,8 +157,12 @@ class AzuremlPlace(Section):
 
     def _train(self) -> Step:
         services = {str(name): _SERVICES[name] for name in self.services}
-        ranks = self.ranks or _ranks_of(self.vm_size)
-        return Step("train", ("train",), self._machine(self.compute, self.vm_size, self.nodes), ranks, services)
+        machine = self._machine(self.compute, self.vm_size, self.nodes)
+        return Step("train", ("train",), machine, self._ranks(), services)
+
+    def _ranks(self) -> int:
+        """Ranks on each machine."""
+        return self.ranks or _ranks_of(self.vm_size)
 
     def _machine(self, compute: str, size: str, nodes: int) -> dict[str, Any]:
         resources: dict[str, Any] = {"instance_count": nodes, "shm_size": self.shm_size}

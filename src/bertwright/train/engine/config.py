@@ -74,6 +74,13 @@ EngineConfig = Annotated[
 """How ranks hold the weights, and what sums their gradients."""
 
 
+def wrong_ranks(config: EngineConfig, ranks: int) -> str:
+    """Why the engine cannot have so many ranks; "" where it can."""
+    if not isinstance(config, SingleConfig) or ranks == 1:
+        return ""
+    return f"single is for one process, and {ranks:,} ranks train; set train.engine=auto, or start one"
+
+
 def chosen(config: EngineConfig, ranks: int) -> EngineConfig:
     """The engine itself: what `auto` stands for with so many ranks."""
     if not isinstance(config, AutoConfig):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -70,13 +71,13 @@ class DeepSpeed:
         self._reduced = False
         """Whether there are gradients of a step that has had no update yet."""
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
+    def root(self, loss: Tensor, last: bool = True) -> _Root:
+        """As `Engine.root`, of a scalar: the pass is DeepSpeed's."""
         if self._reduced:
             self._drop_gradients()
         self._zero.external_loss_scale = 1.0  # the loss is scaled already
         self._engine.set_gradient_accumulation_boundary(last)
-        self._engine.backward(loss, scale_wrt_gas=False)
+        return _Root(self._engine, loss)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; the scale is undone, and gradients are clipped by the norm + 1e-6, by DeepSpeed
@@ -172,6 +173,17 @@ class DeepSpeed:
 
     def _states(self) -> list[dict[str, Tensor]]:
         return list(self._zero.optimizer.state.values())
+
+
+@dataclass(frozen=True)
+class _Root:
+    """A loss whose backward pass DeepSpeed makes, as it counts what it has to send."""
+
+    engine: Any
+    loss: Tensor
+
+    def backward(self) -> None:
+        self.engine.backward(self.loss, scale_wrt_gas=False)
 
 
 def _package(device: torch.device, step: Step) -> Any:

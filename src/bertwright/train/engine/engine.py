@@ -19,10 +19,18 @@ from bertwright.train.engine.config import (
     SingleConfig,
     ZeroConfig,
     chosen,
+    wrong_ranks,
 )
 from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
+
+
+class Root(Protocol):
+    """What a backward pass begins at: a loss, or what has another program make the pass."""
+
+    def backward(self) -> None:
+        """Add the gradients to those of this step."""
 
 
 class Engine(Protocol):
@@ -32,8 +40,8 @@ class Engine(Protocol):
     def whole(self) -> bool:
         """Whether each rank holds all the weights; else all ranks make every forward pass together."""
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """Add the gradients of a micro-batch's loss, a scalar, to those of this step.
+    def root(self, loss: Tensor, last: bool = True) -> Root:
+        """Where the backward pass of a micro-batch's loss, a scalar, begins; the caller makes it at once.
 
         `last`: no further micro-batch of this step follows, so gradients may be sent as soon as they are known.
         """
@@ -70,13 +78,11 @@ def build_engine(
     `RecipeError` for what cannot be had with these ranks. Gradients are clipped to the global norm
     `optim.max_grad_norm`; 0 clips nothing.
     """
+    if wrong := wrong_ranks(config, ranks.world):
+        raise RecipeError(f"train.engine: {wrong}.")
     config = chosen(config, ranks.world)
     match config:
         case SingleConfig() | AutoConfig():
-            if ranks.world > 1:
-                raise RecipeError(
-                    f"train.engine = single, but {ranks.world} ranks were started. Set train.engine=auto, or start one."
-                )
             return Single(model, optim)
         # Each is loaded only where it is chosen.
         case DdpConfig():
