@@ -225,6 +225,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py, tests/ort
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "launch" and rest[-1] in ("--status", "--logs", "--stop"):
+        # Of what was submitted: by tests/slurm to a real Slurm, by tests/azureml to a stand-in of Azure.
+        assert rest[0] in LAUNCHED and len(rest) == 3
+        yield ["check", *with_sources(rest[1:2])]
     elif verb == "launch" and rest[0] == "upload":
         provide(Path(rest[1]), request)
         # Real storages: tests/unit/test_upload.py.
@@ -233,8 +237,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if "mine.toml" in rest:
             (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") == rest[0])
             Path("mine.toml").write_text(place, encoding="utf-8")
-        # What is submitted, and looked after, is asked of a real Slurm by tests/slurm.
-        yield [verb, *(word for word in rest if word not in ("--submit", "--status", "--logs", "--stop"))]
+        yield [verb, *(word for word in rest if word != "--submit")]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
