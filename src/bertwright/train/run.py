@@ -28,7 +28,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import PAIRS
 from bertwright.model.device import resolve_device
 from bertwright.model.saved import save_model
-from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.teacher_config import check_teacher
 from bertwright.train import checkpoint as checkpoints
@@ -98,7 +98,7 @@ def run(
         return done
     job = Job(
         config=config,
-        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs),
+        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs, labels_of(config.objective)),
         optim=settings.optim,
         vocab=inputs.vocab,
         phases=resolve_phases(config, inputs.examples, inputs.vocab),
