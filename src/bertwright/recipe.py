@@ -116,7 +116,7 @@ class Recipe(Section):
 
     @property
     def source(self) -> Literal["corpus", "examples"]:
-        """The stage whose artifact tells where the texts come from: of a corpus a classifier has the vocabulary alone."""
+        """The stage whose artifact tells where texts come from: of a corpus a classifier has the vocabulary alone."""
         return "examples" if self.corpus is None or self.labels else "corpus"
 
     def evaluate_length(self) -> int:

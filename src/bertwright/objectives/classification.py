@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from bertwright.model.batch import PackedBatch
@@ -51,12 +52,12 @@ class SquaredErrorTerm:
     @property
     def loss_sum(self) -> Tensor:
         """Σ weight · squared error, in float32 or wider: a scalar."""
-        difference_B = self.numbers.to(self.numbers.dtype if self.numbers.dtype.itemsize > 4 else self.labels.dtype)
-        return ((difference_B - self.labels).square() * self.weights).sum()
+        numbers_B = self.numbers.to(torch.promote_types(self.numbers.dtype, torch.float32))
+        return ((numbers_B - self.labels).square() * self.weights).sum()
 
     @property
     def right_sum(self) -> Tensor | None:
-        """None: a number is near or far, not right or wrong."""
+        """None, never a scalar: a number is near or far, not right or wrong."""
         return None
 
     @property

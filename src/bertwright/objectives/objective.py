@@ -10,12 +10,7 @@ from torch import nn
 from bertwright.model.batch import PackedBatch
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.config import (
-    ClassificationConfig,
-    DistillationConfig,
-    ObjectiveConfig,
-    PreTrainingConfig,
-)
+from bertwright.objectives.config import ClassificationConfig, DistillationConfig, ObjectiveConfig, PreTrainingConfig
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import Counted, Summed
 
