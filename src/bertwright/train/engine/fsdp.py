@@ -58,10 +58,10 @@ class FullySharded:
         self._optimizer = optimizer_of(optim, self._parts, self)
         self._share = Share({n: p.numel() for n, p in self._sharded.items()}, ranks.world, ranks.rank)
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
+    def root(self, loss: Tensor, last: bool = True) -> Tensor:
+        """As `Engine.root`: the loss itself, a scalar."""
         self._root.set_requires_gradient_sync(last)
-        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; the last backward pass has added the gradients up."""
