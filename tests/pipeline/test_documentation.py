@@ -344,7 +344,14 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
     if "teacher" in (objective := piece.get("train", {}).get("objective", {})):
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
-    return {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    if objective.get("kind") != "classification":
+        return whole
+    if "init_from" in piece["train"]:
+        network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
+        write_stock(Path(piece["train"]["init_from"]), network)
+    unread = ("examples", "evaluate", *(("corpus",) if "vocab" in piece else ()))
+    return {name: section for name, section in whole.items() if name not in unread}
 
 
 def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
