@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},
-    "scale": {"core", "train", "vocab", "check", "recipe"},
+    "scale": {"core", "sample", "train", "vocab", "check", "recipe"},
     "launch": {"core", "plan", "recipe", "shipped"},
     "pipeline": {
         "core",
