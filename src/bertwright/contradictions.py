@@ -115,9 +115,11 @@ def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
     if engine not in ("fsdp", "deepspeed"):
         return
     low = train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32"
+    # DeepSpeed's network in float16 has weights in float16, and the float32 ones are in parts.
+    parts = engine == "fsdp" or getattr(train.engine, "stage", 0) == 3 or train.precision.kind == "fp16"
     whole = {
-        "train.averaging": engine == "fsdp" and train.averaging.kind != "none",
-        "train.precision": low or (engine == "deepspeed" and train.precision.kind == "fp16"),
+        "train.averaging": parts and train.averaging.kind != "none",
+        "train.precision": low,
         "train.graph": train.graph.kind != "eager",
         "optim.kind": engine == "deepspeed" and optim.kind != "adamw",
         "optim.clip_before_reduction": getattr(optim, "clip_before_reduction", False),

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
     "translate": {"core", "explain"},
-    "bench": {"core", "examples", "model", "objectives", "optim", "train", "recipe"},
+    "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},

@@ -54,11 +54,11 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
         artifacts["train"] = newest.snapshot(out / "train", log)
         for name in ("evaluate", "export"):
             if name in stages or (name == "evaluate" and "export" in stages):
-                STAGES[name].start(Work(recipe, artifacts, out, log))
+                STAGES[name].prepared(Work(recipe, artifacts, out, log))()
             if (out / name / MANIFEST).is_file():  # made of this checkpoint now or before
                 artifacts[name] = open_artifact(out / name, name)
         if "report" in stages:
-            STAGES["report"].start(Work(recipe, artifacts, out, log))
+            STAGES["report"].prepared(Work(recipe, artifacts, out, log))()
     return out
 
 

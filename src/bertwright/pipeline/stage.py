@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
@@ -58,14 +59,14 @@ class Stage:
             raise RecipeError("the recipe has no [corpus], so there is none to make. Write one, or start with vocab.")
         return self.without_corpus
 
-    def start(self, work: Work) -> Artifact | Path:
-        """Import the stage and run it; returns what it made. Raises what the stage raises."""
+    def prepared(self, work: Work) -> Callable[[], Artifact | Path]:
+        """Import the stage; returns its function with its arguments, which gives what it made."""
         runs = self.runs if work.recipe.corpus else self.runs_without_corpus or self.runs
         module, _, function = runs.partition(":")
         self.before(work)
         # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
-        return cast(Artifact | Path, run(**self.arguments(work)))
+        return partial(run, **self.arguments(work))
 
 
 def _before_torch(work: Work) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from bertwright.core.address import check_address
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData
@@ -16,7 +17,6 @@ from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
-from bertwright.train.mirror.address import check_address
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
@@ -120,7 +120,8 @@ class TrainConfig(Section):
 
     @model_validator(mode="after")
     def _a_mirror_without_secrets(self) -> TrainConfig:
-        check_address(self.mirror)  # of the section: a message about the key alone would repeat the address
+        if self.mirror:  # of the section: a message about the key alone would repeat the address
+            check_address(self.mirror, "mirror")
         return self
 
     @model_validator(mode="after")

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe
+from bertwright.bench.candidates import first_size
 from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
 from bertwright.check import resources
-from bertwright.cli.autotune import _first_size, _write
+from bertwright.cli.autotune import _write
 from bertwright.core.errors import ArtifactError, RecipeError
 
 MACHINE = {"machine": "one", "torch": "2.13.0"}
@@ -128,6 +129,6 @@ def test_the_first_size_follows_from_the_memory_of_what_trains(tried: Tried, mon
     found = []
     for gigabytes in (24, 240):
         monkeypatch.setattr(resources, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
-        found.append(_first_size(large))
+        found.append(first_size(large))
     # What weights and moments take is little; the rest of ten times the memory holds ten times the sequences.
     assert found[0] * 9 < found[1] < found[0] * 13 and found[0] > 10

@@ -14,6 +14,8 @@ from bertwright.launch.job import RECIPE
 
 RUN = "run"
 """The run folder as a job sees it: a link to its output, beside the recipe; and the name of that output."""
+IGNORE = f"*\n!{RECIPE}\n"
+"""Of the folder `launch`, a job gets the recipe alone (`.amlignore`): not what was noted of earlier submissions."""
 _ENTER = f'ln -sfn "${{{{outputs.{RUN}}}}}" {RUN}'
 _REFERENCE = re.compile(r"\$\{\{(.*?)\}\}")
 
