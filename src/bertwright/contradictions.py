@@ -12,7 +12,7 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError, RecipeError
 from bertwright.examples.config import PAIRS, ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
-from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.config import ClassificationConfig, DistillationConfig
 from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
 from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
@@ -64,6 +64,9 @@ def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
         return
     if train.graph.kind == "ortmodule":
         yield from _unexported(train, model)
+        if isinstance(train.objective, ClassificationConfig):
+            text = "classification has no network that is exported for ONNX Runtime"
+            yield "train.objective", f"{text}; set train.graph=eager, or compiled"
     if train.attention == "sequences":
         text = f"makes other calls for every batch, and {graph} has one graph for all"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"

@@ -249,6 +249,25 @@ def test_nobody_is_signed_in(service: Service, call: Call, monkeypatch: pytest.M
     assert "Traceback" not in done.err and not service.put("environments")
 
 
+def test_who_signs_in_is_not_accepted(service: Service, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    from azure.core.exceptions import ClientAuthenticationError
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ClientAuthenticationError(
+            "DefaultAzureCredential failed to retrieve a token from the included credentials.\nAttempted credentials:\n"
+            "\tEnvironmentCredential: Authentication failed: AADSTS7000215: Invalid client secret provided. Ensure\n"
+            "\tManagedIdentityCredential: no managed identity endpoint found."
+        )
+
+    monkeypatch.setattr("azure.identity.DefaultAzureCredential.get_token", refuse)
+    monkeypatch.setattr("azure.identity.DefaultAzureCredential.get_token_info", refuse)
+    done = call(*CLUSTER, "--submit")
+    assert done.code == 2 and (
+        "the workspace berts: Azure does not accept who signs in: AADSTS7000215: Invalid client secret provided. "
+        "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET" in done.err
+    ), done.err
+
+
 @pytest.mark.parametrize("what", ["PUT jobs/", "storage"])
 def test_the_network_is_gone(service: Service, call: Call, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     for policy in (

@@ -184,8 +184,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield arguments
     elif verb == "translate":
         if "--script" in rest:
-            (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
-            Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
+            written = Path(rest[rest.index("--script") + 1])
+            (steps,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
+            job = Path(__file__).parents[1] / "golden" / "translate" / "azure-large-job.yml"
+            written.write_text(job.read_text(encoding="utf-8") if written.suffix == ".yml" else steps, encoding="utf-8")
         yield arguments
     elif verb == "bench" and rest[0] == "autotune":
         # Its trials take minutes, and are made by tests/pipeline/test_autotune.py: here they have been made before.
@@ -344,7 +346,14 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
     if "teacher" in (objective := piece.get("train", {}).get("objective", {})):
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
-    return {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    if objective.get("kind") != "classification":
+        return whole
+    if "init_from" in piece["train"]:
+        network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
+        write_stock(Path(piece["train"]["init_from"]), network)
+    unread = ("examples", "evaluate", *(("corpus",) if "vocab" in piece else ()))
+    return {name: section for name, section in whole.items() if name not in unread}
 
 
 def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:

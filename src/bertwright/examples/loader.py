@@ -69,6 +69,8 @@ class StepCounts(NamedTuple):
     """Pairs of segments with a label."""
     tokens: int
     """Real tokens."""
+    sequences: int = 0
+    """Sequences with a label of their own, as a classification has."""
 
 
 class Loader(Protocol):

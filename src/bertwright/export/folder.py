@@ -8,14 +8,14 @@ from typing import Any
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic, write_json
 from bertwright.model.interop.peer import peer_of
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.model.saved import write_safetensors
 from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
 SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 
 
-def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[str, Any]:
+def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
     """Write everything but the card to `hf`; rows that only padded the embedding are cut off.
 
     Gives the architecture's name, its vocabulary size and the number of its parameters.

@@ -17,7 +17,9 @@ from torch import Tensor
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import atomic_file, cannot_write, make_folder, write_atomic, write_json
 from bertwright.core.tensors import check_tensors
+from bertwright.model.choice import shown
 from bertwright.model.config import Kernel, NetworkConfig, read_network_config
+from bertwright.model.model import Model, build_model
 from bertwright.model.pretraining import PreTrainingModel
 
 
@@ -44,11 +46,24 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[
 
 def config_json(config: NetworkConfig) -> dict[str, Any]:
     """The content of a model folder's config.json: the network, and as `model_type` its family."""
-    return {"model_type": config.family, **config.model_dump()}
+    return {"model_type": config.family, **shown(config)}
 
 
 def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
-    """The model that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
+    """The network with pre-training heads that `save_model` wrote, as `load_network`; `ArtifactError` where it is a
+    classifier."""
+    model = load_network(folder, kernel)
+    if not isinstance(model, PreTrainingModel):
+        labels = ", ".join(model.config.labels)
+        raise ArtifactError(
+            f"the model in {folder} is a classifier ({labels}), without the head that masked tokens are predicted "
+            "with. Give the folder of a pre-training."
+        )
+    return model
+
+
+def load_network(folder: Path, kernel: Kernel = "sequences") -> Model:
+    """The network that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
 
     A file that is absent or damaged, and a tensor that is missing, unexpected or of another shape, is an
     `ArtifactError` naming it.
@@ -60,7 +75,7 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
             f"cannot load the model in {folder}: {error}. Restore it, or save the model again"
         ) from error
     tensors = read_tensors(folder / "model.safetensors")
-    return model_from(config, tensors, kernel, source=str(folder))
+    return network_from(config, tensors, kernel, source=str(folder))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -76,9 +91,18 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def model_from(
     config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
 ) -> PreTrainingModel:
-    """A model that holds `tensors` themselves, under this project's names; strict, as `load_model` says."""
+    """As `network_from`, of a configuration without classes."""
+    model = network_from(config, tensors, kernel, source)
+    assert isinstance(model, PreTrainingModel)
+    return model
+
+
+def network_from(
+    config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
+) -> Model:
+    """A network that holds `tensors` themselves, under this project's names; strict, as `load_network` says."""
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
-        model = PreTrainingModel(config, kernel)
+        model = build_model(config, kernel)
     expected = model.state_dict()
     faults = [f"missing {name}" for name in expected if name not in tensors]
     faults += [f"unexpected {name}" for name in tensors if name not in expected]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from bertwright.check.data import sources
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.recipe import Recipe
 
 TOKEN_BYTES = 5.0
@@ -116,7 +116,13 @@ def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk:
     imported = {}
     for data in recipe.train.imported_data():
         if (counted := examples.counts.get("imported", {}).get(data.key)) is not None:
-            mean = train["sequences"].get(data.folder, {}).get("mean_length", 0.9 * data.length)
+            mean = _sequences(train, data).get("mean_length", 0.9 * data.length)
             imported[data.phase] = Sequences.guessed((int(counted["examples"]),), float(mean), data.length)
     lengths = {name: sum(rows) for name, rows in heldout.get("rows", {}).items()}
     return Data("examples", text, float(train.get("tokens", 0)) or None, of_sets, imported, lengths, disk)
+
+
+def _sequences(train: Mapping[str, Any], data: ImportedData) -> Mapping[str, Any]:
+    """What is counted of a phase's data: labelled texts are one set for all phases, cut to the length of each."""
+    counted: Mapping[str, Any] = train["sequences"].get(f"{data.length}" if data.texts else data.folder, {})
+    return counted

@@ -11,7 +11,7 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
-from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
+from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig, texts_of
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.expected_config import ExpectedLoss
@@ -189,7 +189,7 @@ class TrainConfig(Section):
     def imported_data(self) -> tuple[ImportedData, ...]:
         """The phases whose data is no artifact of ours, but files in a format of the field."""
         return tuple(
-            ImportedData(i, p.data, p.length, p.masking, p.quarantine)
+            ImportedData(i, p.data, p.length, p.masking, p.quarantine, texts_of(self.objective))
             for i, p in enumerate(self.phases)
             # An examples folder of ours is read as it is; anything else has first to become one.
             if p.data is not None and not (p.data / MANIFEST).is_file()

@@ -2,8 +2,8 @@
 
 For each token of a micro-batch and layer what backward needs: twice the inner width and 9 times the hidden width, 2.5
 more with dropout (of a DistilBERT 1), three numbers a head and token of the sequence with attention dropout; with the
-padded kernel one less without attention dropout, and 4 for each place of the rectangle; of a ModernBERT, whose values are
-gated, four times the inner width and 11 times the hidden width, and one more inner width with dropout. Of the last
+padded kernel one less without attention dropout, and 4 for each place of the rectangle; of a ModernBERT, whose values
+are gated, four times the inner width and 11 times the hidden width, and one more inner width with dropout. Of the last
 layer all that follows attention is computed of the tokens alone that are read. Two rows of logits for each prediction.
 Where activations are checkpointed it is one hidden width a layer, and all of the above for the layer that is computed
 again. Numbers are counted as float32, also under autocast, which keeps some of both kinds. Knows no torch.

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,9 @@ _SIGN_IN = (
     "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal, and give "
     "the command again."
 )
+
+_ENTRA = re.compile(r"AADSTS\d+:[^\n.]*")
+"""What the directory says of credentials, among what each way of signing in has to say."""
 
 
 @contextlib.contextmanager
@@ -45,6 +49,9 @@ def _said(error: Exception, what: str, workspace: Workspace) -> str | None:
         ServiceResponseError,
     )
 
+    refusal = _ENTRA.search(str(error)) if isinstance(error, ClientAuthenticationError) else None
+    if refusal:
+        return f"{what}: Azure does not accept who signs in: {shown(refusal[0]).strip()}. {_SIGN_IN}"
     if isinstance(error, ClientAuthenticationError) and error.response is None:
         return f"{what}: nobody is signed in to Azure here. {_SIGN_IN}"
     if isinstance(error, HttpResponseError):

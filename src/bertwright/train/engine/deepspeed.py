@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 
 from bertwright.core.distributed import rank_here
 from bertwright.core.errors import MissingExtraError, RecipeError
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.optim.groups import set_rate
@@ -40,9 +40,7 @@ class DeepSpeed:
     whole = False
     """As `Engine.whole`."""
 
-    def __init__(
-        self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: DeepSpeedConfig, step: Step
-    ) -> None:
+    def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: DeepSpeedConfig, step: Step) -> None:
         if not isinstance(optim, AdamWConfig):
             raise RecipeError(
                 f"train.engine = deepspeed cuts tensors anywhere, and optim.kind = {optim.kind} works on whole ones. "

@@ -8,7 +8,7 @@ from typing import Protocol, assert_never
 from torch import Tensor
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.config import OptimConfig
 from bertwright.train.engine.config import (
     AutoConfig,
@@ -70,7 +70,7 @@ class Engine(Protocol):
 
 
 def build_engine(
-    config: EngineConfig, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, step: Step | None = None
+    config: EngineConfig, model: Model, optim: OptimConfig, ranks: Ranks, step: Step | None = None
 ) -> Engine:
     """The engine of `config`, which takes over a model with its first weights, the same on all ranks; `step` is what a
     package that wants to know is told of the recipe's steps.
