@@ -20,6 +20,13 @@ if TYPE_CHECKING:  # the tables of the other programs are for this verb alone
 
 MAX_SCRIPT = 2**20
 """Most bytes of a script that is read."""
+Script = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Translate the commands of a shell script, or of a job file of Azure ML (.yml); - reads them here.",
+    ),
+]
 
 
 def translate(
@@ -30,13 +37,7 @@ def translate(
     place: Annotated[
         Path | None, typer.Option("--place", metavar="FILE", help="Write the place there: nodes and processes.")
     ] = None,
-    script: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Translate the commands of a shell script, or of a job file of Azure ML (.yml); - reads them here.",
-        ),
-    ] = "",
+    script: Script = "",
     environment: Annotated[
         bool, typer.Option("--environment", help="Take the variables of Intel's scripts from the environment.")
     ] = False,

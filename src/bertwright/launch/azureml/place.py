@@ -16,20 +16,13 @@ from bertwright.launch.azureml.assets import Cluster, Data, Datastore, Datastore
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
 from bertwright.launch.azureml.sizes import has_infiniband, ranks_of
-from bertwright.launch.azureml.steps import IGNORE, RUN, Shared, Step, job, pipeline
+from bertwright.launch.azureml.steps import IGNORE, SERVICES, Service, Shared, Step, job, pipeline
 from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description, Submitted
 from bertwright.launch.yaml_text import yaml_text
-
-Service = Literal["tensorboard", "jupyter", "vscode"]
-_SERVICES: dict[Service, dict[str, str]] = {
-    "tensorboard": {"type": "tensor_board", "log_dir": f"{RUN}/train/observers/tensorboard"},
-    "jupyter": {"type": "jupyter_lab"},
-    "vscode": {"type": "vs_code"},
-}
 
 
 class AzuremlPlace(Section):
@@ -178,13 +171,13 @@ class AzuremlPlace(Section):
         return Shared(environment, output, self.inputs, self.setup, self._variables())
 
     def _train(self) -> Step:
-        services = {str(name): _SERVICES[name] for name in self.services}
+        services = {str(name): SERVICES[name] for name in self.services}
         machine = self._machine(self.compute, self.vm_size, self.nodes)
         return Step("train", ("train",), machine, self._ranks(), services)
 
     def _ranks(self) -> int:
         """Ranks on each machine."""
-        return self.ranks or _ranks_of(self.vm_size)
+        return self.ranks or ranks_of(self.vm_size)
 
     def _machine(self, compute: str, size: str, nodes: int) -> dict[str, Any]:
         resources: dict[str, Any] = {"instance_count": nodes, "shm_size": self.shm_size}
@@ -204,10 +197,3 @@ class AzuremlPlace(Section):
         # Ranks meet by eth0 either way; docker0 would lead nowhere.
         said = {"NCCL_SOCKET_IFNAME": "eth0" if by_it else "^docker0,lo", "NCCL_IB_DISABLE": "0" if by_it else "1"}
         return said | self.environment
-
-
-def _ranks_of(size: str) -> int:
-    try:
-        return ranks_of(size)
-    except ValueError as error:
-        raise RecipeError(f"vm_size: {error}.") from None
