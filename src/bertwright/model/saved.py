@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.files import atomic_file, cannot_write, make_folder, write_atomic, write_json
 from bertwright.core.tensors import check_tensors
 from bertwright.model.choice import shown
 from bertwright.model.config import Kernel, NetworkConfig, read_network_config
@@ -28,10 +28,20 @@ def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor
     vocab.txt."""
     make_folder(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    write_atomic(folder / "model.safetensors", save(tensors))
+    write_safetensors(folder / "model.safetensors", tensors)
     if vocab is not None:
         write_atomic(folder / "vocab.txt", vocab)
     write_json(folder / "config.json", config_json(config))
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write contiguous tensors of the CPU, whole or not at all; `DataError` where `path` cannot be written."""
+    try:
+        # Not as bytes, which would be a second copy of all of them in memory.
+        with atomic_file(path) as temporary:
+            save_file(dict(tensors), temporary, metadata)
+    except SafetensorError as error:
+        raise cannot_write(path, OSError(str(error))) from error
 
 
 def config_json(config: NetworkConfig) -> dict[str, Any]:

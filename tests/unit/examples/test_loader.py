@@ -42,7 +42,7 @@ def test_a_step_holds_its_global_batch(examples: Artifact) -> None:
             predictions = sum(batch.counts.predictions for batch in batches)
             pairs = sum(int(batch.sequence_weights.sum()) for batch in batches)
             tokens = sum(batch.counts.tokens for batch in batches)
-            assert loader.counts(4, rank, world) == (predictions, pairs, tokens)
+            assert loader.counts(4, rank, world)[:3] == (predictions, pairs, tokens)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_every_rule_of_masking_is_counted_as_it_is_drawn(examples: Artifact, cha
     for rank in range(3):
         batches = loader.step(2, rank, 3)
         total = tuple(sum(column) for column in zip(*(b.counts for b in batches), strict=True))
-        assert loader.counts(2, rank, 3) == (total[2], total[0], total[1])
+        assert loader.counts(2, rank, 3)[:3] == (total[2], total[0], total[1])
 
 
 def test_static_masks_return_with_the_pass(examples: Artifact) -> None:
