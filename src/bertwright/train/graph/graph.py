@@ -30,6 +30,8 @@ def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -
         case CompiledConfig():
             if missing := missing_compiler(device.type):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
+            # The compiler is loaded here, and learns here what torch has been asked for before.
+            torch.use_deterministic_algorithms(torch.are_deterministic_algorithms_enabled())
             # Each phase, halved micro-batches and scoring have shapes of their own; torch gives up at eight.
             torch._dynamo.config.recompile_limit = _SHAPES
             graphs = config.cuda_graphs and device.type == "cuda"
