@@ -29,6 +29,8 @@ STEPS = {"memory": 2, "time": 6}
 """Steps of each training: the most memory is taken in the first, and the first is left out of the time."""
 SAMPLE = ("corpus.workers=1", "examples.workers=1", "vocab.size=8000", "train.device=cpu", "train.log_every=1")
 SHORT = ("train.heldout_sequences=32", "model.max_positions=512")
+NO_PAIRS = ("examples.plan=doc-sentences",)
+"""Of networks without next-sentence prediction."""
 CASES: dict[str, tuple[str, ...]] = {
     "tiny 64": ("model.size=tiny", "length=64", "batch=256", "micro_batch=128"),
     "mini 128": ("model.size=mini", "length=128", "batch=64", "micro_batch=0"),
@@ -64,8 +66,15 @@ CASES: dict[str, tuple[str, ...]] = {
         "batch=16",
         "micro_batch=0",
     ),
-    "modern base 128": ("model.kind=modern", "model.size=base", "length=128", "batch=8", "micro_batch=4"),
-    "distilbert base 128": ("model.kind=distilbert", "model.size=base", "length=128", "batch=8", "micro_batch=0"),
+    "modern base 128": (*NO_PAIRS, "model.kind=modern", "model.size=base", "length=128", "batch=8", "micro_batch=4"),
+    "distilbert base 128": (
+        *NO_PAIRS,
+        "model.kind=distilbert",
+        "model.size=base",
+        "length=128",
+        "batch=8",
+        "micro_batch=0",
+    ),
     "base 128": ("model.size=base", "length=128", "batch=8", "micro_batch=0"),
 }
 PHASE = ("length", "batch", "micro_batch", "packing")

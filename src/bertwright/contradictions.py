@@ -12,11 +12,12 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError, RecipeError
 from bertwright.examples.config import PAIRS, ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
-from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.config import ClassificationConfig, DistillationConfig
 from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
 from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.config import wrong_ranks
 from bertwright.vocab.config import VocabConfig
 
 Mistake = tuple[str, str]
@@ -63,6 +64,9 @@ def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
         return
     if train.graph.kind == "ortmodule":
         yield from _unexported(train, model)
+        if isinstance(train.objective, ClassificationConfig):
+            text = "classification has no network that is exported for ONNX Runtime"
+            yield "train.objective", f"{text}; set train.graph=eager, or compiled"
     if train.attention == "sequences":
         text = f"makes other calls for every batch, and {graph} has one graph for all"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
@@ -114,9 +118,11 @@ def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
     if engine not in ("fsdp", "deepspeed"):
         return
     low = train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32"
+    # DeepSpeed's network in float16 has weights in float16, and the float32 ones are in parts.
+    parts = engine == "fsdp" or getattr(train.engine, "stage", 0) == 3 or train.precision.kind == "fp16"
     whole = {
-        "train.averaging": engine == "fsdp" and train.averaging.kind != "none",
-        "train.precision": low or (engine == "deepspeed" and train.precision.kind == "fp16"),
+        "train.averaging": parts and train.averaging.kind != "none",
+        "train.precision": low,
         "train.graph": train.graph.kind != "eager",
         "optim.kind": engine == "deepspeed" and optim.kind != "adamw",
         "optim.clip_before_reduction": getattr(optim, "clip_before_reduction", False),
@@ -137,7 +143,9 @@ def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake
 
 
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
-    """A global batch that does not give every rank a micro-batch."""
+    """A global batch that does not give every rank a micro-batch, and an engine that is not for so many."""
+    if wrong := wrong_ranks(train.engine, ranks):
+        yield "train.engine", wrong
     for i, phase in enumerate(train.phases):
         if phase.batch_warmup and phase.batch_warmup[0][1] < ranks:
             text = f"starts with {phase.batch_warmup[0][1]}, fewer than {ranks} ranks; raise it or use fewer ranks"

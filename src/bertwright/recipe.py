@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, model_validator
 
@@ -25,6 +25,7 @@ from bertwright.contradictions import (
     wrong_lengths,
     wrong_teacher,
 )
+from bertwright.contradictions_classification import idle_corpus, of_classification, wrong_pretrained
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes, read_text, write_atomic
@@ -37,6 +38,7 @@ from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
+from bertwright.objectives.config import labels_of
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
@@ -107,6 +109,16 @@ class Recipe(Section):
         """Whether the network has a next-sentence head: examples are pairs, and the objective reads their labels."""
         return self.train.objective.next_sentence(self.examples.pairs)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes that the network tells apart in place of its pre-training heads."""
+        return labels_of(self.train.objective)
+
+    @property
+    def source(self) -> Literal["corpus", "examples"]:
+        """The stage whose artifact tells where texts come from: of a corpus a classifier has the vocabulary alone."""
+        return "examples" if self.corpus is None or self.labels else "corpus"
+
     def evaluate_length(self) -> int:
         """The length of the held-out sequences that are scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length
@@ -123,7 +135,7 @@ class Recipe(Section):
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
-        mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
+        mistakes += wrong_folders(self.train, self.examples.plan) if given and not self.labels else ()
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
 
@@ -131,6 +143,8 @@ class Recipe(Section):
             raise RecipeError("\n".join(sentences))
 
     def _corpus_mistakes(self) -> Iterator[Mistake]:
+        if self.labels:
+            return idle_corpus(self.corpus, self.vocab)
         if self.corpus is None:
             return missing_without_corpus(self.vocab, self.train)
         text = "corpus.language and the licence of each corpus.source say it; leave the section out"
@@ -142,19 +156,23 @@ class Recipe(Section):
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return [("vocab.file", f"{self.vocab.file} cannot be read ({reason}); give the path of a vocab.txt")]
-        mistakes = [*pairs_unseen(self.model, self.examples), *without_kernel(self.train, self.model)]
+        mistakes = list(without_kernel(self.train, self.model))
+        mistakes += () if self.labels else pairs_unseen(self.model, self.examples)
         try:
-            network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs)
+            network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs, self.labels)
         except RecipeError as error:
             return [*mistakes, ("model", str(error))]
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
         one_segment = isinstance(network, BertConfig) and network.type_vocab_size < 2
-        if one_segment and (self.examples.pairs or self.train.imported_data()):
+        if one_segment and not self.labels and (self.examples.pairs or self.train.imported_data()):
             text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             mistakes.append(("model.config", f"{text}; {remedy}"))
-        if given:
+        if self.labels:
+            mistakes += of_classification(self.train, self.evaluate, self.examples)
+            mistakes += wrong_pretrained(self.train, network) if given else ()
+        elif given:
             mistakes += wrong_init_layers(self.train, network)
             mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
         return mistakes
@@ -167,7 +185,7 @@ class Recipe(Section):
 
     def network(self) -> NetworkConfig:
         """The network, for the most entries that the vocabulary may have."""
-        return self.model.resolve(self._vocabulary_entries(), self.next_sentence)
+        return self.model.resolve(self._vocabulary_entries(), self.next_sentence, self.labels)
 
     def summary(self) -> dict[str, Any]:
         """What the recipe amounts to, for people: network, parameters, phases."""

@@ -23,10 +23,10 @@ from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
+from bertwright.bench.autotune import machine_here
 from bertwright.bench.search import Candidate, Trial
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
-from bertwright.cli.autotune import _machine
 from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
@@ -184,13 +184,15 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield arguments
     elif verb == "translate":
         if "--script" in rest:
-            (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
-            Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
+            written = Path(rest[rest.index("--script") + 1])
+            (steps,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
+            job = Path(__file__).parents[1] / "golden" / "translate" / "azure-large-job.yml"
+            written.write_text(job.read_text(encoding="utf-8") if written.suffix == ".yml" else steps, encoding="utf-8")
         yield arguments
     elif verb == "bench" and rest[0] == "autotune":
         # Its trials take minutes, and are made by tests/pipeline/test_autotune.py: here they have been made before.
         tried = Tried(Recipe.load(rest[1]), 0, 1, int(rest[3]), 600)
-        with open_table(Path("runs", rest[1]), tried, _machine(tried)) as table:
+        with open_table(Path("runs", rest[1]), tried, machine_here(tried)) as table:
             for again in (False, True):
                 table.keep(Trial(Candidate("auto", again, 16), "trained", 2, 1.0 + again, 1))
         yield [verb, *rest, "--micro-batch", "16"]
@@ -225,12 +227,19 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py, tests/ort
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "launch" and rest[-1] in ("--status", "--logs", "--stop"):
+        # Of what was submitted: by tests/slurm to a real Slurm, by tests/azureml to a stand-in of Azure.
+        assert rest[0] in LAUNCHED and len(rest) == 3
+        yield ["check", *with_sources(rest[1:2])]
+    elif verb == "launch" and rest[0] == "upload":
+        provide(Path(rest[1]), request)
+        # Real storages: tests/unit/test_upload.py.
+        yield [verb, *(f"file://{workplace}/{word.partition('://')[2]}" if "://" in word else word for word in rest)]
     elif verb == "launch":
         if "mine.toml" in rest:
             (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") == rest[0])
             Path("mine.toml").write_text(place, encoding="utf-8")
-        # What is submitted, and looked after, is asked of a real Slurm by tests/slurm.
-        yield [verb, *(word for word in rest if word not in ("--submit", "--status", "--logs", "--stop"))]
+        yield [verb, *(word for word in rest if word != "--submit")]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
@@ -337,7 +346,14 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
     if "teacher" in (objective := piece.get("train", {}).get("objective", {})):
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
-    return {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    if objective.get("kind") != "classification":
+        return whole
+    if "init_from" in piece["train"]:
+        network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
+        write_stock(Path(piece["train"]["init_from"]), network)
+    unread = ("examples", "evaluate", *(("corpus",) if "vocab" in piece else ()))
+    return {name: section for name, section in whole.items() if name not in unread}
 
 
 def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:

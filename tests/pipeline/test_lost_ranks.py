@@ -153,7 +153,7 @@ def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
 
 def deaf_disk() -> None:
     """Have the main thread wait in its fifth step, as a read from a network disk that is gone does."""
-    from bertwright.train import loop
+    from bertwright.train import run as loop
 
     step, steps = loop.train_step, iter(range(5))
 

@@ -173,7 +173,8 @@ def fast_clock() -> None:
     """Make time pass ten times as fast on this rank."""
     from types import SimpleNamespace
 
-    from bertwright.train import loop, scoring, window
+    from bertwright.train import run as loop
+    from bertwright.train import scoring, window
 
     real = window.time.perf_counter
     fast = SimpleNamespace(perf_counter=lambda: 10 * real())
@@ -200,7 +201,7 @@ def test_ranks_whose_clocks_differ_spend_the_same_budget(
 
 def flip_a_bit_after_step_7() -> None:
     """Change the lowest bit of one weight of this rank, as a fault of its memory would."""
-    from bertwright.train import loop
+    from bertwright.train import run as loop
 
     real, taken = loop.train_step, 0
 
@@ -249,7 +250,7 @@ def test_one_bit_in_which_ranks_differ_is_found_before_it_is_saved(
 
 def drop_updates(steps: range) -> None:
     """Have this rank drop the updates of these steps, as if their gradients were bad."""
-    from bertwright.train import loop
+    from bertwright.train import run as loop
 
     real, taken = loop.train_step, 0
 

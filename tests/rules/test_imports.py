@@ -22,18 +22,18 @@ MAY_IMPORT = {
     "examples": {"core", "corpus", "vocab"},
     "formats": {"core", "corpus", "vocab", "examples"},
     "model": {"core", "examples"},
-    "objectives": {"core", "model"},
+    "objectives": {"core", "examples", "model"},
     "optim": {"core"},
     "train": {"core", "examples", "model", "objectives", "optim"},
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
     "translate": {"core", "explain"},
-    "bench": {"core", "examples", "model", "objectives", "optim", "train", "recipe"},
+    "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},
-    "scale": {"core", "train", "vocab", "check", "recipe"},
+    "scale": {"core", "sample", "train", "vocab", "check", "recipe"},
     "launch": {"core", "plan", "recipe", "shipped"},
     "pipeline": {
         "core",
@@ -179,9 +179,12 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
         assert not any(name.startswith("bertwright.formats") for name in imported(path)), f"{path} is drawn with"
 
 
-@pytest.mark.parametrize("name", ["recipe.py", "contradictions.py"])
+@pytest.mark.parametrize("name", ["recipe.py", "contradictions.py", "contradictions_classification.py"])
 def test_the_recipe_knows_only_configs(name: str) -> None:
-    beside = {f"bertwright.{module}" for module in ("contradictions", "explain", "shipped", "optim.by_name")}
+    beside = {
+        f"bertwright.{module}"
+        for module in ("contradictions", "contradictions_classification", "explain", "shipped", "optim.by_name")
+    }
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
             assert module.endswith("config") or module in beside, module

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -67,3 +70,41 @@ def azure(azurite: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite)
     adlfs.AzureBlobFileSystem.clear_instance_cache()
     return BlobServiceClient.from_connection_string(azurite)
+
+
+@contextmanager
+def cut_after(address: str, uploaded: int) -> Iterator[tuple[str, threading.Event]]:
+    """The address of a proxy of `address` ("http://host:port"), that lets so many bytes pass to it and is gone then;
+    and what says that it is."""
+    host, port = address.removeprefix("http://").split(":")
+    left, cut, open_ones = [uploaded], threading.Event(), list[socket.socket]()
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def pump(source: socket.socket, target: socket.socket, counted: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(4096):
+                left[0] -= len(data) if counted else 0
+                if left[0] < 0:
+                    cut.set()
+                    listening.close()
+                    for each in open_ones:
+                        each.close()
+                    return
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                server = socket.create_connection((host, int(port)))
+                open_ones.extend((client, server))
+                for pair in ((client, server, True), (server, client, False)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield "http://{}:{}".format(*listening.getsockname()), cut
+    finally:
+        for each in (listening, *open_ones):
+            each.close()

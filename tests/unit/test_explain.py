@@ -58,7 +58,6 @@ DENIED = {
     "no_dense_sequence_output": r"dense",
     "overwrite_cache": r"overwrite",
     "remove_unused_columns": r"columns",
-    "start_warmup_step": r"start_warmup|warmup_start",
     "use_env": r"_env$",
 }
 """What is said not to be there, and the names that a key or a kind for it would have."""

@@ -16,7 +16,7 @@ from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import read_json, sha256
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
-from bertwright.train import loop
+from bertwright.train import run as loop
 
 Load = Callable[..., Recipe]
 

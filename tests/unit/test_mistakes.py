@@ -36,6 +36,9 @@ MISTAKES = {
     f'{PHASE}.schedule={{kind="wsd", decay=0.95}}': (
         f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
+    f'{PHASE}.schedule={{kind="poly_nvidia", warmup_before=76}}': (
+        f"{PHASE}: schedule.warmup_before 76 counts steps of a warm-up: give warmup in steps, not as a share"
+    ),
     "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
     "fp8=1": "fp8: unknown key 'fp8'; it is train.precision here.",
     "fsdp=1": "fsdp: unknown key 'fsdp'; it is train.engine here.",

@@ -11,18 +11,34 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from bertwright._version import __version__
-from bertwright.cli import bench, check, convert, init, inspect, launch, plan, stages, translate
+from bertwright.cli import bench, check, convert, init, inspect, launch, plan, stages, transfer, translate
 from bertwright.cli.formatting import json_line, visible
 from bertwright.core.errors import BertwrightError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 
+
+class Verbs(typer.core.TyperGroup):
+    """The verbs by their names, of which some have two words: `launch upload` is no `launch` of a target."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that the command line begins with, its name, and the words after it."""
+        if (two := " ".join(args[:2])) in self.commands:
+            args = [two, *args[2:]]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
-    help=(__doc__ or "").partition("\n\n")[2], no_args_is_help=True, pretty_exceptions_enable=False, add_completion=True
+    cls=Verbs,
+    help=(__doc__ or "").partition("\n\n")[2],
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
 )
 
 
@@ -41,7 +57,7 @@ def program(
     """The options before any verb."""
 
 
-_GROUPS = (stages, check, init, plan, convert, inspect, launch, translate)
+_GROUPS = (stages, check, init, plan, convert, inspect, launch, transfer, translate)
 for _name, _verb in [verb for group in _GROUPS for verb in group.VERBS.items()]:
     app.command(_name)(_verb)
 app.add_typer(bench.verbs, name="bench")

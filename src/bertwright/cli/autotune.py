@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright._version import __version__
 from bertwright.cli.formatting import columns, json_line, visible
 from bertwright.cli.options import Json, Out, Overrides, RecipePath, load_recipe
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.files import write_atomic
 
 if TYPE_CHECKING:  # loaded where it is asked for: other verbs start without it
-    from bertwright.bench.search import Candidate, Trial
+    from bertwright.bench.search import Trial
     from bertwright.bench.trial import Tried
 
 HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s a step", "sequences/s", "memory GB", "outcome")
@@ -48,33 +42,20 @@ def autotune(
     as_json: Json = False,
 ) -> None:
     """Train a few steps in every way that may be the fastest, each in a process of its own, and keep a table."""
-    from bertwright.bench.search import best, search, sizes
+    from bertwright.bench import autotune as tuning
+    from bertwright.bench.candidates import engines_to_try, sizes_to_try
+    from bertwright.bench.search import best
     from bertwright.bench.table import open_table
     from bertwright.bench.trial import Tried
+    from bertwright.pipeline.trial_examples import trial_examples
 
     loaded, folder = load_recipe(recipe, overrides, out)
     if write and write.exists():
         raise RecipeError(f"--write {write} exists already. Give the name of a new file, or remove it first.")
     tried = Tried(loaded, phase, ranks, steps, limit)
-    lines = [(name, again) for name in _engines(engine, tried) for again in (False, True)]
-    first = _first_size(tried)
-    tried_sizes = sorted(micro_batch) if micro_batch else sizes(tried.share, first)
-    if tried_sizes[-1] > tried.share:
-        raise RecipeError(f"--micro-batch {tried_sizes[-1]}: a rank has {tried.share} sequences a step. Give fewer.")
-    with Terminal() as log, open_table(folder, tried, _machine(tried)) as table, ExitStack() as stack:
-
-        @cache  # once, and only where something is left to try
-        def prepared() -> tuple[Tried, Path]:
-            return stack.enter_context(_prepared(tried, folder, table.folder, log.say))
-
-        def attempted(candidate: Candidate) -> Trial:
-            if kept := table.trials.get(candidate):
-                return kept
-            rehearsed, data = prepared()
-            log.say(f"autotune: {_words(candidate)}")
-            return table.keep(_attempt(rehearsed, candidate, data))
-
-        trials = list(search(lines, tried_sizes, attempted))
+    candidates = engines_to_try(tried, engine), sizes_to_try(tried, micro_batch)
+    with Terminal() as log, open_table(folder, tried, tuning.machine_here(tried)) as table:
+        trials = tuning.autotune(tried, *candidates, table, partial(trial_examples, loaded, folder, log), log)
     fastest = best(trials)
     if fastest and write:
         _write(write, recipe, overrides or [], fastest, tried)
@@ -83,91 +64,6 @@ def autotune(
         raise DataError(
             "autotune: nothing could be trained. The table says why; give a smaller recipe, or more memory."
         )
-
-
-def _engines(asked: Sequence[str] | None, tried: Tried) -> list[str]:
-    """The engines to try."""
-    known = ["auto"] if tried.ranks == 1 else ["ddp", "zero", "fsdp"]
-    if tried.ranks > 1 and find_spec("deepspeed") and tried.recipe.optim.kind == "adamw":
-        known.append("deepspeed")
-    if unknown := [name for name in asked or () if name not in known]:
-        raise RecipeError(
-            f"--engine {unknown[0]}: with {tried.ranks} ranks and this recipe there are {', '.join(known)}."
-        )
-    return list(asked or known)
-
-
-def _first_size(tried: Tried) -> int:
-    """The smallest micro-batch to try: a sixteenth of what is forecast to fit."""
-    from bertwright.check.resources import training_gpus
-    from bertwright.core.memory import memory_size
-    from bertwright.train.sizes import computing_of, fitting_sequences
-
-    phases = tried.recipe.train.phases
-    if tried.phase >= len(phases):
-        raise RecipeError(f"--phase {tried.phase}: the recipe has phases 0 to {len(phases) - 1}.")
-    config = phases[tried.phase]
-    if config.packing or config.micro_tokens:
-        name = "packing" if config.packing else "micro_tokens"
-        raise RecipeError(
-            f"train.phases.{tried.phase}.{name} decides how many sequences a forward pass has, and autotune tries "
-            f"micro_batch. Leave {name} out: train.phases.{tried.phase}.{name}="
-        )
-    gpus = training_gpus(tried.recipe)
-    computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=bool(gpus))
-    # A GPU is one rank's; of AMD's no memory is known.
-    memory = min(gpus, default=0) or memory_size() / tried.ranks
-    return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory) // 16)
-
-
-def _machine(tried: Tried) -> dict[str, Any]:
-    """What trials on other machines, or with other programs, may differ in."""
-    from bertwright.check.machine import gpu_names, torch_build
-    from bertwright.check.resources import training_gpus
-
-    gpus = list(gpu_names()) if training_gpus(tried.recipe) else []
-    names = {"machine": platform.node(), "cpu": platform.machine(), "gpus": gpus}
-    return {**names, "torch": torch_build().version, "bertwright": __version__}
-
-
-@contextmanager
-def _prepared(tried: Tried, run: Path, folder: Path, say: Callable[[str], None]) -> Iterator[tuple[Tried, Path]]:
-    """What is tried with the examples of the run, or of a sample of its text, and a folder with them."""
-    from bertwright.pipeline.rehearsal import link, rehearsal, remove
-
-    scratch = make_folder(folder / "scratch")
-    try:
-        planned = rehearsal(tried.recipe, run, make_folder(scratch / "sources"))
-        say(f"autotune: with {planned.text}")
-        data = make_folder(scratch / "data")
-        link(planned.made, run, data)
-        if "examples" not in planned.made:
-            planned.recipe.write(scratch / "data.toml")
-            command = [sys.executable, "-m", "bertwright.cli", "run", str(scratch / "data.toml"), "--until", "examples"]
-            done = subprocess.run([*command, "--out", str(data)], capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise DataError(f"autotune: the examples could not be made: {done.stderr.strip().splitlines()[-1]}")
-        yield replace(tried, recipe=planned.recipe), data
-    finally:
-        remove(scratch)
-
-
-def _attempt(tried: Tried, candidate: Candidate, data: Path) -> Trial:
-    """A trial in a folder of its own, which is removed."""
-    from bertwright.bench.trial import attempt
-    from bertwright.pipeline.rehearsal import PREPARED, link, remove
-
-    folder = make_folder(data.parent / "trial")
-    try:
-        link(tuple(name for name in PREPARED if (data / name).exists()), data, folder)
-        return attempt(tried, candidate, folder)
-    finally:
-        remove(folder)
-
-
-def _words(candidate: Candidate) -> str:
-    again = ", activations checkpointed" if candidate.checkpoint_activations else ""
-    return f"{candidate.engine}, micro-batch {candidate.micro_batch}{again}"
 
 
 def _write(file: Path, recipe: Path, overrides: Sequence[str], fastest: Trial, tried: Tried) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
 from bertwright.cli.formatting import json_line, visible
+from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, RecipePath
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
@@ -17,50 +19,75 @@ from bertwright.launch.target import DescribedOnly, Description, Scheduler, Subm
 TargetName = Annotated[
     str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.")
 ]
-Place = Annotated[
-    str, typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists.")
-]
-Nodes = Annotated[int | None, typer.Option(min=1, help="Machines that train: short for --set nodes=N.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of the place, as in its file; repeatable.")
-]
 
 
-def launch(
-    target: TargetName,
-    recipe: RecipePath,
-    overrides: Overrides = None,
-    place: Place = "",
-    nodes: Nodes = None,
-    settings: Settings = None,
+@dataclass(frozen=True)
+class Run:
+    """What is to be run."""
+
+    recipe: RecipePath
+    overrides: Overrides = None
+    out: Out = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where: a file, and what comes after it."""
+
+    place: Annotated[
+        str,
+        typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists."),
+    ] = ""
+    nodes: Annotated[int | None, typer.Option(min=1, help="Machines that train: short for --set nodes=N.")] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A key of the place, as in its file; repeatable."),
+    ] = None
     shell: Annotated[
         bool, typer.Option("--shell", help="A shell in the container, not the run: short for --set shell=true.")
-    ] = False,
-    out: Out = None,
+    ] = False
+
+    def given(self) -> list[str]:
+        """The settings, those that have an option of their own among them."""
+        short = [*([f"nodes={self.nodes}"] if self.nodes else []), *(["shell=true"] if self.shell else [])]
+        return [*(self.settings or []), *short]
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done with it."""
+
     submit: Annotated[
         bool, typer.Option("--submit", help="Submit what is described, or write it where you submit.")
-    ] = False,
-    status: Annotated[bool, typer.Option("--status", help="What becomes of what was submitted.")] = False,
-    logs: Annotated[bool, typer.Option("--logs", help="The ends of the logs of what was submitted.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End what was submitted; training saves first.")] = False,
-    as_json: Json = False,
-) -> None:
+    ] = False
+    status: Annotated[bool, typer.Option("--status", help="What becomes of what was submitted.")] = False
+    logs: Annotated[bool, typer.Option("--logs", help="The ends of the logs of what was submitted.")] = False
+    stop: Annotated[bool, typer.Option("--stop", help="End what was submitted; training saves first.")] = False
+
+    def name(self) -> str:
+        """The one that is given, without one "describe"; `RecipeError` where several are."""
+        given = [name for name, wanted in asdict(self).items() if wanted]
+        if len(given) > 1:
+            raise RecipeError("--submit, --status, --logs and --stop are four things to do. Give one of them.")
+        return given[0] if given else "describe"
+
+
+@grouped
+def launch(target: TargetName, of: Run, at: Place, action: Action, as_json: Json = False) -> None:
     """Print what running a recipe in some place would submit; or submit it, and look after it."""
     # Here and not above: the other verbs need no target.
     from bertwright.launch.config import load_place
     from bertwright.launch.job import load_job
 
-    if submit + status + logs + stop > 1:
-        raise RecipeError("--submit, --status, --logs and --stop are four things to do. Give one of them.")
-    given = [*(settings or []), *([f"nodes={nodes}"] if nodes else []), *(["shell=true"] if shell else [])]
-    where = load_place(target, place, given)
-    job = load_job(recipe, [*where.overrides, *(overrides or [])], out)
-    if submit:
+    what = action.name()
+    where = load_place(target, at.place, at.given())
+    job = load_job(of.recipe, [*where.overrides, *(of.overrides or [])], of.out)
+    if what == "submit":
         _submit(where, job, as_json)
-    elif status or logs or stop:
-        _look_after(where, job, "status" if status else "logs" if logs else "stop", as_json)
-    else:
+    elif what == "describe":
         _describe(where.describe(job), job, as_json)
+    else:
+        _look_after(where, job, what, as_json)
 
 
 VERBS: dict[str, Callable[..., None]] = {"launch": launch}
@@ -122,7 +149,7 @@ def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
         case "logs":
             kept = where.logs(sent)
             shown = "\n".join(f"=== {name}\n{visible(text)}" for name, text in kept.items())
-            print(json_line({"logs": kept}) if as_json else shown)
+            print(json_line({"logs": kept}) if as_json else shown or "nothing has been printed yet")
         case _:
             where.stop(sent)
             print(json_line({"stopped": dict(sent.jobs)}) if as_json else f"stopped {', '.join(sent.jobs)}")

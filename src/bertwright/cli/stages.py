@@ -67,9 +67,9 @@ def run_command(
         refuse_useless(
             "beside --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)}
         )
-        from bertwright.cli.rehearse import rehearse
+        from bertwright.cli.rehearse import print_rehearsal
 
-        rehearse(*load_recipe(recipe, overrides, out), as_json)
+        print_rehearsal(*load_recipe(recipe, overrides, out), as_json)
         return
     if until not in STAGES:
         raise RecipeError(f"--until {until}: there is no such stage; the stages are {', '.join(STAGES)}.")

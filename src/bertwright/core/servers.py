@@ -61,7 +61,7 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         needed = f"pip install 'bertwright[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else str(error)
-        raise MissingExtraError(f"{shown(url)}: reading {scheme}:// needs another package: {needed}.") from error
+        raise MissingExtraError(f"{shown(url)}: {scheme}:// needs another package: {needed}.") from error
     except Exception as error:  # credentials that are missing or malformed, of any vendor
         raise _unusable(url, error) from None
     # fsspec remembers listings: a file that was replaced meanwhile would keep its old size.

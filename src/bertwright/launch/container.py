@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,8 @@ from bertwright.core.log import Log
 from bertwright.launch.environment import Environment
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 from bertwright.launch.job import RECIPE, Job, listed
+from bertwright.launch.options import Words
+from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
 
@@ -37,12 +38,6 @@ def _mounts(mounts: dict[str, str]) -> dict[str, str]:
     return mounts
 
 
-def _size(size: str) -> str:
-    if not re.fullmatch(r"[1-9]\d*[bkmg]", size):
-        raise ValueError('docker and podman write sizes as "64g" or "512m"')
-    return size
-
-
 class ContainerPlace(Section):
     """A container that sees the current folder, and is gone when the run is done."""
 
@@ -58,7 +53,7 @@ class ContainerPlace(Section):
     """Ranks that train in it: one for each GPU, or for each socket."""
     restarts: int = Field(3, ge=0)
     """How often several ranks are started again after one was lost (times)."""
-    shm_size: Annotated[str, AfterValidator(_size)] = "1g"
+    shm_size: SharedMemory = "1g"
     """Shared memory (/dev/shm), by which ranks exchange gradients: a number and b, k, m or g."""
     mounts: Annotated[dict[str, str], AfterValidator(_mounts)] = Field(default_factory=dict)
     """Folders of this machine, by where the container sees them, such as {"/data/128" = "/disk/hdf5/128"}; they cannot
@@ -68,7 +63,7 @@ class ContainerPlace(Section):
     download need any."""
     shell: bool = False
     """A shell in the container, to look around, instead of the run."""
-    options: tuple[str, ...] = ()
+    options: Words = ()
     """More options of docker's or podman's run, such as "--memory=64g"."""
     overrides: tuple[str, ...] = ()
     """Overrides that the container asks of any recipe; those of the command line come after them."""
@@ -76,12 +71,9 @@ class ContainerPlace(Section):
     """Variables in the container."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` where the run folder is outside the current one."""
-        if job.out.is_absolute() or ".." in job.out.parts:
-            raise RecipeError(
-                f"--out {job.out}: the container sees the current folder alone. Give a run folder below it, such as "
-                f"runs/{job.name}."
-            )
+        """As `Target.describe`; `RecipeError` for a run folder or for ranks that cannot be."""
+        job.require_relative_out("the container sees the current folder alone")
+        job.check_ranks({"ranks": self.ranks})
         return Description(
             {RECIPE: job.recipe, SCRIPT: self._script(job)},
             [shlex.join(["sh", f"{job.folder}/{SCRIPT}"])],

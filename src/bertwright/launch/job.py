@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,12 +31,17 @@ _SHIPPED = ("sample", "sample-small")
 class Job:
     """A run somewhere else."""
 
-    values: Mapping[str, Any]
-    """The recipe, overrides applied; paths stand as its user wrote them, so `~` is the home folder over there."""
+    written: Written
+    """The recipe as its user wrote it, overrides applied."""
+    loaded: Recipe
+    """The recipe as it is understood here."""
     out: PurePosixPath
     """The run folder, as the place sees it."""
-    has_corpus: bool
-    """Whether the recipe makes a corpus."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The recipe's values; paths stand as its user wrote them, so `~` is the home folder over there."""
+        return self.written.values
 
     @property
     def name(self) -> str:
@@ -60,6 +66,20 @@ class Job:
         named = {key: text for key, text in texts(self.values) if _READ.fullmatch(key)}
         return {key: text for key, text in named.items() if not is_url(text) and text not in _SHIPPED}
 
+    def require_relative_out(self, why: str) -> None:
+        """`RecipeError`, whose reason is `why`, for a run folder that is not below the one where the place begins."""
+        if self.out.is_absolute() or ".." in self.out.parts:
+            raise RecipeError(f"--out {self.out}: {why}. Give a relative name, such as runs/{self.name}.")
+
+    def check_ranks(self, factors: Mapping[str, int]) -> None:
+        """`RecipeError` where the recipe cannot be trained by so many ranks: the product of these numbers of the place,
+        by what its user calls them."""
+        try:
+            self.loaded.check(self.written.file, self.written.lines, ranks=prod(factors.values()), given=False)
+        except RecipeError as error:
+            product = " x ".join(f"{name} = {number:,}" for name, number in factors.items())
+            raise RecipeError(f"{error}\nThe place has {product}. Change it, or the recipe.") from None
+
     def command(self, verb: str, *options: str, at: PurePosixPath | None = None) -> list[str]:
         """The words after `bertwright` that do `verb`; `at` is the folder of the recipe, where it is not `folder`."""
         return [verb, str((at or self.folder) / RECIPE), "--out", str(self.out), *options]
@@ -71,18 +91,18 @@ class Job:
 
 def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
     """The job of a recipe; `RecipeError` where the recipe is wrong or holds a password."""
+    written = Written.read(recipe, overrides)
+    loaded = written.validated()
     # Not what training starts from: it may lie at the place alone.
-    loaded = Recipe.load(recipe, overrides, given=False)
-    values = Written.read(recipe, overrides).values
-    for key, text in texts(values):
+    loaded.check(written.file, written.lines, given=False)
+    for key, text in texts(written.values):
         # A description is printed, kept with the run, and shown by schedulers to others.
         if has_address(text):
             raise RecipeError(
                 f"{key} is an address with a password, a token or a query, and descriptions of jobs hold no secrets. "
                 "Give the address without it, and the credentials in the environment of the place."
             )
-    folder = PurePosixPath((out or Path("runs") / recipe.stem).as_posix())
-    return Job(values, folder, loaded.corpus is not None)
+    return Job(written, loaded, PurePosixPath((out or Path("runs") / recipe.stem).as_posix()))
 
 
 def listed(files: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,8 @@ USER = 10001
 """User and group of the image."""
 _LONGEST = 50
 """Characters of a name: Kubernetes has 63, and the operator appends its own."""
+Quantity = Annotated[str, Field(pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)?$")]
+"""An amount of memory, as Kubernetes writes it."""
 
 
 class KubeflowPlace(Section):
@@ -42,9 +44,9 @@ class KubeflowPlace(Section):
     """GPUs of each pod, a rank for each; 0: processors train, one rank a pod."""
     cpus: int = Field(8, ge=1)
     """Processors of each pod."""
-    memory: str = Field("32Gi", pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|K|M|G|T)?$")
+    memory: Quantity = "32Gi"
     """Memory of each pod, as Kubernetes writes it."""
-    shm_size: str = Field("8Gi", pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|K|M|G|T)?$")
+    shm_size: Quantity = "8Gi"
     """Shared memory (/dev/shm) of each pod; counts as memory that is used."""
     restarts: int = Field(10, ge=0)
     """How often pods are started again after they failed or were evicted (times)."""
@@ -56,11 +58,9 @@ class KubeflowPlace(Section):
     """Variables of the pods."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` where the run folder is outside the volume."""
-        if job.out.is_absolute() or ".." in job.out.parts:
-            raise RecipeError(
-                f"--out {job.out}: run folders lie in the volume, so their names are relative. Give runs/{job.name}."
-            )
+        """As `Target.describe`; `RecipeError` for a run folder or for ranks that cannot be."""
+        job.require_relative_out("run folders lie in the volume")
+        job.check_ranks({"nodes": self.nodes, "gpus": self.gpus or 1})
         name = _name(job)
         files = {
             RECIPE: job.recipe,
@@ -82,10 +82,11 @@ class KubeflowPlace(Section):
         """As `DescribedOnly.looked_after`."""
         name = _name(job)
         every = (f"job/{name}-prepare", f"pytorchjob/{name}", f"job/{name}-finish")
+        of_run = ",".join(f"{label}={value}" for label, value in _labels(job).items())
         return {
             "status": self._kubectl("get", "--ignore-not-found", *every),
-            "logs": self._kubectl("logs", "--prefix", "--selector", f"training.kubeflow.org/job-name={name}"),
-            "stop": self._kubectl("delete", "--ignore-not-found", *every),
+            "logs": self._kubectl("logs", "--prefix", "--tail=20", "--selector", of_run),
+            "stop": self._kubectl("delete", "--ignore-not-found", *every, f"configmap/{name}-recipe"),
         }
 
     def _kubectl(self, *words: str) -> str:
@@ -157,7 +158,12 @@ class KubeflowPlace(Section):
                 {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": self.shm_size}},
             ],
         }
-        return {"spec": spec}
+        return {"metadata": {"labels": _labels(job)}, "spec": spec}
+
+
+def _labels(job: Job) -> dict[str, str]:
+    """What all pods of a run have, and those of no other."""
+    return {"app.kubernetes.io/name": "bertwright", "app.kubernetes.io/instance": _name(job)}
 
 
 def _name(job: Job) -> str:

@@ -46,11 +46,10 @@ class SkypilotPlace(Section):
     """Variables of the task."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for a machine that may be lost with all its checkpoints."""
-        if job.out.is_absolute() or ".." in job.out.parts:
-            raise RecipeError(
-                f"--out {job.out}: the machine is a new one, so name the run folder from its home: runs/{job.name}."
-            )
+        """As `Target.describe`; `RecipeError` for a machine that may be lost with all its checkpoints, and for a run
+        folder or ranks that cannot be."""
+        job.require_relative_out("the machine is a new one, whose folders are named from its home")
+        job.check_ranks({f"accelerators = {self.accelerators}, GPUs": self._ranks()})
         if self.spot and not job.values.get("train", {}).get("mirror"):
             raise RecipeError(
                 "spot = true: the machine may be taken away, and its disk with it, so checkpoints need another place. "
@@ -80,11 +79,14 @@ class SkypilotPlace(Section):
         if self.spot:
             words = {"status": ["queue"], "logs": ["logs", "--name", name], "stop": ["cancel", "--name", name]}
             return {what: shlex.join(["sky", "jobs", *each]) for what, each in words.items()}
-        words = {"status": ["status", name], "logs": ["logs", name], "stop": ["cancel", "--all", name]}
+        words = {"status": ["queue", name], "logs": ["logs", name], "stop": ["cancel", "--all", name]}
         return {what: shlex.join(["sky", *each]) for what, each in words.items()}
 
+    def _ranks(self) -> int:
+        return int(self.accelerators.partition(":")[2] or 1)
+
     def _task(self, job: Job) -> dict[str, Any]:
-        ranks = int(self.accelerators.partition(":")[2] or 1)
+        ranks = self._ranks()
         commands = [job.line("run")] if ranks == 1 else stages_around(job, ranks, self.restarts)
         machine: dict[str, Any] = {"cpus": self.cpus, "memory": self.memory, "disk_size": self.disk}
         machine |= {"accelerators": self.accelerators} if self.accelerators else {}

@@ -45,7 +45,8 @@ class TorchrunPlace(Section):
         return rendezvous
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`."""
+        """As `Target.describe`; `RecipeError` for ranks that cannot train the recipe."""
+        job.check_ranks({"nodes": self.nodes, "ranks": self.ranks})
         files, commands = {RECIPE: job.recipe}, [*exports(self.environment), *self._commands(job)]
         if self.nodes == 1:
             return Description(files, commands)

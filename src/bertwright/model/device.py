@@ -92,7 +92,7 @@ def _set_deterministic(mode: int) -> None:
     `torch.use_deterministic_algorithms` loads torch's compiler to tell it, a second of a processor at each start. What
     is not loaded is told when it is, by `graph.run_as`.
     """
-    if "torch._inductor" in sys.modules:
+    if "torch._inductor.config" in sys.modules:
         torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
     else:
         torch.set_deterministic_debug_mode(mode)

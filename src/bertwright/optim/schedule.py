@@ -53,7 +53,7 @@ class PolySchedule(Section):
 
 
 class PolyNvidiaSchedule(Section):
-    """NVIDIA DeepLearningExamples' PolyWarmUpScheduler.
+    """NVIDIA DeepLearningExamples' PolyWarmUpScheduler, and MLPerf's.
 
     Its decay, a square root there, is measured from the start of training, not from the end of warm-up, so the rate
     falls by 1 - √(1 - warm-up share) at once (15.4 % in phase 1), and the last update has rate 0.
@@ -63,12 +63,15 @@ class PolyNvidiaSchedule(Section):
     """Names this schedule."""
     power: float = Field(0.5, gt=0)
     """Exponent of the share of the phase that is left."""
+    warmup_before: int = Field(0, ge=0)
+    """Updates of the warm-up that are reckoned to lie before the phase, which is that much further on its way up: 76 of
+    MLPerf's warm-up of 287 steps with start_warmup_step -76. The warm-up must be a number of steps, and longer."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
         progress = (step + 1) / total_steps
-        if progress < warmup_steps / total_steps:
-            return rising(step, warmup_steps, peak)
+        if progress < (warmup_steps - self.warmup_before) / total_steps:
+            return rising(step + self.warmup_before, warmup_steps, peak)
         return float(peak * (1 - progress) ** self.power)
 
 

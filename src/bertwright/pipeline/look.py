@@ -54,11 +54,11 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
         artifacts["train"] = newest.snapshot(out / "train", log)
         for name in ("evaluate", "export"):
             if name in stages or (name == "evaluate" and "export" in stages):
-                STAGES[name].start(Work(recipe, artifacts, out, log))
+                STAGES[name].prepared(Work(recipe, artifacts, out, log))()
             if (out / name / MANIFEST).is_file():  # made of this checkpoint now or before
                 artifacts[name] = open_artifact(out / name, name)
         if "report" in stages:
-            STAGES["report"].start(Work(recipe, artifacts, out, log))
+            STAGES["report"].prepared(Work(recipe, artifacts, out, log))()
     return out
 
 
@@ -106,7 +106,7 @@ def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkp
     from bertwright.train.unfinished import standing
 
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
-    network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.next_sentence)
+    network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.next_sentence, recipe.labels)
     return standing(
         checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init_from
     )

@@ -102,7 +102,8 @@ def run_stage(
 
 def _start(name: str, work: Work) -> Artifact | Path:
     page = page_while_training(work.recipe, work.folder, work.made, work.log)
-    return STAGES[name].start(replace(work, saved=page))
+    # Called from here, not in there, as are the stage's parts in its own `run`: who reads a traceback passes few files.
+    return STAGES[name].prepared(replace(work, saved=page))()
 
 
 def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:

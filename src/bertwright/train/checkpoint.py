@@ -24,7 +24,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
 from bertwright.core.log import Log
-from bertwright.train.state import State, state_of
+from bertwright.train.state import State, best_of, state_of
 from bertwright.train.tensor_files import read_all, write_index, write_tensors
 
 Tensors = dict[str, torch.Tensor]
@@ -187,10 +187,3 @@ def _states(paths: list[Path]) -> dict[Path, State]:
         with contextlib.suppress(ArtifactError, OSError):
             states[path] = state_of(open_artifact(path, "checkpoint"))
     return states
-
-
-def best_of(states: Mapping[Path, State], judged_by: str) -> Path | None:
-    """The checkpoint with the lowest held-out score of that name in the latest phase that has one."""
-    losses = {path: state.heldout[judged_by] for path, state in states.items() if judged_by in state.heldout}
-    scored = [(-states[path].phase, loss, path) for path, loss in losses.items()]
-    return min(scored)[2] if scored else None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
+from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
+from bertwright.objectives.config import labels_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.phases import Phase
+from bertwright.train.identity import Inputs, Settings, checkpoint_identity, identity
+from bertwright.train.phases import Phase, resolve_phases
 
 
 @dataclass(frozen=True)
@@ -34,3 +37,26 @@ class Job:
     """Tokens of room of the held-out sequences that are scored afterwards, for the time that is left."""
     saved: Callable[[Path], None]
     """Takes the path of each new checkpoint, on the first rank."""
+
+
+def job_of(settings: Settings, inputs: Inputs, out: Path, scored_after: int, saved: Callable[[Path], None]) -> Job:
+    """The training of these sections, of `inputs`, in the folder `out`; the rest as in `Job`."""
+    config = settings.train
+    plan = inputs.examples.manifest["config"]["examples"]["plan"]
+    pairs = config.objective.next_sentence(plan in PAIRS)
+    run = identity(settings, pairs, inputs.fingerprints, out)
+    # The vocabulary's own hash, so that weights are never read with other words: see `resume`.
+    words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
+    return Job(
+        config=config,
+        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs, labels_of(config.objective)),
+        optim=settings.optim,
+        vocab=inputs.vocab,
+        phases=resolve_phases(config, inputs.examples, inputs.vocab),
+        identity=run,
+        checkpoint=checkpoint_identity(settings, pairs, replace(run, inputs={**run.inputs, **words})),
+        out=out,
+        pair_task=PAIRS.get(plan, ""),
+        scored_after=scored_after,
+        saved=saved,
+    )

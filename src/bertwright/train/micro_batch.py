@@ -8,7 +8,7 @@ same: another cut changes the order of summation, and which elements dropout dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.sizes import computing_of, fitting_sequences
 from bertwright.train.state import State
-from bertwright.train.step import MicroBatchTooLargeError, StepResult, Trained
+from bertwright.train.step import Trained
 
 
 class Drawn(NamedTuple):
@@ -83,22 +83,25 @@ class Cutting:
         phase = self.phase
         return self._drawn(phase, step), phase.loader.counts(step + 1, self.ranks.rank, self.ranks.world)
 
-    def trained(self, step: int, drawn: Drawn, train: Callable[[Sequence[PackedBatch]], StepResult]) -> StepResult:
-        """What `train` gives for the rank's part of `step`, in smaller micro-batches where memory runs out.
+    def current(self, step: int, drawn: Drawn) -> Drawn:
+        """The rank's part of `step`; drawn again where it was drawn ahead, or trained in vain, before it was cut
+        smaller."""
+        return drawn if drawn.loader is self.phase.loader else self._drawn(self.phase, step)
 
-        `train` raises `MicroBatchTooLargeError` on all ranks or on none. Memory that runs out in an update cannot be
-        helped by smaller ones.
-        """
-        while True:
-            if drawn.loader is not self.phase.loader:  # drawn ahead, or trained in vain, before it was cut smaller
-                drawn = self._drawn(self.phase, step)
-            try:
-                return train(drawn.prepared)
-            except MicroBatchTooLargeError:
-                # Not cut here: until this block is left, its error holds what fills the memory.
-                if not self.phase.finds_micro_batch or self._size(step) == 1:
-                    raise
-            self._halve(step)
+    def can_halve(self, step: int) -> bool:
+        """Whether the micro-batches of `step` may be cut smaller. Memory that runs out in an update cannot be helped by
+        that, and is another error."""
+        return self.phase.finds_micro_batch and self._size(step) > 1
+
+    def halve(self, step: int) -> None:
+        """Cut the micro-batches of `step` and of all after it in two, which is said."""
+        before = self._size(step)
+        self.phase = self.phase.cut(before // 2)
+        torch.cuda.empty_cache()  # blocks of the sizes of before would be kept beside those of the new ones
+        self.log.say(
+            f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is trained again: "
+            f"micro-batches of {before:,} become {before // 2:,}, here and in all steps to come"
+        )
 
     def noted(self, state: State) -> State:
         """The state that records the cut, for the run to go on with it."""
@@ -119,12 +122,3 @@ class Cutting:
         settings = self.phase.loader.settings
         share = -(-settings.batches.at(step) // self.ranks.world)
         return min(settings.micro_batching.micro_batch, share)
-
-    def _halve(self, step: int) -> None:
-        before = self._size(step)
-        self.phase = self.phase.cut(before // 2)
-        torch.cuda.empty_cache()  # blocks of the sizes of before would be kept beside those of the new ones
-        self.log.say(
-            f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is trained again: "
-            f"micro-batches of {before:,} become {before // 2:,}, here and in all steps to come"
-        )

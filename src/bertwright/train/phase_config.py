@@ -11,7 +11,7 @@ from bertwright.core.config import Section, UserPath, extendable, known_by_conte
 from bertwright.examples.config import DocumentRange, Length, MicroBatching
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.optim.config import ScheduleConfig
-from bertwright.optim.schedule import LinearSchedule
+from bertwright.optim.schedule import LinearSchedule, PolyNvidiaSchedule
 from bertwright.optim.wsd import WsdSchedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
@@ -135,6 +135,15 @@ class PhaseConfig(Section):
         warmup = self.warmup_steps(steps)
         if warmup > steps:
             return f"warmup {warmup:,} is more than the phase's {steps:,} steps; shorten it, or give a share below 1"
+        if before := self.schedule.warmup_before if isinstance(self.schedule, PolyNvidiaSchedule) else 0:
+            if self.warmup < 1:
+                return (
+                    f"schedule.warmup_before {before:,} counts steps of a warm-up: give warmup in steps, not as a share"
+                )
+            if before >= warmup:
+                return (
+                    f"schedule.warmup_before {before:,} leaves nothing of warmup {warmup:,}; lower it, or leave it out"
+                )
         decay = self.schedule.decay if isinstance(self.schedule, WsdSchedule) else 0.0
         if warmup + decay * steps > steps * (1 + 1e-9):
             return f"warmup {self.warmup:g} and schedule.decay {decay:g} are more than the phase together; shorten one"

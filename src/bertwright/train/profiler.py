@@ -23,7 +23,7 @@ from bertwright.core.log import Log
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import Objective
 from bertwright.objectives.term import Counted, Summed
-from bertwright.train.engine.engine import Engine
+from bertwright.train.engine.engine import Engine, Root
 from bertwright.train.step import Trained
 
 WARM_UP = 2
@@ -113,6 +113,17 @@ class _Objective:
 
 
 @dataclass(frozen=True)
+class _Root:
+    """A backward pass that is told apart in a trace."""
+
+    inner: Root
+
+    def backward(self) -> None:
+        with record_function(BACKWARD):
+            self.inner.backward()
+
+
+@dataclass(frozen=True)
 class _Engine:
     """An engine whose methods are told apart in a trace."""
 
@@ -122,9 +133,8 @@ class _Engine:
     def whole(self) -> bool:
         return self.inner.whole
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        with record_function(BACKWARD):
-            self.inner.backward(loss, last)
+    def root(self, loss: Tensor, last: bool = True) -> Root:
+        return _Root(self.inner.root(loss, last))
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         with record_function(REDUCE):

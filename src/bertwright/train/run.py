@@ -1,4 +1,4 @@
-"""The training stage: phases one after another, resumable at any step.
+"""The training stage: the loop over phases and steps, resumable at any step. `step` is one of them, and calls backward.
 
 In: an `examples` artifact, a vocabulary artifact and the recipe's `train`, `model` and `optim` sections.
 Out: a folder with `checkpoints/`, `metrics.jsonl`, the finished `model/` and, when all is done, a manifest.
@@ -8,66 +8,38 @@ length of a phase that has not ended, which may grow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
-from bertwright.core.config import Identity
-from bertwright.core.distributed import rank_and_world
-from bertwright.core.errors import Interrupted
-from bertwright.core.files import make_folder, remove_leftovers, sha256, sha256_of
-from bertwright.core.log import SILENT, Log
-from bertwright.core.signals import stop_on_signals
+from bertwright.core import rng
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
-from bertwright.examples.config import PAIRS
-from bertwright.model.device import resolve_device
-from bertwright.model.saved import save_model
+from bertwright.examples.loader import StepCounts
+from bertwright.model.batch import to_device
 from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.objective import judged_by
 from bertwright.objectives.teacher_config import check_teacher
-from bertwright.train import checkpoint as checkpoints
-from bertwright.train.agreement import assert_same_training
-from bertwright.train.build import Built, build
-from bertwright.train.config import TrainConfig
-from bertwright.train.facts import counts
-from bertwright.train.forecast import Forecast
-from bertwright.train.identity import (
-    CHECKPOINTS,
-    Inputs,
-    Settings,
-    checkpoint_identity,
-    extended,
-    finished,
-    identity,
-    refuse_other_settings,
-)
-from bertwright.train.job import Job
-from bertwright.train.loop import train
-from bertwright.train.metrics import Metrics, read_rows
-from bertwright.train.phases import resolve_phases
-from bertwright.train.process_group import process_group
+from bertwright.train.after_step import after_step, end_now, row_is_due
+from bertwright.train.build import build
+from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
+from bertwright.train.identity import Inputs, Settings, finished
+from bertwright.train.job import job_of
+from bertwright.train.micro_batch import Cutting, Drawn
+from bertwright.train.open_session import mirrored, open_session
+from bertwright.train.phases import Phase
+from bertwright.train.precision.loss_scale import scale_after
+from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.saving import Writer, written_beside
 from bertwright.train.scoring import score_average
+from bertwright.train.sealing import finish, finished_before, unseal
 from bertwright.train.session import Session
-from bertwright.train.sharded import ShardedWriter
-from bertwright.train.sizes import writes_shards
-from bertwright.train.start import torch_set_for
+from bertwright.train.start import started
 from bertwright.train.state import State
-
-if TYPE_CHECKING:  # loaded where they are asked for
-    from bertwright.train.mirror.mirror import Mirror
-    from bertwright.train.observers.watch import Watch
-    from bertwright.train.profiler import StepProfiler
-
-OBSERVERS = "observers"
-PROFILE = "profile"
+from bertwright.train.step import MicroBatchTooLargeError, StepResult, StepSettings, train_step
+from bertwright.train.window import Window
 
 
 def run(
@@ -86,166 +58,122 @@ def run(
     Raises `ArtifactError` when `context.out` holds checkpoints of other settings, `CheckpointError` when none of them
     is whole, `DataError` when training diverges, `Interrupted` after a signal.
     """
-    config, out = settings.train, context.out
-    plan = inputs.examples.manifest["config"]["examples"]["plan"]
-    pairs = config.objective.next_sentence(plan in PAIRS)
-    run_identity = identity(settings, pairs, inputs.fingerprints, out)
-    # The vocabulary's own hash, so that weights are never read with other words: see `start`.
-    words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
-    checkpoint = checkpoint_identity(settings, pairs, replace(run_identity, inputs={**run_identity.inputs, **words}))
-    if done := finished(out, run_identity):
-        _finished_before(config, out, checkpoint, context.log)
+    job = job_of(settings, inputs, context.out, scored_after, saved)
+    if done := finished(job.out, job.identity):
+        finished_before(job, context.log)
         return done
-    job = Job(
-        config=config,
-        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs),
-        optim=settings.optim,
-        vocab=inputs.vocab,
-        phases=resolve_phases(config, inputs.examples, inputs.vocab),
-        identity=run_identity,
-        checkpoint=checkpoint,
-        out=out,
-        pair_task=PAIRS.get(plan, ""),
-        scored_after=scored_after,
-        saved=saved,
-    )
-    if isinstance(config.objective, DistillationConfig):
-        check_teacher(config.objective, job.network, [phase.length for phase in config.phases], inputs.vocab)
-    _start(job, context.log)
-    return open_artifact(out, "train")
-
-
-def _finished_before(config: TrainConfig, out: Path, checkpoint: Identity, log: Log) -> None:
-    """What is done for a training that an earlier start has finished: its mirror may be another one by now."""
-    if config.observers or config.profile:
-        log.say("train: finished already, so no observer is given rows, and no step is profiled.")
-    if config.mirror and rank_and_world()[0] == 0:
-        from bertwright.train.mirror.mirror import Mirror, Mirrored
-
-        with Mirror(Mirrored(config.mirror, out, checkpoint, config.keep_checkpoints, None), log) as mirror:
-            mirror.finished()
-
-
-def _start(job: Job, log: Log) -> None:
-    """Train with torch set for it, among the ranks there are, watching for signals."""
-    config, out = job.config, job.out
-    gpus = resolve_device(config.device).type == "cuda"
-    with (
-        torch_set_for(config),
-        process_group(config.timeout, config.hang_timeout, gpus) as ranks,
-        stop_on_signals() as stop_requested,
-    ):
-        refuse_other_settings(out, job.checkpoint)
+    if isinstance(job.config.objective, DistillationConfig):
+        check_teacher(job.config.objective, job.network, [phase.length for phase in job.config.phases], inputs.vocab)
+    with started(job, context.log) as (ranks, asked):
+        log = context.log if ranks.first else SILENT
+        built = build(job, ranks, log)
         if ranks.first:
-            # Only the first rank writes checkpoints, so it alone clears up.
-            checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
-            if config.mirror:
-                from bertwright.train.mirror.restore import restore
-
-                restore(config.mirror, out, job.checkpoint, log)
-        # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
-        assert_same_training(ranks, job)
-        _train(job, ranks, stop_requested, log if ranks.first else SILENT)
-        if ranks.any(stop_requested()):
-            raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
-
-
-def _train(job: Job, ranks: Ranks, stop_requested: Callable[[], bool], log: Log) -> None:
-    built = build(job, ranks, log)
-    if ranks.first and (job.out / MANIFEST).is_file():  # the end has moved: what is sealed is no longer the result
-        (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
-    with _mirrored(job, built, log) if ranks.first and job.config.mirror else nullcontext() as mirror:
-
-        def saved(checkpoint: Path) -> None:
-            job.saved(checkpoint)
-            if mirror:
-                mirror.saved()
-
-        average, scored, state = _train_phases(replace(job, saved=saved), built, stop_requested, log)
-        # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
-        weights, _ = built.trained.engine.gather()
-        if ranks.first:
-            _finish(job, average or weights, scored, state if average else None)
-        if mirror:
-            mirror.finished()
+            unseal(job)
+        with mirrored(job, built, log) as job:
+            with open_session(job, built, asked, log) as session:
+                state = train(session, built.phases, built.state)
+                average, scored = score_average(session, job.phases[-1], state)
+            # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
+            weights, _ = built.trained.engine.gather()
+            if ranks.first:
+                finish(job, average or weights, scored, state if average else None)
         # A rank that leaves early would have the first one ended while it still writes.
         ranks.barrier()
+    return open_artifact(job.out, "train")
 
 
-def _train_phases(
-    job: Job, built: Built, stop_requested: Callable[[], bool], log: Log
-) -> tuple[Mapping[str, Tensor], State, State]:
-    """The averaged weights (none where there is no average), the state with their scores, and that of the weights."""
-    trained, first = built.trained, built.trained.ranks.first
-    device, profile = trained.precision.device, first and job.config.profile
-    sharded = writes_shards(job.config, job.network, job.optim, trained.ranks.world)
-    with (
-        Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
-        _watched(job, log) if first and job.config.observers else nullcontext() as watch,
-        _profiler(job, device, log) if profile else nullcontext() as profiler,
-        Writer(written_beside(job.config, device.type == "cuda")) if first or sharded else nullcontext() as writer,
-    ):
-        session = Session(
-            trained=trained,
-            folder=job.out / CHECKPOINTS,
-            identity=job.checkpoint,
-            keep=job.config.keep_checkpoints,
-            metrics=metrics,
-            writer=writer,
-            log=log,
-            stop_requested=stop_requested,
-            guard=job.config.guard,
-            forecast=Forecast(job.phases, job.scored_after),
-            saved=job.saved,
-            meter=built.meter,
-            profiler=profiler,
-            watch=watch,
-            averaging=built.averaging,
-            sharded=ShardedWriter(trained.ranks, writer) if sharded and writer else None,
-            expected=job.config.expected,
-            compare_every=job.config.compare_ranks_every,
-        )
-        state = train(session, built.phases, built.state)
-        return *score_average(session, job.phases[-1], state), state
+def train(session: Session, phases: Sequence[Phase], state: State) -> State:
+    """Train from `state` to the end of the last phase."""
+    for phase in phases[state.phase :]:
+        if state.phase < phase.index:
+            # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
+            if phase.restart_bias_correction:
+                session.trained.engine.restart_steps()
+            state = replace(
+                state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False, heldout={}
+            )
+        if not phase.over(state.data_step, state.phase_seconds) and not phase.reached(state.heldout):
+            state = train_phase(session, phase, state)
+        elif not state.phase_end:
+            state = end_now(session, phase, state)
+        session.write_graph(phase)
+    return state
 
 
-def _mirrored(job: Job, built: Built, log: Log) -> Mirror:
-    """What copies checkpoints and the finished model to the recipe's mirror."""
-    from bertwright.train.mirror.mirror import Mirror, Mirrored
+def train_phase(session: Session, phase: Phase, state: State) -> State:
+    """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
+    trained, loader = session.trained, phase.loader
+    ranks, cutting = trained.ranks, Cutting(phase, trained, session.log)
+    # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
+    ahead = prefetch(cutting.fetch, state.data_step, phase.steps)
+    # No step before the first one brings its counts.
+    pending = ranks.all_reduce_async(loader.counts(state.data_step, ranks.rank, ranks.world))
+    window, name = Window(began=time.perf_counter()), f"phase {phase.index}"
+    session.progress(name, state.data_step, phase.steps, "steps")
+    for (drawn, next_counts), waited in ahead:
+        counts = StepCounts(*pending.result())
+        pending = ranks.all_reduce_async(next_counts)
+        # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
+        rate = phase.rate(state.optimizer_step, state.phase_seconds)
+        with session.profiled(waited) as taken:
+            result = _step(replace(session, trained=taken), cutting, state, (drawn, counts), rate)
+        window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
+        seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
+        window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
+        state = _advanced(session, cutting, state, result, counts, seconds)
+        session.progress(name, state.data_step, phase.steps, "steps")
+        state, window = after_step(session, phase, state, window, drawn.micro_batches)
+        if state.phase_end:  # before its last step, where its time is spent
+            break
+    ahead.close()
+    pending.result()
+    return state
 
-    keep, judged = job.config.keep_checkpoints, judged_by(built.trained.objective)
-    return Mirror(Mirrored(job.config.mirror, job.out, job.checkpoint, keep, judged), log)
+
+def _step(session: Session, cutting: Cutting, state: State, batch: tuple[Drawn, StepCounts], rate: float) -> StepResult:
+    """One step on a global batch, of which this rank has drawn its part; in smaller micro-batches where memory runs
+    out."""
+    trained, phase, (drawn, counts) = session.trained, cutting.phase, batch
+    totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
+    settings = StepSettings(
+        rate,
+        # A key of the step and no generator's state: a resumed run draws the same dropout with nothing saved.
+        rng.key(phase.seed, "dropout", phase.index, state.data_step),
+        state.scale.factor if state.scale else 1.0,
+        norm_limit(session.guard, state),
+        loss_limit(session.guard, state),
+        accuracy=row_is_due(phase, state.data_step + 1),
+        may_run_out=phase.finds_micro_batch,
+    )
+    while True:
+        prepared = cutting.current(state.data_step, drawn).prepared
+        try:
+            # Each goes to the device when its turn comes, so that memory does not grow with accumulation.
+            return train_step(trained, (to_device(b, trained.precision.device) for b in prepared), totals, settings)
+        except MicroBatchTooLargeError:
+            # Not cut here: until this block is left, its error holds what fills the memory.
+            if not cutting.can_halve(state.data_step):
+                raise
+        cutting.halve(state.data_step)
 
 
-def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
-    """The profiler of some steps of this start, which writes what it has at the end of the block."""
-    from bertwright.train.profiler import StepProfiler
-
-    return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
-
-
-def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
-    """The observers of this start, which are first given the rows that stand in metrics.jsonl."""
-    from bertwright.train.observers.observer import Observed
-    from bertwright.train.observers.watch import watched
-
-    # Of the folder too: the same recipe may be trained in two of them. Moved, it is another training to an observer.
-    key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
-    observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
-    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log)
+def _advanced(
+    session: Session, cutting: Cutting, state: State, result: StepResult, counts: StepCounts, seconds: float
+) -> State:
+    """The state after a step that took so long; the average, the loss scale and the guard know of it."""
+    trained, phase = session.trained, cutting.phase
+    scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
+    sequences = phase.loader.settings.batches.at(state.data_step)
+    state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale)
+    if session.averaging:
+        session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
+    state = noted(session.guard, cutting.noted(state), result)
+    return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 
 
-def _finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State | None) -> None:
-    """Save the finished model and seal the folder; where the weights are an average, `trained` has the scores of those
-    that were trained."""
-    save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
-    remove_leftovers(job.out)
-    model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
-    sealed = extended(job.identity, state.extensions, model)
-    init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
-    facts = counts(state, job.network, job.vocab, model, init)
-    if trained is not None:
-        facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
-    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model. Files
-    # of observers are for looking at, and their programs may write to them later.
-    seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=(CHECKPOINTS, OBSERVERS, PROFILE))
+def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:
+    """The seconds of a step; where the rate follows them those of the first rank, as all need the same rate."""
+    if not phase.budget or ranks.world == 1:
+        return seconds
+    (microseconds,) = ranks.all_reduce_async([int(seconds * 1e6) if ranks.first else 0]).result()
+    return microseconds / 1e6

@@ -1,130 +1,60 @@
-"""Where training goes on from: our newest whole checkpoint, the recipe's `train.init_from`, or step 0."""
+"""A start of training: torch set for it, among the ranks there are, in a folder of its own, watching for signals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
-from torch import nn
 
-from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.distributed import rank_here
-from bertwright.core.errors import ArtifactError, CheckpointError, RecipeError
-from bertwright.core.files import sha256_of
+from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.core.files import make_folder
 from bertwright.core.log import Log
 from bertwright.model.attention import varlen
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.model.modern.network import ModernConfig
-from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_model
 from bertwright.train import checkpoint as checkpoints
-from bertwright.train.agreement import assert_equal
-from bertwright.train.averaging.averaging import Averaging
+from bertwright.train.agreement import assert_same_training
+from bertwright.train.asked import Asked, asked_from_outside
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.identity import CHECKPOINTS, refuse_other_settings
 from bertwright.train.job import Job
-from bertwright.train.metrics import saved_before
-from bertwright.train.phases import Phase
 from bertwright.train.precision.precision import Precision
+from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
-from bertwright.train.state import State
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where training goes on from, beside the weights."""
+@contextmanager
+def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
+    """The ranks of this start, and what is asked of it from outside, for the length of the block.
 
-    state: State
-    moments: Mapping[str, torch.Tensor]
-    """The whole state of the optimizer by name (`optim.state`)."""
-
-
-def where_to_start(job: Job, model: PreTrainingModel, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
-    """The state to go on from, the same on all ranks, with the weights and the average loaded.
-
-    Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
-    from zero.
+    Raises `ArtifactError` where the folder has checkpoints of other settings, or other ranks train something else, and
+    `Interrupted` where a signal came so late that training is finished.
     """
     config, out = job.config, job.out
-    # Each rank looks for itself; on a shared disk that lags, one may see an older checkpoint than another.
-    ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
-    known = f"{ours.path.name} ({sha256_of(ours.manifest['files'])[:12]})" if ours else "none"
-    assert_equal(ranks, known, f"the checkpoint to continue from in {out / CHECKPOINTS}")
-    if ours is not None:
-        state, weights, moments = checkpoints.load(ours)
-        if state.phase >= len(config.phases):
-            raise CheckpointError(
-                f"{ours.path} is of phase {state.phase}, and the recipe has {len(config.phases)}, counted from 0. "
-                "Restore the checkpoint from a copy, or move it away to go on from an older one."
-            )
-        _load_weights(model, weights, f"the checkpoint {ours.path}")
-        if averaging:
-            averaging.load(checkpoints.load_average(ours), model.state_dict())
-        log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
-        return Start(state, moments)
-    if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
-        raise CheckpointError(
-            f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
-            f"Put them back to continue, or move {out} away to start again from step 0."
-        )
-    fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
-    if config.init_from is not None:
-        if config.init_layers:
-            # Not loaded by a training that starts from no other network.
-            from bertwright.train.init_layers import start_from_layers
+    gpus = resolve_device(config.device).type == "cuda"
+    with (
+        torch_set_for(config),
+        process_group(config.timeout, config.hang_timeout, gpus) as ranks,
+        asked_from_outside(config.spot_notice, log) as asked,
+    ):
+        refuse_other_settings(out, job.checkpoint)
+        if ranks.first:
+            # Only the first rank writes checkpoints, so it alone clears up.
+            checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
+            if config.mirror:
+                from bertwright.train.mirror.restore import restore
 
-            start_from_layers(model, config.init_from, config.init_layers, job.vocab)
-        else:
-            fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
-        log.say(f"train: starting from {config.init_from}")
-    return Start(State(), fresh)
-
-
-def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
-    """`state` with the recipe's phase lengths; a phase that has begun may grow, and one that has ended may not change.
-
-    A phase that is under way may also end early, at no step that has passed. Its rates stay those of its length, so it
-    is the phase that the same recipe gives undisturbed; one that grows is not, and is recorded.
-    Raises `ArtifactError` naming the phase otherwise.
-    """
-    before = zip(state.phase_steps, state.phase_ends, strict=True)
-    # A state of step 0 has no lengths yet, and one of fewer phases than the recipe has none for the new ones.
-    for phase, (length, end) in zip(phases, before, strict=False):
-        index, wanted = phase.index, phase.schedule_steps
-        ended = index < state.phase
-        begun = index == state.phase and state.data_step > 0
-        if length != wanted and (ended or (begun and wanted < length)):
-            raise ArtifactError(
-                f"train.phases.{index} was {'trained' if ended else 'begun'} with {length:,} steps and the recipe "
-                f"now says {wanted:,}. It {'has ended and cannot change' if ended else 'may grow, not shrink'}: "
-                f"set it back{'' if ended else ', or say where it ends (end_after)'}, or train in another folder "
-                "(--out DIR)."
-            )
-        if ended and phase.steps != end:
-            raise ArtifactError(
-                f"train.phases.{index} has ended after step {end:,} and cannot end after {phase.steps:,} now. Set "
-                f"{_end_key(index, end, length)}, or train in another folder (--out DIR)."
-            )
-        if begun and phase.steps < state.data_step:
-            raise ArtifactError(
-                f"train.phases.{index}.end_after={phase.steps}: step {state.data_step:,} is already done. To end the "
-                f"phase there, set {_end_key(index, state.data_step, wanted)}."
-            )
-        if length != wanted and begun:
-            # The steps so far had the rates of the shorter length: another model than that of the longer recipe.
-            extension = {"phase": index, "step": state.data_step, "from": length, "to": wanted}
-            state = replace(state, extensions=(*state.extensions, extension))
-    lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
-    return replace(state, phase_steps=lengths, phase_ends=ends)
-
-
-def _end_key(index: int, end: int, length: int) -> str:
-    return f"train.phases.{index}.end_after={'' if end == length else end}"
+                restore(config.mirror, out, job.checkpoint, log)
+        # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
+        assert_same_training(ranks, job)
+        yield ranks, asked
+        if ranks.any(asked.to_stop()):
+            raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
 
 
 def training_device(wanted: Any) -> torch.device:
@@ -176,44 +106,3 @@ def training_kernel(config: TrainConfig, network: NetworkConfig, precision: Prec
         if reason := varlen.refusal(device, precision.low, network.attention_probs_dropout_prob, windows):
             raise RecipeError(f"train.attention = varlen {reason}.")
     return config.attention
-
-
-def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """Weights, and of a checkpoint the moments too, of another training with the same vocabulary and network."""
-    given.verify()
-    from_checkpoint = given.manifest["stage"] == "checkpoint"
-    words = given.manifest["inputs"]["vocabulary"] if from_checkpoint else given.counts["vocabulary"]
-    ours = job.checkpoint.inputs["vocabulary"]
-    if words != ours:
-        raise ArtifactError(
-            f"train.init_from {given.path} was trained with another vocabulary ({words[:12]} instead of "
-            f"{ours[:12]}): its embeddings would stand for other words. Give vocab.file the "
-            "vocabulary of that training."
-        )
-    if from_checkpoint:
-        _, weights, moments = checkpoints.load(given)
-        _load_weights(model, weights, f"train.init_from {given.path}")
-        # The moments fit these weights; the number of updates is of a schedule that this training may not continue.
-        restart = job.config.phases[0].restart_bias_correction
-        return moments | {"step": torch.tensor(0)} if restart else moments
-    if not job.config.phases[0].restart_bias_correction:
-        raise ArtifactError(
-            f"train.phases.0.restart_bias_correction false needs moments, and train.init_from {given.path} is a "
-            "finished training without any. Give one of its checkpoints, or leave the key out."
-        )
-    _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
-    return {}
-
-
-def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:
-    # Shapes are compared first: torch's own message lists every tensor and does not say what to do.
-    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]
-    if differing:
-        name = differing[0]
-        raise ArtifactError(
-            f"{source} is another network: {name} is {given.get(name, 'absent')} there and "
-            f"{own.get(name, 'absent')} here ({len(differing)} tensors differ). Give the recipe that network's [model]."
-        )
-    model.load_state_dict(weights)

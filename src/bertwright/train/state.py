@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -117,6 +118,13 @@ def state_of(checkpoint: Artifact) -> State:
         what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
         raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")
     return state
+
+
+def best_of(states: Mapping[Path, State], judged_by: str) -> Path | None:
+    """The checkpoint with the lowest held-out score of that name in the latest phase that has one."""
+    losses = {path: state.heldout[judged_by] for path, state in states.items() if judged_by in state.heldout}
+    scored = [(-states[path].phase, loss, path) for path, loss in losses.items()]
+    return min(scored)[2] if scored else None
 
 
 def _possible(state: State) -> bool:

@@ -186,7 +186,7 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
             measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
         del terms
         # Where a rank may run out of memory no sum may begin before all are known to have come through.
-        trained.engine.backward(loss * update.loss_scale, last and not update.may_run_out)
+        trained.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
         sums += torch.stack([*measured, loss.detach()])
     return sums
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,15 +11,17 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.arguments import settings
+from bertwright.translate.azure_job import within
 from bertwright.translate.command import Command, Key
 from bertwright.translate.complete import complete
 from bertwright.translate.draft import Account, Draft, merged
 from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import place_of
-from bertwright.translate.program import Start, called, programs
+from bertwright.translate.program import called, programs
 from bertwright.translate.secrets import LEFT_OUT, without_secrets
 from bertwright.translate.shell import ShellCommand
+from bertwright.translate.starts import started_by
 
 LEFT = {
     *("cd", "mkdir", "mv", "cp", "rm", "wget", "curl", "git", "bzip2", "bunzip2", "tar", "pip", "pip3", "echo", "sed"),
@@ -28,7 +29,6 @@ LEFT = {
     *("build.sh", "launch.sh", "launch_ort.sh", "setup.sh"),
 }
 """Commands of a script that touch files and packages, and say nothing of the training."""
-_VARIABLE = re.compile(r"\$(\w+)")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
             continue
         done.append(_typed(shell))
         hidden = hidden or done[-1] != _typed(given)
-        for command in _commands(shell, Launch(), draft):
+        for command in _commands(shell, shell.launch, draft):
             draft.add(command)
             trained += [command] if command.program.phase == "training" else []
             launch = command.launch if command.launch.by else launch
@@ -114,14 +114,14 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
 def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
     """The commands of known programs that a command comes to, started so often by what started it."""
     own, words = strip_launchers(shell.words)
-    launch = own if own.by or not launch.by else launch
+    launch = within(own, launch)
     command = _known(shell, launch, words)
     if command.program.phase != "script":
         yield command
         return
     passed: set[str] = set()
     for start in command.program.starts:
-        started = _started(start, command, shell, passed)
+        started = started_by(start, command, shell, passed)
         # What started the script is not said again unless it says itself how often.
         yield from _commands(started, launch, draft)
     draft.tell_script(command, passed)
@@ -156,39 +156,6 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     # What it lacks is no sign that another program is meant, what it has too much is.
     fewest = min(errors, key=lambda text: sum(" needs " not in line for line in text.splitlines()))
     raise RecipeError("\n".join(f"line {shell.line}: {sentence}" for sentence in fewest.splitlines()))
-
-
-def _started(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
-    """A command that a script starts, with the script's arguments in their places; `passed` learns which."""
-
-    def filled(text: str) -> str:
-        passed.update(_VARIABLE.findall(text))
-        return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
-
-    words = [*filled(start.launcher).split(), *map(filled, start.command)]
-    variables = dict(shell.variables)
-    for condition, *more in start.when:
-        name, equals, wanted = condition.partition("=")
-        passed.add(name)
-        text = _text(script, name, shell)
-        if text == wanted if equals else text not in ("", "None"):
-            for word in map(filled, more):
-                assigned = re.fullmatch(r"([A-Z]\w*)=(.*)", word)
-                variables |= {assigned[1]: assigned[2]} if assigned else {}
-                words += [] if assigned else [word]
-    # `python run.py --x`, of which the launcher was said and the words are its own.
-    return ShellCommand(tuple(words), variables, shell.line)
-
-
-def _text(script: Command, name: str, shell: ShellCommand) -> str:
-    """The value of a script's argument as the shell would write it; `0` is the name of the script."""
-    if name == "0":
-        return PurePosixPath(shlex.split(script.text)[0]).name
-    if name not in script.settings:
-        return shell.variables.get(name, "")
-    setting = script.settings[name]
-    text = str(setting.value).lower() if isinstance(setting.value, bool) else setting.typed or str(setting.value)
-    return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
 
 
 def _open(draft: Draft, trained: list[Command]) -> Iterator[str]:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe
+from bertwright.bench.candidates import first_size
 from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
 from bertwright.check import resources
-from bertwright.cli.autotune import _first_size, _write
+from bertwright.cli.autotune import _write
 from bertwright.core.errors import ArtifactError, RecipeError
 
 MACHINE = {"machine": "one", "torch": "2.13.0"}
@@ -47,10 +48,19 @@ def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
 
 def test_what_does_not_fit_ends_a_line_and_the_smallest_is_halved_until_it_does() -> None:
     fails: dict[int, Outcome] = {8: "out-of-memory", 4: "too-slow"}
-    trials = list(search([("zero", True)], [8, 16], measured({2: 1.0}, fails)))
-    assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained"}
+    trials = list(search([("zero", True)], [8, 16], measured({2: 1.0, 1: 1.5}, fails)))
+    assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained", 1: "trained"}
+    assert (found := best(trials)) and found.candidate.micro_batch == 2
     refused = list(search([("zero", True)], [8, 16], measured({}, {8: "failed"})))
     assert outcomes(refused) == {8: "failed", 16: "left-out"} and best(refused) is None
+
+
+def test_what_just_fits_is_not_for_that_the_fastest() -> None:
+    fails: dict[int, Outcome] = {64: "out-of-memory"}
+    seconds = {32: 9.0, 16: 4.0, 8: 4.5, 4: 6.0, 2: 1.0}
+    trials = list(search([("auto", False)], [64], measured(seconds, fails)))
+    assert list(outcomes(trials)) == [64, 32, 16, 8, 4], "two in a row that are no faster end it"
+    assert (found := best(trials)) and found.candidate.micro_batch == 16
 
 
 @pytest.mark.parametrize(
@@ -128,6 +138,6 @@ def test_the_first_size_follows_from_the_memory_of_what_trains(tried: Tried, mon
     found = []
     for gigabytes in (24, 240):
         monkeypatch.setattr(resources, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
-        found.append(_first_size(large))
+        found.append(first_size(large))
     # What weights and moments take is little; the rest of ten times the memory holds ten times the sequences.
     assert found[0] * 9 < found[1] < found[0] * 13 and found[0] > 10

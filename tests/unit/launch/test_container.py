@@ -1,6 +1,7 @@
 """The script of a container: what is quoted, what is refused, and what is run for real."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -66,7 +67,8 @@ def test_its_exit_code_is_the_commands(here: Path, monkeypatch: pytest.MonkeyPat
     assert (here / "words").read_text().splitlines()[-1] == "bash"
 
 
-def test_a_program_that_is_not_there_is_named(here: Path) -> None:
+def test_a_program_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(here / "bin"))
     with pytest.raises(RecipeError, match="program = podman is not installed here. Install it, or set program=docker"):
         submit(place("program=podman"), job(), SILENT)
 
@@ -84,7 +86,7 @@ def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) ->
         ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path as"),
         (f'mounts={{"{INSIDE}/"="/disk"}}', f"not {INSIDE}"),
         ('mounts={"/data"="a:b"}', r"/data = 'a:b' has to name a folder of this machine, without a colon"),
-        ("shm_size=1gb", r'docker and podman write sizes as "64g" or "512m"'),
+        ("shm_size=1gb", r'sizes of shared memory are written as "64g" or "512m"'),
         ("gpus=first", r"gpus"),
         ("nodes=2", r"nodes: unknown key 'nodes'"),
     ],
@@ -96,10 +98,10 @@ def test_what_no_container_can_have_is_refused(setting: str, says: str) -> None:
 
 def test_kubernetes_gets_a_name_that_it_takes() -> None:
     kubeflow = load_place("kubeflow", "", ())
-    named = Job(job().values, PurePosixPath("runs/Hu_Mini.v2"), True)
+    named = replace(job(), out=PurePosixPath("runs/Hu_Mini.v2"))
     assert "name: hu-mini-v2-prepare\n" in kubeflow.describe(named).files["prepare.yaml"]
     with pytest.raises(RecipeError, match="--out runs/2024: Kubernetes needs a name that begins with a letter a to z"):
-        kubeflow.describe(Job(job().values, PurePosixPath("runs/2024"), True))
+        kubeflow.describe(replace(job(), out=PurePosixPath("runs/2024")))
 
 
 @pytest.mark.parametrize("kind", ["kubeflow", "skypilot"])

@@ -84,6 +84,62 @@ def test_what_is_no_secret_is_taken(setting: str) -> None:
     assert load_place("slurm", "", [setting])
 
 
+@pytest.mark.parametrize(
+    ("target", "setting", "says"),
+    [
+        (
+            "slurm",
+            'options=["--constraint v100"]',
+            'options: "--constraint ..." would be read as one word, blank and',
+        ),
+        ("slurm", 'options=["--exclusive", "-C v100"]', 'blank and all; write "-C..."'),
+        ("slurm", 'options=["--constraint", "v100"]', "options: each text stands in a line of its own, so it must be"),
+        (
+            "slurm",
+            'srun=["--mpi pmix"]',
+            '"--mpi ..." would be read as one word, blank and all; write "--mpi=..."',
+        ),
+        ("slurm", 'srun=[" --mpi=pmix"]', "srun: an option is empty, or has blanks around it"),
+        ("container", 'options=["--memory 64g"]', 'options: "--memory ..." would be read as one word, blank and all'),
+        ("container", 'options=[""]', "options: an option is empty"),
+    ],
+)
+def test_an_option_and_its_value_are_one_word(target: str, setting: str, says: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_place(target, "", [setting])
+    assert says in str(caught.value)
+
+
+def test_an_option_may_have_a_blank_in_its_value_and_words_may_follow_one_another() -> None:
+    assert load_place("slurm", "", ['options=["--comment=two words"]', 'srun=["--mpi", "pmix"]'])
+    assert load_place("container", "", ['options=["--memory", "64g"]'])
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "product", "ranks"),
+    [
+        ("torchrun", ["ranks=70"], "nodes = 1 x ranks = 70", 70),
+        ("slurm", ["nodes=9", "gpus=8"], "nodes = 9 x gpus = 8", 72),
+        ("slurm", ["nodes=9", "gpus=8", "ranks=9"], "nodes = 9 x ranks = 9", 81),
+        ("azureml", ["nodes=9", "vm_size=Standard_ND96asr_v4"], "nodes = 9 x GPUs of vm_size = 8", 72),
+        ("container", ["ranks=70"], "ranks = 70", 70),
+        ("kubeflow", ["nodes=9", "gpus=8"], "nodes = 9 x gpus = 8", 72),
+        ("skypilot", ["accelerators=H100:70"], "accelerators = H100:70, GPUs = 70", 70),
+    ],
+)
+def test_more_ranks_than_the_recipe_can_have_are_refused(
+    target: str, settings: list[str], product: str, ranks: int
+) -> None:
+    """By the rule that the run itself goes by, with its key and those of the place."""
+    place = load_place(target, "", settings)
+    with pytest.raises(RecipeError) as caught:
+        place.describe(load_job(Path("smoke"), ["train.phases.0.batch=64", "train.engine=single"], None))
+    said = str(caught.value)
+    assert f"train.phases.0.batch: 64 is smaller than {ranks} ranks = {ranks}; raise it or use fewer" in said
+    assert f"train.engine: single is for one process, and {ranks} ranks train" in said
+    assert said.endswith(f"\nThe place has {product}. Change it, or the recipe.")
+
+
 def test_a_blank_in_a_name_does_not_split_an_option_of_sbatch() -> None:
     described = load_place("slurm", "", ["nodes=2"]).describe(load_job(Path("smoke"), [], Path("runs/my run")))
     options = [shlex.split(line)[1:] for line in described.files["train.sbatch"].splitlines() if "#SBATCH" in line]

@@ -1,5 +1,6 @@
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
@@ -41,6 +42,18 @@ def test_nvidia_phase_1_jumps_down_and_ends_at_zero() -> None:
 def test_nvidia_phase_2_drops_by_6_6_percent() -> None:
     curve = rates("poly_nvidia", 1563, 0.128 * 1563, 4e-3)
     assert 1 - curve[200] / 4e-3 == pytest.approx(0.066, abs=1e-3)
+
+
+def test_a_warm_up_that_begins_before_the_phase_is_mlperfs_to_the_last_bit_of_float64() -> None:
+    """NVIDIA's submissions, schedulers.py: progress (step - start) / warm-up up to it, then a line from step 0; steps
+    are counted from 1."""
+    total, warmup, start, peak = 600, 287, -76, 2.883e-3
+    step_N = np.arange(1, total + 1, dtype=np.float64)
+    on_the_way = step_N - start < warmup
+    wanted = np.where(on_the_way, peak * (step_N - start) / warmup, peak * (1 - step_N / total))
+    schedule = {"kind": "poly_nvidia", "power": 1.0, "warmup_before": -start}
+    assert rates(schedule, total, warmup, peak) == pytest.approx(wanted, rel=1e-15)
+    assert wanted[0] == pytest.approx(peak * 77 / 287) and on_the_way.sum() == 210
 
 
 @pytest.mark.parametrize("schedule", ["linear", "poly", "constant", "cosine", "wsd"])

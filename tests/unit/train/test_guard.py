@@ -16,7 +16,7 @@ from tests.unit.train.conftest import PHASES
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, Interrupted, RecipeError
-from bertwright.train import loop
+from bertwright.train import run as loop
 from bertwright.train.averaging.ema import Ema
 from bertwright.train.guard import loss_limit, norm_limit, noted
 from bertwright.train.guard_config import GuardConfig

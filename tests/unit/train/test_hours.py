@@ -38,7 +38,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Clock()
-    for module in ("loop", "after_step", "prefetch", "window", "scoring"):
+    for module in ("run", "after_step", "prefetch", "window", "scoring"):
         monkeypatch.setattr(f"bertwright.train.{module}.time", fake)
 
 

@@ -13,7 +13,8 @@ import torch
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import Silent
 from bertwright.model.batch import PackedBatch
-from bertwright.train import loop, step
+from bertwright.train import run as loop
+from bertwright.train import step
 from bertwright.train.step import StepResult, StepSettings
 
 Train = Callable[..., Artifact]

@@ -16,9 +16,9 @@ from tests.unit.train.test_saving import Notes, tensors_of
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, RecipeError
 from bertwright.core.files import sha256
+from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.config import TrainConfig
 from bertwright.train.mirror import mirror as mirroring
-from bertwright.train.mirror.remote import Remote
 
 Train = Callable[..., Artifact]
 
@@ -50,16 +50,17 @@ def content(folder: Path) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): sha256(p) for p in folder.rglob("*") if p.is_file() and p.name[0] != "."}
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, name: str, fails: Callable[[str], bool]) -> None:
+def failing(monkeypatch: pytest.MonkeyPatch, fails: Callable[[str], bool]) -> None:
     """Have putting fail for places that `fails` says."""
-    original = getattr(Remote, name)
+    for name in ("send", "write"):
+        original = getattr(RemoteFolder, name)
 
-    def put(self: Remote, place: str, *rest: Any) -> Any:
-        if fails(place):
-            raise ConnectionError("the network is down; try https://who:secret@host?sig=secret")
-        return original(self, place, *rest)
+        def put(self: RemoteFolder, place: str, *rest: Any, original: Any = original) -> Any:
+            if fails(place):
+                raise ConnectionError("the network is down; try https://who:secret@host?sig=secret")
+            return original(self, place, *rest)
 
-    monkeypatch.setattr(Remote, name, put)
+        monkeypatch.setattr(RemoteFolder, name, put)
 
 
 @pytest.mark.parametrize("save_async", [False, True])
@@ -113,7 +114,7 @@ def test_a_half_copied_checkpoint_is_never_taken_for_whole(
             raise RuntimeError("test")
 
     with monkeypatch.context() as patch:
-        failing(patch, "_put", fails)
+        failing(patch, fails)
         with pytest.raises(RuntimeError):
             train("run", mirror=url, log=Notes(crash))
     there = brought(url, tmp_path / "there")
@@ -128,7 +129,7 @@ def test_a_half_copied_checkpoint_is_never_taken_for_whole(
 def test_a_failure_is_said_once_made_good_and_holds_no_secret(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    failing(monkeypatch, "_put", lambda place: "step-000000004" in place or "step-000000008" in place)
+    failing(monkeypatch, lambda place: "step-000000004" in place or "step-000000008" in place)
     notes = Notes()
     done = train("run", mirror=url, keep_checkpoints=1, log=notes)
     said = [line for line in notes.lines if "mirror" in line]
@@ -144,9 +145,9 @@ def test_a_failure_is_said_once_made_good_and_holds_no_secret(
 def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    put, gone = Remote._put, threading.Event()
+    put, gone = RemoteFolder.send, threading.Event()
 
-    def slow(self: Remote, place: str, data: Any) -> None:
+    def slow(self: RemoteFolder, place: str, data: Any) -> None:
         if place.endswith("step-000000004/optimizer.safetensors"):
             assert gone.wait(60)
         put(self, place, data)
@@ -155,7 +156,7 @@ def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
         if (tmp_path / "run/checkpoints/step-000000012").exists() and not list(tmp_path.glob("run/checkpoints/*4")):
             gone.set()
 
-    monkeypatch.setattr(Remote, "_put", slow)
+    monkeypatch.setattr(RemoteFolder, "send", slow)
     notes = Notes(at_row)
     train("run", mirror=url, keep_checkpoints=1, log=notes)
     assert gone.is_set() and not any("mirror" in line for line in notes.lines)
@@ -165,7 +166,7 @@ def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
 def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch, "_put", lambda _: True)
+    failing(monkeypatch, lambda _: True)
     notes = Notes()
     done = train("run", mirror=url, log=notes)
     assert done.counts["steps"] == 18
@@ -186,7 +187,7 @@ def test_a_training_that_is_finished_is_copied_to_another_mirror(
     assert {path.name for path in (there / "checkpoints").iterdir()} == {
         path.name for path in (done.path / "checkpoints").iterdir()
     }
-    failing(monkeypatch, "_put", lambda _: pytest.fail("what is there is not copied again"))
+    failing(monkeypatch, lambda _: pytest.fail("what is there is not copied again"))
     train("run", mirror=url, log=notes)
     assert not notes.lines
 
@@ -194,11 +195,11 @@ def test_a_training_that_is_finished_is_copied_to_another_mirror(
 def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(_: Remote) -> list[str]:
+    def down(*_: Any) -> list[str]:
         raise ConnectionError("no route")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Remote, "steps", down)
+        patch.setattr(RemoteFolder, "folders", down)
         with pytest.raises(
             DataError, match=r"cannot be read \(ConnectionError: no route\), so it cannot be told whether"
         ):
@@ -210,7 +211,7 @@ def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
 
     with pytest.raises(RuntimeError):
         train("run", mirror=url, log=Notes(crash))
-    monkeypatch.setattr(Remote, "steps", down)
+    monkeypatch.setattr(RemoteFolder, "folders", down)
     notes = Notes()
     assert train("run", mirror=url, log=notes).counts["steps"] == 18
     assert any("no route" in line and "Training goes on" in line for line in notes.lines)

@@ -20,7 +20,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import DataError, Interrupted
 from bertwright.core.files import sha256
 from bertwright.optim.config import AdamWConfig
-from bertwright.train import loop, tensor_files
+from bertwright.train import run as loop
+from bertwright.train import tensor_files
 from bertwright.train.config import TrainConfig
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.saving import Snapshot, Writer, copied, written_beside

@@ -19,7 +19,7 @@ PHASE = PHASES[0]
 KINDS = [
     {"kind": "linear", "floor": 0.1},
     {"kind": "poly", "power": 2},
-    {"kind": "poly_nvidia", "power": 1},
+    {"kind": "poly_nvidia", "power": 1, "warmup_before": 1},
     {"kind": "constant"},
     {"kind": "cosine", "floor": 0.1},
     {"kind": "wsd", "decay": 0.5, "shape": "linear"},
@@ -67,6 +67,11 @@ def test_a_warm_up_longer_than_the_phase_is_refused_also_where_only_the_data_tel
         ),
         ({"schedule": {"kind": "wsd", "decay": 0}}, r"greater than 0"),
         ({"schedule": {"kind": "wsd", "shape": "cosine"}}, r"'linear' or '1-sqrt'"),
+        (
+            {"warmup": 5, "schedule": {"kind": "poly_nvidia", "warmup_before": 5}},
+            r"leaves nothing of warmup 5; lower it",
+        ),
+        ({"schedule": {"kind": "poly_nvidia", "warmup_before": 5}}, r"counts steps of a warm-up: give warmup in steps"),
         ({"schedule": {"kind": "cosine", "floor": 1.1}}, r"less than or equal to 1"),
         ({"schedule": {"kind": "poly", "power": 0}}, r"greater than 0"),
         ({"schedule": {"kind": "constant", "floor": 0.1}}, r"Extra inputs are not permitted"),

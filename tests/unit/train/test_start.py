@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.train.start import check_phase_lengths, training_device
+from bertwright.train.resume import check_phase_lengths
+from bertwright.train.start import training_device
 from bertwright.train.state import State
 
 

@@ -200,3 +200,11 @@ def test_an_option_whose_key_another_replaced_has_no_effect_and_says_why() -> No
     both = translate(of_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --init_checkpoint w"), strict=False)
     (account,) = [account for account in both.accounts if account.option.startswith("--init_checkpoint")]
     assert account.keys == () and account.note == "a phase goes on from the one before it"
+
+
+def test_a_warm_up_that_begins_before_the_first_step_stays_one() -> None:
+    command = "python run_pretrain_mlperf.py --input_dir d --output_dir o --max_steps=600 --warmup_steps=287"
+    (phase,) = translated(f"{command} --start_warmup_step=-76").phases
+    assert phase["schedule"].value == {"kind": "poly_nvidia", "power": 1.0, "warmup_before": 76}
+    (phase,) = translated(f"{command} --start_warmup_step=0").phases
+    assert phase["schedule"].value == "linear"

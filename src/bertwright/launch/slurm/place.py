@@ -13,6 +13,7 @@ from bertwright.core.config import Section
 from bertwright.core.log import Log
 from bertwright.launch.environment import Environment, exports
 from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.options import Lines, Words
 from bertwright.launch.slurm import client
 from bertwright.launch.slurm.script import Step, script
 from bertwright.launch.target import Description, Submitted
@@ -75,9 +76,9 @@ class SlurmPlace(Section):
     """Who pays; "": the user's own."""
     qos: str = ""
     """The quality of service; "": none is named."""
-    options: tuple[str, ...] = ()
+    options: Lines = ()
     """More options of sbatch for training, such as "--constraint=v100"."""
-    srun: tuple[str, ...] = ()
+    srun: Words = ()
     """More options of the srun that starts the ranks, such as "--container-image=..." of pyxis."""
     folder: str = ""
     """Working folder of the jobs, as the nodes see it; "": the one that they are submitted from."""
@@ -91,7 +92,8 @@ class SlurmPlace(Section):
     """What the jobs before training have."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`."""
+        """As `Target.describe`; `RecipeError` for ranks that cannot train the recipe."""
+        job.check_ranks({"nodes": self.nodes, "gpus" if self.gpus and not self.ranks else "ranks": self._ranks()})
         steps = self._steps(job)
         before = [*self.setup, *exports(self.environment)]
         scripts = {step.file: script(step, before, self.restarts) for step in steps}
@@ -117,12 +119,16 @@ class SlurmPlace(Section):
         """As `Scheduler.stop`."""
         client.stop(submitted.jobs)
 
+    def _ranks(self) -> int:
+        """Ranks on each node."""
+        return self.ranks or self.gpus or 1
+
     def _steps(self, job: Job) -> list[Step]:
         """The jobs, in the order in which each waits for the one before."""
         if self.prepare.tasks == 1:
             preparing = [self._prepare(job, "prepare", "run", "--until", "examples")]
         else:
-            corpus = [self._share(job, "corpus")] if job.has_corpus else []
+            corpus = [self._share(job, "corpus")] if job.loaded.corpus else []
             preparing = [*corpus, self._prepare(job, "vocab", "vocab"), self._share(job, "examples")]
         return [*preparing, self._train(job), self._finish(job)]
 
@@ -137,7 +143,7 @@ class SlurmPlace(Section):
         return Step(stage, job.line(stage), options, shared=True)
 
     def _train(self, job: Job) -> Step:
-        ranks = self.ranks or self.gpus or 1
+        ranks = self._ranks()
         options = [f"--time={self.time}", f"--nodes={self.nodes}", f"--ntasks-per-node={ranks}"]
         sizes = {
             "partition": self.partition,

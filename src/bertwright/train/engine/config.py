@@ -62,8 +62,8 @@ class DeepSpeedConfig(Section):
 
     kind: Literal["deepspeed"] = "deepspeed"
     """Names this engine."""
-    stage: Literal[1, 2] = 1
-    """What is held in parts: the optimizer's state (1), gradients too (2). For weights in parts take `fsdp`."""
+    stage: Literal[1, 2, 3] = 1
+    """What is held in parts: the optimizer's state (1), gradients too (2), weights too (3). Stage 0 is `ddp`."""
 
 
 EngineConfig = Annotated[
@@ -72,6 +72,13 @@ EngineConfig = Annotated[
     BeforeValidator(by_kind),
 ]
 """How ranks hold the weights, and what sums their gradients."""
+
+
+def wrong_ranks(config: EngineConfig, ranks: int) -> str:
+    """Why the engine cannot have so many ranks; "" where it can."""
+    if not isinstance(config, SingleConfig) or ranks == 1:
+        return ""
+    return f"single is for one process, and {ranks:,} ranks train; set train.engine=auto, or start one"
 
 
 def chosen(config: EngineConfig, ranks: int) -> EngineConfig:

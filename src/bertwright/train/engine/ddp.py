@@ -45,11 +45,10 @@ class DataParallel:
         """As `Engine.whole`."""
         return True
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
+    def root(self, loss: Tensor, last: bool = True) -> Tensor:
+        """As `Engine.root`: the loss itself, a scalar."""
         self._last = last and not self._clips_first
-        self.single.backward(loss)
-        self._last = False
+        return loss
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; a rank without sequences takes part in the sum."""

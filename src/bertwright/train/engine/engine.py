@@ -8,7 +8,7 @@ from typing import Protocol, assert_never
 from torch import Tensor
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.config import OptimConfig
 from bertwright.train.engine.config import (
     AutoConfig,
@@ -19,9 +19,18 @@ from bertwright.train.engine.config import (
     SingleConfig,
     ZeroConfig,
     chosen,
+    wrong_ranks,
 )
+from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
+
+
+class Root(Protocol):
+    """What a backward pass begins at: a loss, or what has another program make the pass."""
+
+    def backward(self) -> None:
+        """Add the gradients to those of this step."""
 
 
 class Engine(Protocol):
@@ -31,8 +40,8 @@ class Engine(Protocol):
     def whole(self) -> bool:
         """Whether each rank holds all the weights; else all ranks make every forward pass together."""
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """Add the gradients of a micro-batch's loss, a scalar, to those of this step.
+    def root(self, loss: Tensor, last: bool = True) -> Root:
+        """Where the backward pass of a micro-batch's loss, a scalar, begins; the caller makes it at once.
 
         `last`: no further micro-batch of this step follows, so gradients may be sent as soon as they are known.
         """
@@ -60,19 +69,20 @@ class Engine(Protocol):
         """
 
 
-def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks) -> Engine:
-    """The engine of `config`, which takes over a model with its first weights, the same on all ranks.
+def build_engine(
+    config: EngineConfig, model: Model, optim: OptimConfig, ranks: Ranks, step: Step | None = None
+) -> Engine:
+    """The engine of `config`, which takes over a model with its first weights, the same on all ranks; `step` is what a
+    package that wants to know is told of the recipe's steps.
 
     `RecipeError` for what cannot be had with these ranks. Gradients are clipped to the global norm
     `optim.max_grad_norm`; 0 clips nothing.
     """
+    if wrong := wrong_ranks(config, ranks.world):
+        raise RecipeError(f"train.engine: {wrong}.")
     config = chosen(config, ranks.world)
     match config:
         case SingleConfig() | AutoConfig():
-            if ranks.world > 1:
-                raise RecipeError(
-                    f"train.engine = single, but {ranks.world} ranks were started. Set train.engine=auto, or start one."
-                )
             return Single(model, optim)
         # Each is loaded only where it is chosen.
         case DdpConfig():
@@ -90,6 +100,6 @@ def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConf
         case DeepSpeedConfig():
             from bertwright.train.engine.deepspeed import DeepSpeed
 
-            return DeepSpeed(model, optim, ranks, config)
+            return DeepSpeed(model, optim, ranks, config, step or Step())
         case _:
             assert_never(config)

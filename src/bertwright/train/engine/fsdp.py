@@ -17,7 +17,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn import Parameter
 
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.build import moment_names, optimizer_of
 from bertwright.optim.config import OptimConfig
 from bertwright.optim.groups import set_rate
@@ -36,7 +36,7 @@ class FullySharded:
     whole = False
     """As `Engine.whole`."""
 
-    def __init__(self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
+    def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
         self._optim, self._ranks, self._moments = optim, ranks, moment_names(optim, model)
         device = next(model.parameters()).device.type
         open_group(gpu=device == "cuda")
@@ -58,10 +58,10 @@ class FullySharded:
         self._optimizer = optimizer_of(optim, self._parts, self)
         self._share = Share({n: p.numel() for n, p in self._sharded.items()}, ranks.world, ranks.rank)
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
+    def root(self, loss: Tensor, last: bool = True) -> Tensor:
+        """As `Engine.root`: the loss itself, a scalar."""
         self._root.set_requires_gradient_sync(last)
-        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`, a scalar; the last backward pass has added the gradients up."""

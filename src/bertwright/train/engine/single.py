@@ -37,9 +37,9 @@ class Single:
         """As `Engine.whole`."""
         return True
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
-        loss.backward()  # type: ignore[no-untyped-call]
+    def root(self, loss: Tensor, last: bool = True) -> Tensor:
+        """As `Engine.root`: the loss itself, a scalar."""
+        return loss
 
     def gradients(self) -> list[Tensor]:
         """The gradient of every trained parameter, of the same shape, 0 where no micro-batch had one."""

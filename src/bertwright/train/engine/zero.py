@@ -41,9 +41,9 @@ class Zero:
         """As `Engine.whole`."""
         return True
 
-    def backward(self, loss: Tensor, last: bool = True) -> None:
-        """As `Engine.backward`; the loss is a scalar."""
-        self._replicas.backward(loss, last)
+    def root(self, loss: Tensor, last: bool = True) -> Tensor:
+        """As `Engine.root`: the loss itself, a scalar."""
+        return self._replicas.root(loss, last)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
         """As `Engine.reduce`: a scalar."""

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.graph.compiler import missing_compiler
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig, OrtModuleConfig
@@ -17,7 +18,7 @@ _SHAPES = 128
 """Most shapes that a training may come to have."""
 
 
-def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -> nn.Module:
+def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module:
     """What runs the forward passes of `model`, and so the backward ones, as `config` says: itself, or a module that
     takes the same batches and has its very parameters.
 
@@ -31,7 +32,8 @@ def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -
             if missing := missing_compiler(device.type):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
             # The compiler is loaded here, and learns here what torch has been asked for before.
-            torch.use_deterministic_algorithms(torch.are_deterministic_algorithms_enabled())
+            mode = torch.get_deterministic_debug_mode()
+            torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
             # Each phase, halved micro-batches and scoring have shapes of their own; torch gives up at eight.
             torch._dynamo.config.recompile_limit = _SHAPES
             graphs = config.cuda_graphs and device.type == "cuda"
@@ -43,6 +45,8 @@ def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -
                 raise MissingExtraError(f"train.graph = ortmodule needs {missing}. {REMEDY}")
             if device.type != "cpu":
                 raise RecipeError("train.graph = ortmodule computes on a CPU. Set train.device=cpu.")
+            if not isinstance(model, PreTrainingModel):
+                raise RecipeError("train.graph = ortmodule runs pre-training heads alone. Set train.graph=eager.")
             from bertwright.train.graph.ortmodule import OrtNetwork
 
             return OrtNetwork(model)

@@ -18,11 +18,12 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Log
 from bertwright.core.redact import shown
+from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.checkpoint import worth_keeping
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import rows_until
-from bertwright.train.mirror.remote import ROWS, Remote
 from bertwright.train.mirror.restore import refuse_others
+from bertwright.train.mirror.steps import ROWS, steps, whole
 
 
 @dataclass(frozen=True)
@@ -85,24 +86,24 @@ class Mirror:
             )
 
     def _copy_checkpoints(self) -> None:
-        remote, folder, mirrored = Remote(self._mirrored.url), self._mirrored.out / CHECKPOINTS, self._mirrored
-        there = remote.whole()
+        remote, folder, mirrored = RemoteFolder(self._mirrored.url), self._mirrored.out / CHECKPOINTS, self._mirrored
+        there = whole(remote)
         refuse_others({name: manifest for name, (manifest, _) in there.items()}, mirrored.identity, mirrored.url)
         names = sorted(path.name for path in folder.glob("step-*"))
         for name in names:
             self._copy(remote, name)
         if mirrored.judged_by is None:
             return
-        there = remote.whole()
+        there = whole(remote)
         # Later ones than ours, of a start whose folder is lost or damaged, are left alone, as they are here.
-        ours = [name for name in remote.steps() if names and name <= names[-1]]
+        ours = [name for name in steps(remote) if names and name <= names[-1]]
         states = {Path(name): there[name][1] for name in ours if name in there}
         kept = worth_keeping(states, mirrored.keep, mirrored.judged_by)
         for name in ours:
             if Path(name) not in kept and name not in names:
                 remote.remove(f"{CHECKPOINTS}/{name}")
 
-    def _copy(self, remote: Remote, name: str) -> None:
+    def _copy(self, remote: RemoteFolder, name: str) -> None:
         path, place = self._mirrored.out / CHECKPOINTS / name, f"{CHECKPOINTS}/{name}"
         try:
             checkpoint = open_artifact(path, "checkpoint")
@@ -120,7 +121,7 @@ class Mirror:
     def _copy_finished(self) -> None:
         self._copy_checkpoints()
         done = open_artifact(self._mirrored.out, "train")
-        remote = Remote(self._mirrored.url)
+        remote = RemoteFolder(self._mirrored.url)
         if not remote.has(done, ""):
             remote.put(done, "", {})
 

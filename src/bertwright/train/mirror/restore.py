@@ -19,8 +19,9 @@ from bertwright.core.files import make_folder, sync_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.core.manifest import read_manifest
 from bertwright.core.redact import shown
+from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.identity import CHECKPOINTS
-from bertwright.train.mirror.remote import ROWS, Remote
+from bertwright.train.mirror.steps import ROWS, whole
 
 
 def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
@@ -31,8 +32,8 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
     """
     has_some = any((out / CHECKPOINTS).glob("step-*"))
     try:
-        remote = Remote(url)
-        there = remote.whole()
+        remote = RemoteFolder(url)
+        there = whole(remote)
         refuse_others({name: manifest for name, (manifest, _) in there.items()}, identity, url)
         if there and not has_some:
             _bring_all(remote, url, sorted(there, reverse=True), out, log)
@@ -61,7 +62,7 @@ def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, ur
             )
 
 
-def _bring_all(remote: Remote, url: str, names: list[str], out: Path, log: Log) -> None:
+def _bring_all(remote: RemoteFolder, url: str, names: list[str], out: Path, log: Log) -> None:
     # The newest first: whoever is killed meanwhile goes on from it all the same.
     brought = [name for name in names if _bring(remote, name, out, log)]
     if not brought:
@@ -72,7 +73,7 @@ def _bring_all(remote: Remote, url: str, names: list[str], out: Path, log: Log) 
     log.say(f"train: brought back from {url}: {', '.join(reversed(brought))}")
 
 
-def _bring(remote: Remote, name: str, out: Path, log: Log) -> bool:
+def _bring(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
     """Whether a checkpoint has come whole; the rows up to it are on disk before it."""
     final, draft, place = out / CHECKPOINTS / name, out / CHECKPOINTS / f".{name}.draft", f"{CHECKPOINTS}/{name}"
     make_folder(draft)

@@ -73,6 +73,13 @@ def warmup(command: Command, name: str) -> Iterator[Key]:
         yield Key(f"{PHASE}warmup", command.number("warmup_proportion"), command.source("warmup_proportion"))
 
 
+def warmup_start(command: Command, name: str) -> Iterator[Key]:
+    """A warm-up that begins before the first step; where it begins with it, nothing."""
+    if (start := int(command.number(name))) < 0:
+        schedule = {"kind": "poly_nvidia", "power": 1.0, "warmup_before": -start}
+        yield Key(f"{PHASE}schedule", schedule, command.source(name))
+
+
 def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
     """The Trainer's: steps where they are given, else the share."""
     if steps := int(command.number("warmup_steps")):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.cli import rehearse
+from bertwright.pipeline import rehearse
 
 
 @pytest.mark.parametrize(

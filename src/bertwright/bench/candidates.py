@@ -1,0 +1,56 @@
+"""Which engines and sizes of micro-batches an autotuning tries, from the recipe and what this machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from bertwright.bench.search import sizes
+from bertwright.bench.trial import Tried
+from bertwright.check import resources
+from bertwright.core.errors import RecipeError
+from bertwright.core.memory import memory_size
+from bertwright.train.sizes import computing_of, fitting_sequences
+
+
+def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:
+    """The engines that were asked for, or all that suit so many ranks; `RecipeError` for one that does not."""
+    known = ["auto"] if tried.ranks == 1 else ["ddp", "zero", "fsdp"]
+    if tried.ranks > 1 and find_spec("deepspeed") and tried.recipe.optim.kind == "adamw":
+        known.append("deepspeed")
+    if unknown := [name for name in asked or () if name not in known]:
+        raise RecipeError(
+            f"--engine {unknown[0]}: with {tried.ranks} ranks and this recipe there are {', '.join(known)}."
+        )
+    return list(asked or known)
+
+
+def first_size(tried: Tried) -> int:
+    """The smallest micro-batch to try: a sixteenth of what is forecast to fit.
+
+    `RecipeError` where the recipe has no such phase, or something else decides how large a forward pass is.
+    """
+    phases = tried.recipe.train.phases
+    if tried.phase >= len(phases):
+        raise RecipeError(f"--phase {tried.phase}: the recipe has phases 0 to {len(phases) - 1}.")
+    config = phases[tried.phase]
+    if config.packing or config.micro_tokens:
+        name = "packing" if config.packing else "micro_tokens"
+        raise RecipeError(
+            f"train.phases.{tried.phase}.{name} decides how many sequences a forward pass has, and autotune tries "
+            f"micro_batch. Leave {name} out: train.phases.{tried.phase}.{name}="
+        )
+    gpus = resources.training_gpus(tried.recipe)
+    computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=bool(gpus))
+    # A GPU is one rank's; of AMD's no memory is known.
+    memory = min(gpus, default=0) or memory_size() / tried.ranks
+    return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory) // 16)
+
+
+def sizes_to_try(tried: Tried, asked: Sequence[int] | None) -> list[int]:
+    """The sizes that were asked for, upwards, or doubled from the first; `RecipeError` for one too large."""
+    first = first_size(tried)
+    found = sorted(asked) if asked else sizes(tried.share, first)
+    if found[-1] > tried.share:
+        raise RecipeError(f"--micro-batch {found[-1]}: a rank has {tried.share} sequences a step. Give fewer.")
+    return found

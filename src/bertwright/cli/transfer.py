@@ -1,0 +1,48 @@
+"""`launch upload`: a run folder, or parts of it, at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bertwright.cli.formatting import json_line
+from bertwright.cli.options import Json
+from bertwright.cli.terminal import Terminal
+
+Parts = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PART]...",
+        help="corpus, vocab, examples, checkpoints (the newest and the best), train, evaluate, export, report; without "
+        "any: all that are finished.",
+    ),
+]
+
+
+def upload(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Such as az://container/run or s3://bucket/run.")],
+    parts: Parts = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read back, too, what an earlier upload has finished.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy what is finished of a run to a remote storage; again: what is missing there."""
+    from bertwright.pipeline.upload import upload as send
+
+    with Terminal() as log:
+        sent = send(run, url, parts or [], log, verify)
+    if as_json:
+        print(json_line(asdict(sent)))
+    else:
+        print(f"{sent.url}: {', '.join(sent.parts)}")
+        sizes = f"{sent.bytes / 1e6:,.1f} MB were sent, {sent.there_before / 1e6:,.1f} MB were there before"
+        print(f"{sizes}, {sent.files:,} files sent")
+
+
+VERBS: dict[str, Callable[..., None]] = {"launch upload": upload}

@@ -1,0 +1,125 @@
+"""A folder at an address, as fsspec sees it: artifacts are put there with their manifest last, and taken away with it
+first, so that what has a manifest is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST, Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.manifest import read_manifest
+from bertwright.core.servers import file_system
+
+BLOCK = 2**24
+"""Bytes of a file that are read at once: a request each."""
+Send = Callable[[str, Path], None]
+"""Has the file of this machine, the second, at the place there, the first."""
+
+
+class RemoteFolder:
+    """The storage as it is now; its methods raise what its package raises."""
+
+    def __init__(self, url: str) -> None:
+        self._system, self._root = file_system(url)
+        # Only these have folders that must be there before a file is; a bucket is never made.
+        self._folders = "file" in (self._system.protocol, *self._system.protocol)
+
+    def folders(self, place: str) -> list[str]:
+        """The names of what lies directly in the folder `place`, sorted."""
+        with suppress(FileNotFoundError):
+            found = self._system.ls(self._at(place), detail=False)
+            return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+        return []
+
+    def sizes(self, place: str) -> dict[str, int]:
+        """The bytes of each file below the folder `place`, by its name there."""
+        # fsspec remembers listings.
+        self._system.invalidate_cache()
+        root = self._at(place)
+        with suppress(FileNotFoundError):
+            found = self._system.find(root, detail=True)
+            return {path[len(root) :].lstrip("/"): int(facts["size"]) for path, facts in found.items() if path != root}
+        return {}
+
+    def size(self, place: str) -> int | None:
+        """The bytes of a file; None where there is none."""
+        self._system.invalidate_cache()
+        with suppress(FileNotFoundError):
+            return int(self._system.size(self._at(place)))
+        return None
+
+    def manifest(self, place: str, stage: str) -> Mapping[str, Any] | None:
+        """The manifest of the artifact at `place`, which `stage` made; None where there is none that is whole."""
+        with tempfile.TemporaryDirectory() as scratch, suppress(ArtifactError):
+            (Path(scratch) / MANIFEST).write_bytes(self.content(f"{place}/{MANIFEST}") or b"")
+            return read_manifest(Path(scratch), stage)
+        return None
+
+    def has(self, artifact: Artifact, place: str) -> bool:
+        """Whether this very artifact is at `place`; "" is the folder itself."""
+        return self.content(f"{place}/{MANIFEST}".lstrip("/")) == (artifact.path / MANIFEST).read_bytes()
+
+    def holds(self, place: str, sha256: str, read: Callable[[int], None] = lambda _: None) -> bool:
+        """Whether the file at `place` has that SHA-256: it is read, and `read` told of each block's bytes."""
+        digest = hashlib.sha256()
+        try:
+            with self._system.open(self._at(place), "rb", block_size=BLOCK, cache_type="readahead") as handle:
+                while block := handle.read(BLOCK):
+                    digest.update(block)
+                    read(len(block))
+        except FileNotFoundError:
+            return False
+        return digest.hexdigest() == sha256
+
+    def put(self, artifact: Artifact, place: str, beside: Mapping[str, bytes], send: Send | None = None) -> None:
+        """Copy an artifact's files, by `send`, and those `beside` them, to `place`, which is no artifact until then."""
+        manifest, within = (artifact.path / MANIFEST).read_bytes(), f"{place}/" if place else ""
+        self._remove_file(f"{within}{MANIFEST}")
+        for name in artifact.names():
+            (send or self.send)(f"{within}{name}", artifact.path / name)
+        for name, data in beside.items():
+            self.write(f"{within}{name}", data)
+        self.write(f"{within}{MANIFEST}", manifest)
+
+    def send(self, place: str, path: Path, **options: Any) -> None:
+        """Copy a file of this machine to `place`; `options` are those of fsspec's `put_file`."""
+        self._system.put_file(str(path), self._ready(place), **options)
+
+    def write(self, place: str, data: bytes) -> None:
+        """Make these bytes the file at `place`."""
+        self._system.pipe_file(self._ready(place), data)
+
+    def get(self, place: str, target: Path) -> None:
+        """Copy a file to this machine."""
+        self._system.get_file(self._at(place), str(target))
+
+    def remove(self, place: str) -> None:
+        """Remove a folder."""
+        self._remove_file(f"{place}/{MANIFEST}")
+        self._system.rm(self._at(place), recursive=True)
+
+    def content(self, place: str) -> bytes | None:
+        """The bytes of a file; None where there is none."""
+        with suppress(FileNotFoundError):
+            data: bytes = self._system.cat_file(self._at(place))
+            return data
+        return None
+
+    def _ready(self, place: str) -> str:
+        path = self._at(place)
+        if self._folders:
+            self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        return path
+
+    def _remove_file(self, place: str) -> None:
+        with suppress(FileNotFoundError):
+            self._system.rm_file(self._at(place))
+
+    def _at(self, place: str) -> str:
+        return f"{self._root.rstrip('/')}/{place}".removesuffix("/")

@@ -1,0 +1,38 @@
+"""More options of a target's program, each a text of a list: what can be one word of a command."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+_SPLIT = re.compile(r"(--?[\w-]+)\s.*", re.DOTALL)
+"""An option and its value as they are typed in a shell, where they are two words."""
+
+
+def _one_word_each(options: tuple[str, ...]) -> tuple[str, ...]:
+    for option in options:
+        if found := _SPLIT.fullmatch(option.strip()):
+            # Not its value, which may be a secret.
+            name, whole = found[1], f"{found[1]}=..." if found[1].startswith("--") else f"{found[1]}..."
+            raise ValueError(f'"{name} ..." would be read as one word, blank and all; write "{whole}"')
+        if option != option.strip() or not option or "\n" in option:
+            raise ValueError("an option is empty, or has blanks around it or a line break; write one a text")
+    return options
+
+
+def _each_an_option(options: tuple[str, ...]) -> tuple[str, ...]:
+    for option in _one_word_each(options):
+        if not option.startswith("-"):
+            raise ValueError(
+                "each text stands in a line of its own, so it must be an option with its value, such as "
+                '"--constraint=v100"'
+            )
+    return options
+
+
+Words = Annotated[tuple[str, ...], AfterValidator(_one_word_each)]
+"""Options of a command: the value of one may also be the next text."""
+Lines = Annotated[tuple[str, ...], AfterValidator(_each_an_option)]
+"""Options of a script, each in a line of its own with its value."""

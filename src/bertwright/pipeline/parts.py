@@ -1,0 +1,86 @@
+"""The finished parts of a run folder, as they are copied to another place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.log import Log
+from bertwright.core.mistakes import nearest
+from bertwright.pipeline.run_folder import RunFolder
+from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.metrics import rows_until
+from bertwright.train.state import best_of, state_of
+
+ROWS = "metrics.jsonl"
+REPORT = ("report.html", "summary.json")
+PARTS = ("corpus", "vocab", "examples", CHECKPOINTS, "train", "evaluate", "export", "report")
+"""In the order in which they are copied: what is made of others comes after them."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An artifact and its place in the run folder."""
+
+    artifact: Artifact
+    place: str
+    beside: dict[str, bytes] = field(default_factory=dict)
+    """Files that are copied with it, by name."""
+
+    @property
+    def bytes(self) -> int:
+        """Of the artifact's files."""
+        return sum(int(entry["size"]) for entry in self.artifact.manifest["files"].values())
+
+
+def check_parts(parts: Sequence[str]) -> None:
+    """Raise `RecipeError` for a name that is none of `PARTS`."""
+    for name in parts:
+        if name not in PARTS:
+            hint = nearest(name, list(PARTS)) or f"the parts are {', '.join(PARTS)}."
+            raise RecipeError(f"a run has no part {name!r}; {hint}")
+
+
+def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
+    """The artifacts of `parts`, or where none is given all that are finished; of checkpoints the newest and the best.
+
+    Raises `ArtifactError` where one that is named, or every one, is not finished. One that is left out is said.
+    """
+    check_parts(parts)
+    found, missing = list[Part](), list[str]()
+    for name in (name for name in PARTS if name != "report"):
+        if name == CHECKPOINTS:
+            found += _checkpoints(run, name in parts, log) if not parts or name in parts else []
+        elif name in parts or (not parts and (run / name / MANIFEST).is_file()):
+            found.append(Part(RunFolder(run).artifact(name), name))
+        elif not parts:
+            missing.append(name)
+    reported = all((run / name).is_file() for name in REPORT)
+    if not reported and "report" in parts:
+        raise ArtifactError(f"{run} has no {REPORT[1]}. Make it first: bertwright report RECIPE --out {run}")
+    if not found and not parts:
+        raise ArtifactError(f"{run} has nothing finished to copy. Name a run folder, or let a stage end first.")
+    if missing:
+        log.say(f"{run} has no finished {', '.join(missing)}, which is left out")
+    return found
+
+
+def _checkpoints(run: Path, named: bool, log: Log) -> Iterator[Part]:
+    states = {}
+    for path in sorted((run / "train" / CHECKPOINTS).glob("step-*")):
+        try:
+            states[path] = state_of(open_artifact(path, "checkpoint"))
+        except ArtifactError as error:
+            log.say(f"leaving out the damaged checkpoint {path.name}: {error}")
+    if named and not states:
+        raise ArtifactError(f"{run / 'train'} has no checkpoint that is whole. Train first.")
+    newest = list(states)[-1:]
+    # The first of the held-out losses is that of the objective's first term, which judges (`objectives.judged_by`).
+    judged_by = next((name for state in states.values() for name in state.heldout if name.endswith("_loss")), "")
+    best = [path for path in (best_of(states, judged_by),) if path and path not in newest]
+    for path in [*best, *newest]:
+        rows = b"".join(rows_until(run / "train" / ROWS, states[path].total_steps))
+        yield Part(open_artifact(path, "checkpoint"), f"train/{CHECKPOINTS}/{path.name}", {ROWS: rows})

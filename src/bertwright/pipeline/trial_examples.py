@@ -1,0 +1,58 @@
+"""Examples for trials of a recipe: those of its run, or of a sample of its text, made beside it and removed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder
+from bertwright.core.log import Log
+from bertwright.pipeline.rehearsal import PREPARED, link, rehearsal, remove
+from bertwright.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class TrialExamples:
+    """What is trained in trials."""
+
+    recipe: Recipe
+    """What is rehearsed in the place of the recipe."""
+    folder: Path
+    """A run folder, finished up to the examples."""
+
+    @contextmanager
+    def run_folder(self) -> Iterator[Path]:
+        """Another run folder with the same examples, removed at the end of the block."""
+        folder = make_folder(self.folder.parent / "trial")
+        try:
+            link(tuple(name for name in PREPARED if (self.folder / name).exists()), self.folder, folder)
+            yield folder
+        finally:
+            remove(folder)
+
+
+@contextmanager
+def trial_examples(recipe: Recipe, run: Path, log: Log, scratch: Path) -> Iterator[TrialExamples]:
+    """The examples of the run folder `run`, or those of a sample of its text, in `scratch`, which is removed.
+
+    `DataError` where they cannot be made.
+    """
+    try:
+        planned = rehearsal(recipe, run, make_folder(scratch / "sources"))
+        log.say(f"autotune: with {planned.text}")
+        data = make_folder(scratch / "data")
+        link(planned.made, run, data)
+        if "examples" not in planned.made:
+            planned.recipe.write(scratch / "data.toml")
+            command = [sys.executable, "-m", "bertwright.cli", "run", str(scratch / "data.toml"), "--until", "examples"]
+            done = subprocess.run([*command, "--out", str(data)], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise DataError(f"autotune: the examples could not be made: {done.stderr.strip().splitlines()[-1]}")
+        yield TrialExamples(planned.recipe, data)
+    finally:
+        remove(scratch)

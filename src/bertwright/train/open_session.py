@@ -1,0 +1,104 @@
+"""What a start writes to, opened and closed: rows, observers, a profile, checkpoints, and the mirror of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from bertwright.core.files import sha256_of
+from bertwright.core.log import Log
+from bertwright.objectives.objective import judged_by
+from bertwright.train.asked import Asked
+from bertwright.train.build import Built
+from bertwright.train.forecast import Forecast
+from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.job import Job
+from bertwright.train.metrics import Metrics, read_rows
+from bertwright.train.saving import Writer, written_beside
+from bertwright.train.session import Session
+from bertwright.train.sharded import ShardedWriter
+from bertwright.train.sizes import writes_shards
+
+if TYPE_CHECKING:  # loaded where they are asked for
+    from bertwright.train.observers.watch import Watch
+    from bertwright.train.profiler import StepProfiler
+
+OBSERVERS = "observers"
+PROFILE = "profile"
+
+
+@contextmanager
+def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
+    """The job, of which each checkpoint and, at the end of the block, the finished model are copied to the recipe's
+    mirror, where there is one."""
+    if not job.config.mirror or not built.trained.ranks.first:
+        yield job
+        return
+    from bertwright.train.mirror.mirror import Mirror, Mirrored
+
+    keep, judged = job.config.keep_checkpoints, judged_by(built.trained.objective)
+    with Mirror(Mirrored(job.config.mirror, job.out, job.checkpoint, keep, judged), log) as mirror:
+
+        def saved(checkpoint: Path) -> None:
+            job.saved(checkpoint)
+            mirror.saved()
+
+        yield replace(job, saved=saved)
+        mirror.finished()
+
+
+@contextmanager
+def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Session]:
+    """The session of this start; at the end of the block all that it wrote is on the disk."""
+    trained, first = built.trained, built.trained.ranks.first
+    device, profile = trained.precision.device, first and job.config.profile
+    sharded = writes_shards(job.config, job.network, job.optim, trained.ranks.world)
+    with (
+        Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
+        _watched(job, log) if first and job.config.observers else nullcontext() as watch,
+        _profiler(job, device, log) if profile else nullcontext() as profiler,
+        Writer(written_beside(job.config, device.type == "cuda")) if first or sharded else nullcontext() as writer,
+    ):
+        yield Session(
+            trained=trained,
+            folder=job.out / CHECKPOINTS,
+            identity=job.checkpoint,
+            keep=job.config.keep_checkpoints,
+            metrics=metrics,
+            writer=writer,
+            log=log,
+            asked=asked,
+            guard=job.config.guard,
+            forecast=Forecast(job.phases, job.scored_after),
+            saved=job.saved,
+            meter=built.meter,
+            profiler=profiler,
+            watch=watch,
+            averaging=built.averaging,
+            sharded=ShardedWriter(trained.ranks, writer) if sharded and writer else None,
+            expected=job.config.expected,
+            compare_every=job.config.compare_ranks_every,
+        )
+
+
+def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
+    """The profiler of some steps of this start, which writes what it has at the end of the block."""
+    from bertwright.train.profiler import StepProfiler
+
+    return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
+
+
+def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
+    """The observers of this start, which are first given the rows that stand in metrics.jsonl."""
+    from bertwright.train.observers.observer import Observed
+    from bertwright.train.observers.watch import watched
+
+    # Of the folder too: the same recipe may be trained in two of them. Moved, it is another training to an observer.
+    key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
+    observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
+    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log)

@@ -1,0 +1,52 @@
+"""The end of a training: its model saved and its folder sealed, opened again where its end has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from bertwright.core.artifact import MANIFEST, seal
+from bertwright.core.distributed import rank_and_world
+from bertwright.core.files import remove_leftovers, sha256, sha256_of
+from bertwright.core.log import Log
+from bertwright.model.saved import save_model
+from bertwright.train.facts import counts
+from bertwright.train.identity import CHECKPOINTS, extended
+from bertwright.train.job import Job
+from bertwright.train.open_session import OBSERVERS, PROFILE
+from bertwright.train.state import State
+
+
+def finished_before(job: Job, log: Log) -> None:
+    """What is done for a training that an earlier start has finished: its mirror may be another one by now."""
+    config = job.config
+    if config.observers or config.profile:
+        log.say("train: finished already, so no observer is given rows, and no step is profiled.")
+    if config.mirror and rank_and_world()[0] == 0:
+        from bertwright.train.mirror.mirror import Mirror, Mirrored
+
+        with Mirror(Mirrored(config.mirror, job.out, job.checkpoint, config.keep_checkpoints, None), log) as mirror:
+            mirror.finished()
+
+
+def unseal(job: Job) -> None:
+    """Where the end has moved, what is sealed is no longer the result."""
+    if (job.out / MANIFEST).is_file():
+        (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
+
+
+def finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State | None) -> None:
+    """Save the finished model, whose weights have the network's shapes, and seal the folder; where they are an average,
+    `trained` has the scores of those that were trained."""
+    save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
+    remove_leftovers(job.out)
+    model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
+    sealed = extended(job.identity, state.extensions, model)
+    init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
+    facts = counts(state, job.network, job.vocab, model, init)
+    if trained is not None:
+        facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
+    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model. Files
+    # of observers are for looking at, and their programs may write to them later.
+    seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=(CHECKPOINTS, OBSERVERS, PROFILE))

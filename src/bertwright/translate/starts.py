@@ -1,0 +1,46 @@
+"""What a script starts: the commands in it, with the script's arguments in their places."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import PurePosixPath
+
+from bertwright.translate.command import Command
+from bertwright.translate.program import Start
+from bertwright.translate.shell import ShellCommand
+
+_VARIABLE = re.compile(r"\$(\w+)")
+
+
+def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
+    """A command that a script starts, with the script's arguments in their places; `passed` learns which."""
+
+    def filled(text: str) -> str:
+        passed.update(_VARIABLE.findall(text))
+        return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
+
+    words = [*filled(start.launcher).split(), *map(filled, start.command)]
+    variables = dict(shell.variables)
+    for condition, *more in start.when:
+        name, equals, wanted = condition.partition("=")
+        passed.add(name)
+        text = _text(script, name, shell)
+        if text == wanted if equals else text not in ("", "None"):
+            for word in map(filled, more):
+                assigned = re.fullmatch(r"([A-Z]\w*)=(.*)", word)
+                variables |= {assigned[1]: assigned[2]} if assigned else {}
+                words += [] if assigned else [word]
+    # `python run.py --x`, of which the launcher was said and the words are its own.
+    return ShellCommand(tuple(words), variables, shell.line)
+
+
+def _text(script: Command, name: str, shell: ShellCommand) -> str:
+    """The value of a script's argument as the shell would write it; `0` is the name of the script."""
+    if name == "0":
+        return PurePosixPath(shlex.split(script.text)[0]).name
+    if name not in script.settings:
+        return shell.variables.get(name, "")
+    setting = script.settings[name]
+    text = str(setting.value).lower() if isinstance(setting.value, bool) else setting.typed or str(setting.value)
+    return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)

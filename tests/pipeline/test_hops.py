@@ -1,0 +1,45 @@
+"""From the verb to the line that calls backward one passes four files: who reads a traceback, or looks for how training
+works, has not far to go. Before them is the file that parses the command line, which a verb does not know of."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import bertwright
+from bertwright.cli.app import main
+
+SOURCE = Path(bertwright.__file__).parent
+
+
+class EnoughError(Exception):
+    """Backward was called."""
+
+
+@pytest.mark.parametrize("verb", [["train"], ["run", "--until", "train"]], ids=" ".join)
+def test_three_hops_from_a_verb_to_backward(
+    verb: list[str],
+    small_recipe: Path,
+    small_examples: Callable[[Path], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passed: list[str] = []
+
+    def backward(loss: torch.Tensor) -> None:
+        frame = sys._getframe(1)
+        while frame.f_back is not None:
+            path = Path(frame.f_code.co_filename)
+            if path.is_relative_to(SOURCE) and path.relative_to(SOURCE).as_posix() not in passed:
+                passed.append(path.relative_to(SOURCE).as_posix())
+            frame = frame.f_back
+        raise EnoughError
+
+    monkeypatch.setattr(torch.Tensor, "backward", backward)
+    folder = small_examples(tmp_path / "run")
+    monkeypatch.setattr(sys, "argv", ["bertwright", verb[0], str(small_recipe), "--out", str(folder), *verb[1:]])
+    with pytest.raises(EnoughError):
+        main()
+    assert passed == ["train/step.py", "train/run.py", "pipeline/run.py", "cli/stages.py", "cli/app.py"]

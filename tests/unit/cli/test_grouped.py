@@ -1,0 +1,54 @@
+"""Options that come as one parameter are read as if each were one of its own."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bertwright.cli.grouped import grouped
+
+
+@dataclass(frozen=True)
+class Trip:
+    """Where from and how."""
+
+    start: Annotated[str, typer.Argument(metavar="START")]
+    speed: Annotated[int, typer.Option(min=1, help="Of the whole way.")] = 5
+    stops: Annotated[list[str] | None, typer.Option("--stop")] = None
+
+
+def program() -> typer.Typer:
+    app = typer.Typer()
+
+    @app.command()
+    @grouped
+    def go(name: str, trip: Trip, loud: Annotated[bool, typer.Option("--loud")] = False) -> None:
+        """Go somewhere."""
+        print(name, trip, loud)
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["me", "home"], "me Trip(start='home', speed=5, stops=None) False"),
+        (
+            ["me", "home", "--speed", "3", "--stop", "a", "--loud", "--stop", "b"],
+            "me Trip(start='home', speed=3, stops=['a', 'b']) True",
+        ),
+    ],
+)
+def test_a_group_gets_its_options(words: list[str], printed: str) -> None:
+    done = CliRunner().invoke(program(), words)
+    assert done.output.strip() == printed, done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["me"], "START"), (["me", "home", "--speed", "0"], "--speed"), (["--help"], "Go somewhere.")]
+)
+def test_what_typer_says_of_them_is_said(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(program(), words)
+    assert said in done.output and "trip" not in done.output.lower()

@@ -1,0 +1,332 @@
+"""Finished parts of a run at an address: whole or without a manifest, sent once, read back, and errors in sentences."""
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from tests.unit.storages import cut_after
+from tests.unit.train.test_mirror import brought, content, damage
+
+from bertwright.cli.verify import check_hashes
+from bertwright.core.artifact import MANIFEST
+from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
+from bertwright.core.files import read_json
+from bertwright.core.log import SILENT
+from bertwright.core.remote_folder import RemoteFolder
+from bertwright.pipeline.upload import Sent, upload
+
+FINISHED = ["corpus", "vocab", "examples"]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    name = uuid.uuid4().hex
+    yield f"memory://{name}/run"
+    system = fsspec.filesystem("memory")
+    if system.exists(f"/{name}"):
+        system.rm(f"/{name}", recursive=True)
+
+
+class Said:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.shown: list[tuple[str, float, float]] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+    def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
+        self.shown.append((stage, done, total))
+
+    def record(self, row: dict[str, Any]) -> None: ...
+
+
+def bytes_of(run: Path, *stages: str) -> int:
+    return sum(int(read_json(run / stage / MANIFEST)["disk"]["bytes"]) for stage in stages)
+
+
+@pytest.fixture
+def places(trained: Path) -> list[str]:
+    """What of the run is sent, in order."""
+    newest = max((trained / "train" / "checkpoints").iterdir()).name
+    return [*FINISHED, f"train/checkpoints/{newest}", "train"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_what_is_finished_is_there_and_sent_once(
+    trained: Path, places: list[str], url: str, kind: str, tmp_path: Path
+) -> None:
+    url, said = (url if kind == "memory" else f"file://{tmp_path}/the place"), Said()
+    sent = upload(trained, url, [], said)
+    assert sent.parts == places and sent.there_before == 0
+    assert sent.bytes == bytes_of(trained, *places)
+    assert said.lines == [f"{trained} has no finished evaluate, export, which is left out"]
+    assert [shown for shown in said.shown if shown[0] == "upload"][-1] == ("upload", sent.bytes / 1e6, sent.bytes / 1e6)
+    there = brought(url, tmp_path / "there")
+    assert check_hashes(there) and (there / "recipe.toml").read_bytes() == (trained / "recipe.toml").read_bytes()
+    assert (there / places[3] / "metrics.jsonl").read_bytes() == (trained / "train" / "metrics.jsonl").read_bytes()
+    again = upload(trained, url, [], SILENT)
+    assert (again.files, again.bytes, again.there_before) == (0, 0, sent.bytes)
+
+
+def test_the_summary_of_a_finished_run_comes_last(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("report.html", "summary.json"):
+        (trained / name).write_text("{}")
+    written: list[str] = []
+    original = RemoteFolder.write
+
+    def write(self: RemoteFolder, place: str, data: bytes) -> None:
+        written.append(place)
+        original(self, place, data)
+
+    monkeypatch.setattr(RemoteFolder, "write", write)
+    assert upload(trained, url, [], SILENT).parts[-1] == "report"
+    assert written[0] == "recipe.toml" and written[-3:] == ["train/manifest.json", "report.html", "summary.json"]
+
+
+def test_parts_are_chosen(trained: Path, places: list[str], url: str, tmp_path: Path) -> None:
+    assert upload(trained, url, ["vocab", "checkpoints"], SILENT).parts == ["vocab", places[3]]
+    there = brought(url, tmp_path / "there")
+    assert {path.name for path in there.iterdir()} == {"recipe.toml", "vocab", "train"} | (
+        {"forecast.json"} if (trained / "forecast.json").is_file() else set()
+    )
+    with pytest.raises(RecipeError, match="a run has no part 'checkpoint'; did you mean 'checkpoints'"):
+        upload(trained, url, ["checkpoint"], SILENT)
+    with pytest.raises(ArtifactError, match="export is not finished. Make it first: bertwright export RECIPE --out"):
+        upload(trained, url, ["export"], SILENT)
+    with pytest.raises(ArtifactError, match=r"has no summary.json. Make it first: bertwright report"):
+        upload(trained, url, ["report"], SILENT)
+    with pytest.raises(ArtifactError, match="has nothing finished to copy"):
+        upload(tmp_path / "none", url, [], SILENT)
+
+
+def test_of_checkpoints_the_newest_and_the_best(trained: Path, url: str) -> None:
+    folder = trained / "train" / "checkpoints"
+    newest = max(folder.iterdir())
+    state = read_json(newest / "state.json")
+    for step, loss in ((1, 9.0), (2, 1.0)):
+        shutil.rmtree(folder / f"step-{step:09d}", ignore_errors=True)
+        older = Path(shutil.copytree(newest, folder / f"step-{step:09d}"))
+        losses = {name: loss if name.endswith("_loss") else value for name, value in state["heldout"].items()}
+        (older / "state.json").write_text(json.dumps({**state, "heldout": losses}))
+        reseal(older)
+    sent = upload(trained, url, ["checkpoints"], SILENT)
+    assert sent.parts == ["train/checkpoints/step-000000002", f"train/checkpoints/{newest.name}"]
+    (folder / "step-000000002" / "state.json").write_text("{}")
+    said = Said()
+    sent = upload(trained, url, ["checkpoints"], said)
+    assert sent.parts == [f"train/checkpoints/{newest.name}"]
+    assert "leaving out the damaged checkpoint step-000000002: " in said.lines[0]
+
+
+def reseal(checkpoint: Path) -> None:
+    """Write the manifest anew, as of files that were changed on purpose."""
+    from bertwright.core.files import sha256, sha256_of
+
+    manifest = read_json(checkpoint / MANIFEST)
+    manifest.pop("sha256")
+    for name, entry in manifest["files"].items():
+        entry |= {"size": (checkpoint / name).stat().st_size, "sha256": sha256(checkpoint / name)}
+    (checkpoint / MANIFEST).write_text(json.dumps({**manifest, "sha256": sha256_of(manifest)}))
+
+
+def test_what_is_broken_off_does_not_look_whole_and_goes_on(
+    trained: Path, places: list[str], url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    original = RemoteFolder.send
+
+    def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
+        if place == "examples/store/train.tokens":
+            fsspec.filesystem("memory").pipe_file(f"/{url[9:]}/{place}", path.read_bytes()[:100])
+            raise ConnectionError("reset; try https://who:secret@host?sig=secret")
+        original(self, place, path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteFolder, "send", send)
+        with pytest.raises(DataError) as caught:
+            upload(trained, url, [], SILENT)
+    said = str(caught.value)
+    assert said.startswith(f"cannot write examples/store/train.tokens to {url} (ConnectionError: reset") and (
+        "MB are there. See to the connection" in said and "Then run the same command again: what is there" in said
+    )
+    assert "secret" not in said
+    there = brought(url, tmp_path / "there")
+    assert (there / "vocab" / MANIFEST).is_file() and not (there / "examples" / MANIFEST).exists()
+    assert not (there / "train").exists()
+    files = [path for path in (there / "examples").rglob("*") if path.is_file() and path.name != "train.tokens"]
+    before = sum(path.stat().st_size for path in files)
+    sent = upload(trained, url, [], SILENT)
+    assert sent.there_before == bytes_of(trained, "corpus", "vocab") + before
+    assert sent.bytes + sent.there_before == bytes_of(trained, *places)
+    assert check_hashes(brought(url, tmp_path / "whole"))
+
+
+def test_what_has_another_hash_is_sent_again(trained: Path, url: str, tmp_path: Path) -> None:
+    upload(trained, url, ["examples"], SILENT)
+    system, root = fsspec.core.url_to_fs(url)
+    damage(system, f"{root}/examples/store/train.tokens")
+    assert upload(trained, url, ["examples"], SILENT).files == 0, "what has its manifest is not read without --verify"
+    verified = upload(trained, url, ["examples"], SILENT, verify=True)
+    size = (trained / "examples" / "store" / "train.tokens").stat().st_size
+    assert (verified.files, verified.bytes) == (1, size)
+    assert check_hashes(brought(url, tmp_path / "there"))
+    # Broken off before the manifest: read without being asked.
+    damage(system, f"{root}/examples/store/train.tokens")
+    system.rm_file(f"{root}/examples/{MANIFEST}")
+    assert upload(trained, url, ["examples"], SILENT).files == 1
+    system.rm_file(f"{root}/examples/store/train.starts")
+    assert upload(trained, url, ["examples"], SILENT).files == 1, "one that is gone beside a manifest is missed"
+
+
+def test_what_comes_damaged_is_told(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = RemoteFolder.send
+
+    def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
+        original(self, place, path, **options)
+        damage(self._system, self._at(place))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteFolder, "send", send)
+        with pytest.raises(DataError, match=r"vocab/.* is damaged at memory://.*read back it has another SHA-256"):
+            upload(trained, url, ["vocab"], SILENT)
+    system, root = fsspec.core.url_to_fs(url)
+    assert not system.exists(f"{root}/vocab/{MANIFEST}")
+    words = trained / "vocab" / "vocab.txt"
+    words.write_bytes(words.read_bytes()[::-1])
+    with pytest.raises(ArtifactError, match=r"vocab.txt is damaged: its SHA-256 is not the one in manifest.json"):
+        upload(trained, url, ["vocab"], SILENT)
+
+
+def test_another_run_is_not_overwritten(trained: Path, url: str, tmp_path: Path) -> None:
+    upload(trained, url, [], SILENT)
+    before = content(brought(url, tmp_path / "before"))
+    other = Path(shutil.copytree(trained, tmp_path / "other"))
+    manifest = read_json(other / "train" / MANIFEST)
+    from bertwright.core.files import sha256_of
+
+    manifest["changed"] = {**manifest["changed"], "other": 1}
+    changed = [manifest["stage"], manifest["version"], manifest["changed"], manifest["inputs"]]
+    manifest["fingerprint"] = sha256_of(changed)
+    (other / "train" / MANIFEST).write_text(json.dumps(manifest))
+    reseal(other / "train")
+    with pytest.raises(
+        ArtifactError, match="holds another run, and nothing there is overwritten: train there was made with other"
+    ):
+        upload(other, url, [], SILENT)
+    system, root = fsspec.core.url_to_fs(url)
+    system.pipe_file(f"{root}/corpus/shards/00099.txt.zst", b"of whom?")
+    with pytest.raises(ArtifactError, match=r"corpus there has shards/00099.txt.zst, which is no file of this run"):
+        upload(trained, url, [], SILENT)
+    system.rm_file(f"{root}/corpus/shards/00099.txt.zst")
+    assert content(brought(url, tmp_path / "after")) == before
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "why"),
+    [
+        ("s3://who:secret@bucket/run", RecipeError, "the URL has a name and a password in front of its @"),
+        ("az://box/run?sig=secret", RecipeError, "the URL has a query behind a"),
+        ("runs/there", RecipeError, "the URL is no address: give one such as"),
+        ("https://host/run", RecipeError, "a web server, which cannot be written to"),
+        ("nonsense://host/run", DataError, "cannot read nonsense://host/run: Protocol not known"),
+    ],
+)
+def test_addresses_that_cannot_be_written_to(trained: Path, address: str, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why) as caught:
+        upload(trained, address, [], SILENT)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_package_that_is_missing_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(url: str) -> None:
+        raise ImportError("Install adlfs")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", missing)
+    with pytest.raises(MissingExtraError, match=r"az:// needs another package: pip install 'bertwright\[azure\]'"):
+        upload(trained, "az://box/run", [], SILENT)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_s3(trained: Path, s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"NoSuchBucket|bucket does not exist.*Make the bucket or the container first"):
+        upload(trained, "s3://runs/wiki", [], SILENT)
+    s3.create_bucket(Bucket="runs")
+    on_a_real_storage(trained, "s3://runs/wiki", tmp_path)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    with pytest.raises(DataError, match="Set credentials in the environment that may write there"):
+        upload(trained, "s3://runs/other", ["vocab"], SILENT)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_azure(trained: Path, azure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="Make the bucket or the container first"):
+        upload(trained, "az://runs/wiki", [], SILENT)
+    azure.create_container("runs")
+    on_a_real_storage(trained, "az://runs/wiki", tmp_path)
+    monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING")
+    import adlfs
+
+    adlfs.AzureBlobFileSystem.clear_instance_cache()
+    with pytest.raises(DataError, match=r"az://runs/other: .*credentials"):
+        upload(trained, "az://runs/other", ["vocab"], SILENT)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["s3", "azure"])
+def test_a_connection_that_is_cut(
+    trained: Path, kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import adlfs
+    import s3fs
+
+    storage, url = request.getfixturevalue(kind), f"{'s3' if kind == 's3' else 'az'}://runs/cut"
+    variable = "AWS_ENDPOINT_URL" if kind == "s3" else "AZURE_STORAGE_CONNECTION_STRING"
+    storage.create_bucket(Bucket="runs") if kind == "s3" else storage.create_container("runs")
+    address = re.search(r"http://[^/;]+", os.environ[variable])
+    assert address is not None
+    with cut_after(address[0], 60_000) as (proxy, cut), monkeypatch.context() as patch:
+        patch.setenv(variable, os.environ[variable].replace(address[0], proxy))
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        adlfs.AzureBlobFileSystem.clear_instance_cache()
+        with pytest.raises(DataError, match=r"cannot write .* MB are there. See to the connection and the address."):
+            upload(trained, url, [], SILENT)
+        assert cut.is_set()
+    s3fs.S3FileSystem.clear_instance_cache()
+    adlfs.AzureBlobFileSystem.clear_instance_cache()
+    there = brought(url, tmp_path / "there")
+    assert (there / "corpus" / MANIFEST).is_file() and not (there / "train" / MANIFEST).exists()
+    for manifest in there.rglob(MANIFEST):
+        assert check_hashes(manifest.parent), "what has a manifest is whole"
+    assert upload(trained, url, [], SILENT).there_before > 0
+    assert check_hashes(brought(url, tmp_path / "whole"))
+
+
+def on_a_real_storage(trained: Path, url: str, tmp_path: Path) -> None:
+    """Sent, found again, damaged, mended, and not given to another run."""
+    sent = upload(trained, url, [], SILENT)
+    assert isinstance(sent, Sent) and sent.files
+    assert check_hashes(brought(url, tmp_path / "there"))
+    assert upload(trained, url, [], SILENT, verify=True).files == 0
+    system, root = fsspec.core.url_to_fs(url)
+    system.invalidate_cache()
+    damage(system, f"{root}/examples/store/train.tokens")
+    system.rm_file(f"{root}/examples/{MANIFEST}")
+    mended = upload(trained, url, [], SILENT)
+    assert mended.files == 1 and mended.there_before == sent.bytes - mended.bytes
+    assert check_hashes(brought(url, tmp_path / "mended"))
