@@ -91,7 +91,9 @@ class _Asking:
         self._answered = time.monotonic()
         if self._unanswered:
             self._unanswered = False
-            self._log.say(f"train: {self._config.address} tells now whether {self._config.kind} takes this machine away")
+            self._log.say(
+                f"train: {self._config.address} tells now whether {self._config.kind} takes this machine away"
+            )
 
     def _say_once(self, error: Exception) -> None:
         if not self._unanswered and time.monotonic() - self._answered > BEGINS:
