@@ -138,7 +138,7 @@ def test_any_ranks_and_any_cut_see_the_same_examples(
                     sum(int(batch.sequence_weights.sum()) for batch in part),
                     sum(batch.counts.tokens for batch in part),
                 )
-                assert loader.counts(step, rank, world) == counts
+                assert loader.counts(step, rank, world)[:3] == counts
 
 
 def test_batches_that_grow_take_the_examples_one_after_the_other(
