@@ -156,6 +156,28 @@ def test_a_run_is_looked_after_and_not_submitted_twice(
     assert submitted(call, *CLUSTER)["jobs"]["pipeline"].rpartition("/")[2] != name
 
 
+@pytest.mark.parametrize(
+    ("status", "said"), [(404, "this file is not in the storage any more"), (403, "may not do it")]
+)
+def test_a_log_that_is_not_to_be_had_costs_no_other(service: Service, call: Call, status: int, said: str) -> None:
+    submitted(call, *CLUSTER)
+    service.blobs["logs/data/user_logs/std_log.txt"] = service.blobs["logs/train/user_logs/std_log.txt"] = b"step 1"
+    service.refusals["storage/.*logs/data/"] = (
+        status,
+        "BlobNotFound" if status == 404 else "AuthorizationFailure",
+        "not here",
+    )
+    logs = json.loads(call(*CLUSTER, "--logs", "--json").out)["logs"]
+    assert said in logs["data/user_logs/std_log.txt"] and logs["train/user_logs/std_log.txt"] == "step 1"
+
+
+def test_the_place_is_to_be_changed_for_what_is_submitted_alone(service: Service, call: Call) -> None:
+    submitted(call, *CLUSTER)
+    service.refusals["GET jobs"] = (400, "BadRequest", "no")
+    done = call(*CLUSTER, "--status")
+    assert done.code == 2 and "--place" not in done.err and "look in the studio" in done.err
+
+
 def test_a_failed_step_says_why(service: Service, call: Call) -> None:
     submitted(call, *CLUSTER)
     service.state = "Failed"
@@ -167,8 +189,10 @@ def test_a_job_that_is_gone(service: Service, call: Call) -> None:
     submitted(call, *CLUSTER)
     (path,) = [path for path in service.resources if path.startswith("jobs/")]
     del service.resources[path]
-    done = call(*CLUSTER, "--status")
-    assert done.code == 2 and "it is not there" in done.err
+    (row,) = json.loads(call(*CLUSTER, "--status", "--json").out)["jobs"]
+    assert (row["state"], row["why"]) == ("gone", "it has been deleted, or its workspace has")
+    done = call(*CLUSTER, "--logs")
+    assert done.code == 2 and "is gone, and its logs with it" in done.err and "Submit it again" in done.err
     assert submitted(call, *CLUSTER)["jobs"], "what is gone neither waits nor runs"
 
 

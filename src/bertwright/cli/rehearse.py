@@ -9,7 +9,7 @@ import typer
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.terminal import Terminal
 from bertwright.pipeline.rehearsal import Rehearsal
-from bertwright.pipeline.rehearse import Part, rehearse
+from bertwright.pipeline.rehearse import Outcome, rehearse
 from bertwright.recipe import Recipe
 
 
@@ -21,7 +21,7 @@ def print_rehearsal(recipe: Recipe, folder: Path, as_json: bool) -> None:
     _print(planned, parts, as_json)
 
 
-def _print(planned: Rehearsal, parts: list[Part], as_json: bool) -> None:
+def _print(planned: Rehearsal, parts: list[Outcome], as_json: bool) -> None:
     """The table, and the exit code of the first part that failed."""
     code = next((part.code for part in parts if part.code), 0)
     if as_json:

@@ -35,7 +35,7 @@ PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
-class Part:
+class Outcome:
     """What became of one part of the run."""
 
     name: str
@@ -60,7 +60,7 @@ class Scratch:
         return make_folder(self.path / name)
 
 
-def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal, list[Part]]:
+def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal, list[Outcome]]:
     """Rehearse the recipe beside its run folder; what was run in its place, and what became of each part.
 
     Raises what opening a source raises, and `ArtifactError` while another rehearsal works there.
@@ -77,22 +77,22 @@ def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal
     return planned, parts
 
 
-def _checked(recipe: Recipe, folder: Path) -> Iterator[Part]:
+def _checked(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
     """What `check` finds of the real run, apart from what is well."""
     found = [verdict for verdict in check_recipe(recipe, folder, list(STAGES)) if verdict.level != "ok"]
     for verdict in found:
         code = verdict.kind.exit_code if verdict.level == "error" else 0
-        yield Part(f"check: {verdict.about}", verdict.level, verdict.sentence, code)
+        yield Outcome(f"check: {verdict.about}", verdict.level, verdict.sentence, code)
     if not found:
-        yield Part("check", "ok", "nothing to object")
+        yield Outcome("check", "ok", "nothing to object")
     try:
         if (folder / "train").exists():
             refuse_other_training(recipe, folder.absolute())
     except ArtifactError as error:
-        yield Part("check: train", "error", str(error), error.exit_code)
+        yield Outcome("check: train", "error", str(error), error.exit_code)
 
 
-def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[Part]:
+def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[Outcome]:
     """The parts in the order of a run; after one that failed, those that need its result are not reached."""
     recipe, run, file = planned.recipe, scratch.folder(folder.name), scratch.path / "rehearsal.toml"
     link(planned.made, folder, run)
@@ -106,7 +106,7 @@ def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[P
     failed = ""
     for name, command in commands:
         if failed:
-            yield Part(name, "not reached", f"needs {failed}")
+            yield Outcome(name, "not reached", f"needs {failed}")
             continue
         part = _run(name, [*command, "--out", str(run), "--json"], scratch)
         yield part
@@ -117,7 +117,7 @@ def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[P
             yield from _phases(recipe, run)
 
 
-def _phases(recipe: Recipe, run: Path) -> Iterator[Part]:
+def _phases(recipe: Recipe, run: Path) -> Iterator[Outcome]:
     """What the steps of each phase took."""
     rows = read_rows(run / "train" / "metrics.jsonl")
     for index, phase in enumerate(recipe.train.phases):
@@ -125,10 +125,10 @@ def _phases(recipe: Recipe, run: Path) -> Iterator[Part]:
         seconds = own[-1]["seconds"] - (own[-2]["seconds"] if len(own) > 1 else 0)
         memory = max(row["memory_bytes"] for row in own) / 2**30
         text = f"length {phase.length}, batch {phase.batch:,}: {seconds:.1f} s for the last step, {memory:.1f} GB"
-        yield Part(f"phase {index}", "ok", text)
+        yield Outcome(f"phase {index}", "ok", text)
 
 
-def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Part]:
+def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Outcome]:
     """After training failed: each phase by itself, so that one that fails does not hide what is wrong with the next."""
     for index in range(len(recipe.train.phases) if len(recipe.train.phases) > 1 else 0):
         place, file = scratch.folder(f"phase-{index}"), scratch.path / f"phase-{index}.toml"
@@ -137,17 +137,17 @@ def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Part]:
         yield _run(f"phase {index} alone", ["train", str(file), "--out", str(place), "--json"], scratch)
 
 
-def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Part:
+def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
     """One command to its end, and what it said where it failed."""
     scratch.log.say(f"rehearsal: {name} ...")  # at full size a part may take a while
     started, log = time.monotonic(), scratch.path / f"{name}.log"
     with log.open("wb") as errors, _ended(_start(arguments, errors, scratch.lock)) as process:
         out, _ = process.communicate()
     if not process.returncode:
-        return Part(name, "ok", f"{time.monotonic() - started:.1f} s")
+        return Outcome(name, "ok", f"{time.monotonic() - started:.1f} s")
     # As a shell says it: 137 of a part that was killed for its memory.
     code = process.returncode if process.returncode > 0 else 128 - process.returncode
-    return Part(name, "error", why_failed(out, log.read_bytes(), process.returncode), code)
+    return Outcome(name, "error", why_failed(out, log.read_bytes(), process.returncode), code)
 
 
 def _start(arguments: Sequence[str], errors: Any, lock: int) -> subprocess.Popen[bytes]:

@@ -24,7 +24,9 @@ def after_step(
     session.check_written()
     state = replace(state, phase_end=phase.over(step, state.phase_seconds))
     # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
-    notice, stop = ranks.any_of(session.asked.to_save(), session.asked.to_stop())
+    asked = session.asked
+    notice, signal, end = ranks.any_of(asked.to_save(), asked.signalled(), asked.to_end())
+    stop = signal or end
     scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
     if scored:
@@ -51,7 +53,7 @@ def after_step(
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
         ranks.barrier()  # a rank that leaves early would have the others killed while the first one writes
-        by = "a notice that a machine is taken away" if notice else "a signal"
+        by = "a signal" if signal else "a notice that a machine is taken away"
         raise Interrupted(
             f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again "
             "to continue."

@@ -15,10 +15,16 @@ from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 class Asked:
     """What is asked of this rank."""
 
-    to_stop: Callable[[], bool]
-    """Whether a signal, or a notice by which training is to end, has come: to save and stop."""
+    signalled: Callable[[], bool]
+    """Whether a signal has come: to save and stop."""
     to_save: Callable[[], bool] = lambda: False
     """Whether a notice that the machine is taken away has come since this was called the last time."""
+    to_end: Callable[[], bool] = lambda: False
+    """Whether a notice has come by which training is to end: to save and stop."""
+
+    def to_stop(self) -> bool:
+        """Whether either asks training to save and stop."""
+        return self.signalled() or self.to_end()
 
 
 @contextmanager
@@ -32,4 +38,4 @@ def asked_from_outside(config: SpotNoticeConfig, log: Log) -> Iterator[Asked]:
         from bertwright.train.spot.watch import watched_for_notices
 
         with watched_for_notices(config, log) as notice:
-            yield Asked(lambda: signalled() or notice.asks_to_end(), notice.came)
+            yield Asked(signalled, notice.came, notice.asks_to_end)

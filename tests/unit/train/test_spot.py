@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from tests.unit.train.test_saving import Notes, tensors_of
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
-from bertwright.train.asked import asked_from_outside
+from bertwright.train.asked import Asked, asked_from_outside
 from bertwright.train.config import TrainConfig
+from bertwright.train.spot import watch
 from bertwright.train.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
 from bertwright.train.spot.notices import notices, seconds_left
 from bertwright.train.spot.watch import watched_for_notices
@@ -140,7 +142,32 @@ def test_a_notice_leads_to_a_checkpoint(
     assert theirs.items() >= tensors_of(undisturbed.path).items()
 
 
-def test_nobody_who_answers_is_said_once_and_ends_nothing(train: Train, metadata: Metadata) -> None:
+@pytest.mark.parametrize("signalled", [False, True])
+def test_what_stopped_training_is_named(train: Train, monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
+    # A notice that came after it was asked whether to save; a signal in the step of a notice that ends nothing.
+    asked = Asked(lambda: signalled, lambda: signalled, lambda: not signalled)
+    monkeypatch.setattr("bertwright.train.start.asked_from_outside", lambda *_: nullcontext(asked))
+    with pytest.raises(Interrupted, match="stopped by a signal" if signalled else "stopped by a notice that a machine"):
+        train("run")
+
+
+def test_what_begins_to_answer_is_waited_for(metadata: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata.answer, notes = b"{}", Notes()
+    config = AzureNoticeConfig(address=metadata.address, every=0.01)
+    with watched_for_notices(config, notes):
+        until(lambda: len(metadata.asked) > 5)
+        assert not notes.lines, "Azure takes up to two minutes to begin"
+        monkeypatch.setattr(watch, "BEGINS", 0.0)
+        until(lambda: bool(notes.lines))
+        metadata.answer = json.dumps({"Events": []}).encode()
+        until(lambda: len(notes.lines) > 1)
+    assert notes.lines[1:] == [f"train: {metadata.address} tells now whether azure takes this machine away"]
+
+
+def test_nobody_who_answers_is_said_once_and_ends_nothing(
+    train: Train, metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "BEGINS", 0.0)
     undisturbed, notes = train("undisturbed"), Notes()
     metadata.answer = b"{}"
     done = train("run", log=notes, spot_notice={"kind": "azure", "address": metadata.address, "every": 0.001})

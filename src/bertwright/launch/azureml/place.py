@@ -11,7 +11,7 @@ from pydantic import Field
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
-from bertwright.launch.azureml import client
+from bertwright.launch.azureml import client, jobs
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
@@ -97,19 +97,19 @@ class AzuremlPlace(Section):
 
     def status(self, submitted: Submitted) -> list[dict[str, str]]:
         """As `Scheduler.status`."""
-        return client.status(submitted.jobs)
+        return jobs.status(submitted.jobs)
 
     def alive(self, submitted: Submitted) -> list[str]:
         """As `Scheduler.alive`."""
-        return client.alive(submitted.jobs)
+        return jobs.alive(submitted.jobs)
 
     def logs(self, submitted: Submitted) -> dict[str, str]:
         """As `Scheduler.logs`."""
-        return client.logs(submitted.jobs)
+        return jobs.logs(submitted.jobs)
 
     def stop(self, submitted: Submitted) -> None:
         """As `Scheduler.stop`."""
-        client.stop(submitted.jobs)
+        jobs.stop(submitted.jobs)
 
     def _check(self, job: Job) -> None:
         job.require_relative_out("run folders lie below `output`")

@@ -19,26 +19,31 @@ _SIGN_IN = (
     "the command again."
 )
 
+CHANGE = "Change the place (--place, --set)."
+"""What to do where the package or the service refuses what is to be made."""
+AGAIN = "See to the network, or look in the studio, and give the command again."
+"""What to do where it refuses to tell of a job, or to end it."""
 _ENTRA = re.compile(r"AADSTS\d+:[^\n.]*")
 """What the directory says of credentials, among what each way of signing in has to say."""
 
 
 @contextlib.contextmanager
-def asking(what: str, workspace: Workspace) -> Iterator[None]:
-    """Around a call of the package that does `what`: it is kept quiet, and its errors become `RecipeError`s."""
+def asking(what: str, workspace: Workspace, remedy: str = AGAIN) -> Iterator[None]:
+    """Around a call of the package that does `what`: it is kept quiet, and its errors become `RecipeError`s, with the
+    `remedy` for those that say none."""
     with _quiet(), _without_git():
         try:
             yield
         except BertwrightError:
             raise
         except Exception as error:
-            found = _said(error, what, workspace)
+            found = _said(error, what, workspace, remedy)
             if found is None:
                 raise
             raise RecipeError(found) from None
 
 
-def _said(error: Exception, what: str, workspace: Workspace) -> str | None:
+def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str | None:
     """The sentence; None for what is none of Azure's errors."""
     from azure.ai.ml.exceptions import MlException
     from azure.core.exceptions import (
@@ -55,7 +60,7 @@ def _said(error: Exception, what: str, workspace: Workspace) -> str | None:
     if isinstance(error, ClientAuthenticationError) and error.response is None:
         return f"{what}: nobody is signed in to Azure here. {_SIGN_IN}"
     if isinstance(error, HttpResponseError):
-        return f"{what}: {_refused(error, workspace)}"
+        return f"{what}: {_refused(error, workspace, remedy)}"
     unreached = [each for each in _chain(error) if isinstance(each, ServiceRequestError | ServiceResponseError)]
     if unreached:
         # Its text may hold a signed address.
@@ -64,11 +69,11 @@ def _said(error: Exception, what: str, workspace: Workspace) -> str | None:
             "studio, or with az ml job list, whether there is a job already; if not, give the command again."
         )
     if isinstance(error, AzureError | MlException | ValueError | OSError):
-        return f"{what}: Azure's package refuses it: {shown(_line(error))}. Change the place (--place, --set)."
+        return f"{what}: Azure's package refuses it: {shown(_line(error))}. {remedy}"
     return None
 
 
-def _refused(error: Any, workspace: Workspace) -> str:
+def _refused(error: Any, workspace: Workspace, remedy: str) -> str:
     """What the service's answer means, and what to do."""
     status, said = error.status_code, shown(_line(error))
     code = str(getattr(error.error, "code", "") or "")
@@ -95,7 +100,7 @@ def _refused(error: Any, workspace: Workspace) -> str:
         case 429 | 500 | 502 | 503 | 504:
             return f"Azure is busy or out of order ({status}): {said}. Give the command again in some minutes."
         case _:
-            return f"Azure refuses it ({status}): {said}. Change the place (--place, --set)."
+            return f"Azure refuses it ({status}): {said}. {remedy}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,6 +12,9 @@ from datetime import datetime
 from bertwright.core.distributed import rank_here
 from bertwright.core.log import Log
 from bertwright.train.spot.notices import Config, Notices, notices, seconds_left
+
+BEGINS = 120.0
+"""Seconds that Azure may take to begin to answer a machine."""
 
 
 class Notice:
@@ -38,8 +42,8 @@ class Notice:
 
 @contextmanager
 def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
-    """The notices that come while the block runs. Each, its withdrawal, and the first question without an answer are
-    said; what is not answered is asked again."""
+    """The notices that come while the block runs. Each, its withdrawal, and that there is no answer for longer
+    than `BEGINS`, are said; what is not answered is asked again."""
     if rank_here() != 0:
         yield Notice()
         return
@@ -58,7 +62,7 @@ class _Asking:
     def __init__(self, config: Config, log: Log) -> None:
         self._config, self._log = config, log
         self._standing: Notices = {}
-        self._unanswered = False
+        self._unanswered, self._answered = False, time.monotonic()
         self.notice, self.over = Notice(config.ends), threading.Event()
 
     def run(self) -> None:
@@ -66,6 +70,7 @@ class _Asking:
         while not self.over.is_set():
             try:
                 self._take(notices(self._config))
+                self._say_answered()
             # What a service of strangers answers must not end this thread.
             except (OSError, ValueError, http.client.HTTPException) as error:
                 self._say_once(error)
@@ -82,8 +87,16 @@ class _Asking:
             self._log.say(f"train: {self._config.kind} does not say any more that it takes this machine away ({name})")
         self._standing = now
 
+    def _say_answered(self) -> None:
+        self._answered = time.monotonic()
+        if self._unanswered:
+            self._unanswered = False
+            self._log.say(
+                f"train: {self._config.address} tells now whether {self._config.kind} takes this machine away"
+            )
+
     def _say_once(self, error: Exception) -> None:
-        if not self._unanswered:
+        if not self._unanswered and time.monotonic() - self._answered > BEGINS:
             self._unanswered = True
             self._log.say(
                 f"warning: train.spot_notice {self._config.kind}: {self._config.address} does not tell whether this "
