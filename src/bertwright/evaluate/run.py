@@ -20,7 +20,7 @@ from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.evaluate.classification import answers, scores_of, shown
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
-from bertwright.evaluate.shapes import METRICS, untrained
+from bertwright.evaluate.shapes import CLASSIFIER_SCORES, untrained
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import training_counts
@@ -108,7 +108,7 @@ def _classified(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path
     write_json(draft / "scores.json", scores)
     heldout = LabelledSet.open(examples, "heldout", vocab)
     write_json(draft / "predictions.json", list(shown(model, heldout, length, config.samples, load_tokenizer(vocab))))
-    told = [f"{name} {value:.4f}" for name in METRICS if (value := scores.get(name)) is not None]
+    told = [f"{name} {value:.4f}" for name in CLASSIFIER_SCORES if (value := scores.get(name)) is not None]
     log.say(f"evaluate: {', '.join(told) or 'no score is a number'} on {scores['sequences']:,} held-out texts")
     return scores
 

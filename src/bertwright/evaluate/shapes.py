@@ -45,8 +45,14 @@ class Counts(TypedDict, total=False):
     spearman: Score
 
 
-METRICS = ("accuracy", "f1", "matthews", "pearson", "spearman")
-"""The scores of a classifier, those of classes and those of numbers."""
+CLASSIFIER_SCORES = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews": "Matthews' correlation",
+    "pearson": "Pearson's correlation",
+    "spearman": "Spearman's correlation",
+}
+"""The scores of a classifier, those of classes and those of numbers, by name; the higher the better."""
 
 
 class _Guess(TypedDict):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
-from bertwright.evaluate.shapes import METRICS
+from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, plain, table
 from bertwright.export.shapes import largest_difference
@@ -158,17 +158,13 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
 def _of_classifier(scores: Mapping[str, Any]) -> str:
     """A row for each score, and what always the same answer would score."""
     baselines = {"accuracy": "majority", "regression_loss": "constant_loss"}
-    rows = []
-    for name in (*METRICS, "regression_loss"):
+    names, rows = CLASSIFIER_SCORES | {"regression_loss": "mean squared error"}, []
+    for name, title in names.items():
         if name in scores:
             value, baseline = scores[name], scores.get(baselines.get(name, ""))
             shown = ["–" if number is None else f"{number:.4f}" for number in (value, baseline)]
-            rows.append((_METRICS.get(name, name), *shown))
+            rows.append((title, *shown))
     return f"{scores['sequences']:,} texts that training never saw.\n\n" + table(rows, ("score", "model", "baseline"))
-
-
-_METRICS = {"f1": "F1", "matthews": "Matthews' correlation", "regression_loss": "mean squared error"}
-_METRICS |= {"pearson": "Pearson's correlation", "spearman": "Spearman's correlation"}
 
 
 def _normalisation(vocab: Artifact) -> str:

@@ -6,26 +6,19 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.report.chart import Chart, Points, Series, histogram
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import NAN, definitions, large, number, percent, table
 
-NAMES = {
-    "accuracy": "accuracy",
-    "f1": "F1",
-    "matthews": "Matthews' correlation",
-    "pearson": "Pearson's correlation",
-    "spearman": "Spearman's correlation",
-}
-"""What is the better the higher it is, by the names of a summary."""
-SCORES = ("classification_loss", "regression_loss", *NAMES, "majority", "constant_loss")
+SCORES = ("classification_loss", "regression_loss", *CLASSIFIER_SCORES, "majority", "constant_loss")
 """The scores of a summary, of which those of classes or those of numbers are there."""
 
 
 def cards(facts: Facts) -> list[tuple[str, str, str]]:
     """The headline numbers, each with its name and a note."""
     scores = facts.scores
-    shown = [(name, scores[key]) for key, name in NAMES.items() if key in scores]
+    shown = [(name, scores[key]) for key, name in CLASSIFIER_SCORES.items() if key in scores]
     notes = {"accuracy": f"always “{scores.get('majority_label')}”: {percent(scores.get('majority') or 0)}"}
     shares = ("accuracy", "F1")
     found = [

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
+from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.report.chart import Chart, Format, Series, figure
-from bertwright.report.classified import NAMES
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
 from bertwright.report.formatting import duration, large, number, operations, percent, table
 from bertwright.report.page import document, time_of
@@ -52,7 +52,11 @@ _BETTER: Mapping[str, Any] = {
     "sop_accuracy": max,
 }
 """Which of several scores of tokens is the best; of baselines none is."""
-_BETTER_OF_TEXTS: Mapping[str, Any] = {"classification_loss": min, "regression_loss": min, **dict.fromkeys(NAMES, max)}
+_BETTER_OF_TEXTS: Mapping[str, Any] = {
+    "classification_loss": min,
+    "regression_loss": min,
+    **dict.fromkeys(CLASSIFIER_SCORES, max),
+}
 """The same of scores of labelled texts, which no vocabulary changes."""
 
 
@@ -135,7 +139,7 @@ _TITLES = {
     "sop_majority": "accuracy of the commoner order",
     "classification_loss": "loss of classes (nats)",
     "regression_loss": "mean squared error",
-    **NAMES,
+    **CLASSIFIER_SCORES,
     "majority": "accuracy of the commonest class",
     "constant_loss": "squared error of training's mean",
     "tflops_done": "operations of the model",
