@@ -7,10 +7,12 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bertwright.check.advice import READINGS
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.init.draft import SIZES, Asked, PhaseDraft, Section, draft
-from bertwright.plan.data import KEPT, TOKEN_BYTES, Data
+from bertwright.plan.data import KEPT, Data
 from bertwright.plan.hours import FORWARD, stage_seconds
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import Plan
@@ -18,8 +20,6 @@ from bertwright.recipe import Recipe
 
 ENOUGH = 20
 """Tokens that are trained on for each weight, at least, of the network that is chosen."""
-MOST_PASSES = 40
-"""How often the text is read at most: as often as the first BERT read its own."""
 _QUICK = 2
 """How many of the sizes a first look may have."""
 """A run folder in which nothing is finished."""
@@ -97,7 +97,7 @@ class _Tried:
         """What a phase sees in `times` its hours, and in no more passes over the text than help."""
         most = times * speed * phase.share * self.training * 3600
         if text := self.asked.facts.text_bytes:
-            most = min(most, MOST_PASSES * phase.share * KEPT * text / TOKEN_BYTES)
+            most = min(most, READINGS * phase.share * KEPT * text / BYTES_A_TOKEN)
         return most
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertwright.check.data import sources
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.recipe import Recipe
 
-TOKEN_BYTES = 5.0
-"""Bytes of text that a token has about, with a vocabulary of usual size, as in `check.resources`."""
 KEPT = 0.85
 """Share of the text of a source that becomes corpus: the rest is dropped or repeated."""
 _FILL = {"next-sentence": 0.95, "sentence-order": 0.95, "full-sentences": 0.98, "doc-sentences": 0.85}
@@ -79,7 +78,7 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
     if text is None and recipe.corpus is not None:
         found, _ = sources(recipe.corpus)
         text = None if found is None else KEPT * found
-    tokens = None if text is None else (text / TOKEN_BYTES) * (1 - recipe.examples.heldout)
+    tokens = None if text is None else (text / BYTES_A_TOKEN) * (1 - recipe.examples.heldout)
     if "corpus" in made and "vocab" in made and (rate := made["vocab"].counts.get("fertility")):
         # Of vocabularies the rate is of words and marks, of a corpus only words are counted: as many marks again as in
         # the vocabulary's own sample.
