@@ -130,7 +130,18 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
 
 def _choice(tried: _Tried) -> Choice:
     """The recipe with its budget: the hours, and twice the tokens that are foretold for them as the most."""
-    phases = [
+    # Batches follow from the tokens, and the speed from the batches: what was tried had those of few tokens.
+    first = make_plan(recipe_of(draft(tried.asked, tried.size, _budget(tried))), {}, tried.asked.machine)
+    tried = replace(tried, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
+    sections = draft(tried.asked, tried.size, _budget(tried))
+    plan = make_plan(recipe_of(sections), {}, tried.asked.machine)
+    training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
+    return Choice(tried.size, sections, plan, tried.preparing, tried.finishing, training)
+
+
+def _budget(tried: _Tried) -> list[PhaseDraft]:
+    """Hours and tokens of each phase, at the speeds that are known."""
+    return [
         # No more hours than the passes over the text take, since the rate falls with them. Two digits of tokens are
         # all that is known.
         replace(
@@ -139,10 +150,6 @@ def _choice(tried: _Tried) -> Choice:
         for phase, speed in zip(tried.phases, tried.speeds, strict=True)
         for tokens in (tried.tokens(phase, speed, 2.0),)
     ]
-    sections = draft(tried.asked, tried.size, phases)
-    plan = make_plan(recipe_of(sections), {}, tried.asked.machine)
-    training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
-    return Choice(tried.size, sections, plan, tried.preparing, tried.finishing, training)
 
 
 def _lengths(asked: Asked) -> list[tuple[int, float]]:
