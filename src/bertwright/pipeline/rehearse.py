@@ -6,8 +6,6 @@ for its memory ends nothing else, and training goes on from its checkpoint as it
 
 from __future__ import annotations
 
-import json
-import signal
 import subprocess
 import sys
 import time
@@ -24,6 +22,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
+from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal, remove
 from bertwright.pipeline.stage import STAGES
@@ -148,7 +147,7 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Part:
         return Part(name, "ok", f"{time.monotonic() - started:.1f} s")
     # As a shell says it: 137 of a part that was killed for its memory.
     code = process.returncode if process.returncode > 0 else 128 - process.returncode
-    return Part(name, "error", _said(out, log, process.returncode), code)
+    return Part(name, "error", why_failed(out, log.read_bytes(), process.returncode), code)
 
 
 def _start(arguments: Sequence[str], errors: Any, lock: int) -> subprocess.Popen[bytes]:
@@ -164,17 +163,6 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]
         yield process
     finally:
         end_group(process, PATIENCE)
-
-
-def _said(out: bytes, log: Path, code: int) -> str:
-    """Why a part failed: the error that it printed, else the last line of its log."""
-    if code < 0:
-        killed = "; probably there was no memory left" if -code == signal.SIGKILL else ""
-        return f"ended by {signal.Signals(-code).name}{killed}"
-    with suppress(ValueError, KeyError, IndexError, TypeError):
-        return str(json.loads(out.splitlines()[-1])["error"]["message"])
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), f"exit code {code}")
 
 
 @contextmanager

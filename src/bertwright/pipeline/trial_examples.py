@@ -12,6 +12,7 @@ from pathlib import Path
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder
 from bertwright.core.log import Log
+from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.rehearsal import PREPARED, link, rehearsal, remove
 from bertwright.recipe import Recipe
 
@@ -50,9 +51,10 @@ def trial_examples(recipe: Recipe, run: Path, log: Log, scratch: Path) -> Iterat
         if "examples" not in planned.made:
             planned.recipe.write(scratch / "data.toml")
             command = [sys.executable, "-m", "bertwright.cli", "run", str(scratch / "data.toml"), "--until", "examples"]
-            done = subprocess.run([*command, "--out", str(data)], capture_output=True, text=True, check=False)
+            done = subprocess.run([*command, "--out", str(data), "--json"], capture_output=True, check=False)
             if done.returncode:
-                raise DataError(f"autotune: the examples could not be made: {done.stderr.strip().splitlines()[-1]}")
+                reason = why_failed(done.stdout, done.stderr, done.returncode)
+                raise DataError(f"autotune: the examples could not be made: {reason}")
         yield TrialExamples(planned.recipe, data)
     finally:
         remove(scratch)

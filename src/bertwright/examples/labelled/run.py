@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +13,16 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, sha256, sha256_of, write_json
 from bertwright.core.libraries import libraries
-from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
-from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.labelled.data import FOLDER, Labelled
-from bertwright.examples.labelled.read import Files, Omitted, Text, find_files, read_texts
+from bertwright.examples.labelled.read import Files, find_files
+from bertwright.examples.labelled.splits import Splits, read_splits
 from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.rows import BINS
 from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
-from bertwright.examples.store import token_dtype
 from bertwright.examples.work import vocabulary_facts
-from bertwright.vocab.tokenizer import Tokenizer
-
-_AT_ONCE = 4096
-"""Texts tokenised together, about."""
-
-
-@dataclass
-class _Split:
-    """The texts of a split while they are read."""
-
-    tokenizer: Tokenizer
-    parts: list[Labelled] = field(default_factory=list)
-    hashes: list[NDArray[np.uint64]] = field(default_factory=list)
-
-    def add(self, texts: Sequence[Text]) -> None:
-        """Take in the texts of a file."""
-        self.parts.append(tokenized(texts, self.tokenizer))
-        self.hashes.append(np.array([text_hash(text[:2]) for text in texts], np.uint64))
-
-    @property
-    def whole(self) -> Labelled:
-        """All parts, in order."""
-        columns = zip(*(vars(part).values() for part in self.parts), strict=True)
-        return Labelled(*(np.concatenate(column) for column in columns))
-
-
-def tokenized(texts: Sequence[Text], tokenizer: Tokenizer) -> Labelled:
-    """The examples of texts, by the ids of the vocabulary."""
-    dtype = token_dtype(len(tokenizer.vocabulary))
-    tokens, counts = [np.zeros(0, dtype)], [np.zeros((0, 2), np.uint32)]
-    for start in range(0, len(texts), _AT_ONCE):
-        # Line feeds part the sentences that the tokenizer is given, and are white space to it like any other.
-        flat, lengths = tokenizer.encode_sentences(
-            [part.replace("\n", " ") for text in texts[start : start + _AT_ONCE] for part in text[:2]]
-        )
-        tokens.append(flat.astype(dtype))
-        counts.append(lengths.reshape(-1, 2).astype(np.uint32))
-    of_texts, labels = np.concatenate(counts), np.array([text.label for text in texts], np.float32)
-    return Labelled(np.concatenate(tokens), of_texts[:, 0], of_texts[:, 1], labels)
 
 
 def run(
@@ -79,88 +37,39 @@ def run(
     `sets` are the lengths of the phases; `inputs` has "vocab", and "corpus" where the vocabulary was learnt from one.
     `RecipeError` and `DataError` as from `find_files` and `read_texts`, and where a split comes out empty.
     """
-    data, log = imported[0], context.log
-    assert data.texts is not None
-    files = find_files(data.path, data.texts, f"{data.key}.data")
+    data, texts, log = imported[0], imported[0].texts, context.log
+    assert texts is not None
+    files = find_files(data.path, texts, f"{data.key}.data")
     known = {name: artifact.fingerprint for name, artifact in inputs.items()}
     known |= {each.input: sha256_of([sha256(file) for file in (*files.train, *files.heldout)]) for each in imported}
-    ours = identity(config, distinct(sets), known, imported)
-    return build(
-        context.out, ours, log, lambda draft: _make(config, sets, imported, files, inputs["vocab"], draft, log)
-    )
+
+    def make(draft: Path) -> dict[str, Any]:
+        used = libraries(draft, ("tokenizers",), log)
+        facts = vocabulary_facts(inputs["vocab"])
+        write_json(draft / "vocabulary.json", facts)
+        splits = read_splits(files, texts, config.heldout, tokenizer_of(inputs["vocab"]), log)
+        _check(splits, data, config, files)
+        splits.write(make_folder(draft / FOLDER), texts)
+        for sentence in _sentences(data, splits, files):
+            log.say(f"examples: {sentence}")
+        kind = {"kind": "labelled", "examples": len(splits.train), "static": False}
+        return {
+            "vocabulary": facts["hash"],
+            **_counts(splits, texts, sets, files),
+            "labels": list(texts.labels),
+            "imported": {each.key: kind for each in imported},
+            "text": _rates(splits.train, facts),
+            "libraries": used,
+        }
+
+    return build(context.out, identity(config, distinct(sets), known, imported), log, make)
 
 
-def _make(
-    config: ExamplesConfig,
-    sets: tuple[PlanSet, ...],
-    imported: Sequence[ImportedData],
-    files: Files,
-    vocab: Artifact,
-    draft: Path,
-    log: Log,
-) -> dict[str, Any]:
-    texts = imported[0].texts
-    assert texts is not None
-    used = libraries(draft, ("tokenizers",), log)
-    facts = vocabulary_facts(vocab)
-    write_json(draft / "vocabulary.json", facts)
-    tokenizer = tokenizer_of(vocab)
-    train, heldout, told = _Split(tokenizer), _Split(tokenizer), []
-    for file in files.train:
-        examples, about = _read(file, texts, log)
-        told.append(about)
-        hashes = np.array([text_hash(text[:2]) for text in examples], np.uint64)
-        held = is_heldout(hashes, 0.0 if files.heldout else config.heldout)
-        train.add([text for text, out in zip(examples, held, strict=True) if not out])
-        heldout.add([text for text, out in zip(examples, held, strict=True) if out])
-    for file in files.heldout:
-        examples, about = _read(file, texts, log)
-        told.append(about)
-        heldout.add(examples)
-    folder = make_folder(draft / FOLDER)
-    splits = {"train": train.whole, "heldout": heldout.whole}
-    for name, labelled in splits.items():
-        labelled.write(folder, "train" if name == "train" else "heldout")
-    _check(splits, imported[0], config, files)
-    write_json(folder / "facts.json", {"pairs": texts.pairs, "labels": list(texts.labels), "files": told})
-    repeated = int(np.isin(np.concatenate(heldout.hashes), np.concatenate(train.hashes)).sum())
-    for sentence in _sentences(imported[0], splits, files, repeated):
-        log.say(f"examples: {sentence}")
-    number = len(splits["train"])
-    kind = {"kind": "labelled", "examples": number, "static": False}
-    return {
-        "vocabulary": facts["hash"],
-        "train": {**_counts(splits["train"], texts, sets), "rows": {}},
-        "heldout": {
-            **_counts(splits["heldout"], texts, sets),
-            "rows": {f"{plan_set.length}": [len(splits["heldout"])] for plan_set in sets},
-            "files": [file.name for file in files.heldout],
-            "repeated": repeated,
-        },
-        "labels": list(texts.labels),
-        "imported": {each.key: kind for each in imported},
-        "text": _rates(splits["train"], facts),
-        "libraries": used,
-    }
-
-
-def _read(file: Path, texts: LabelledTexts, log: Log) -> tuple[list[Text], dict[str, Any]]:
-    """The examples of a file, and what is kept of it."""
-    omitted = Omitted()
-    examples = list(read_texts(file, texts, omitted))
-    if omitted.unlabelled:
-        log.say(f"examples: {file.name}: left out {omitted.unlabelled:,} without a label")
-    if lacking := omitted.incomplete:
-        log.say(f"examples: {file.name}: left out {len(lacking):,} that lack a column, the first in {lacking[0]}")
-    left = {"unlabelled": omitted.unlabelled, "incomplete": len(omitted.incomplete)}
-    return examples, {"file": file.name, "sha256": sha256(file), "examples": len(examples), **left}
-
-
-def _check(splits: Mapping[str, Labelled], data: ImportedData, config: ExamplesConfig, files: Files) -> None:
+def _check(splits: Splits, data: ImportedData, config: ExamplesConfig, files: Files) -> None:
     where = f"{data.key}.data: {data.path}"
-    if not len(splits["train"]):
+    if not len(splits.train):
         raise DataError(f"{where} has no labelled text to train on. Give files with labels.")
-    if len(splits["heldout"]):
+    if len(splits.heldout):
         return
     if files.heldout:
         names = ", ".join(file.name for file in files.heldout)
@@ -171,7 +80,21 @@ def _check(splits: Mapping[str, Labelled], data: ImportedData, config: ExamplesC
     )
 
 
-def _counts(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]) -> dict[str, Any]:
+def _counts(splits: Splits, texts: LabelledTexts, sets: Sequence[PlanSet], files: Files) -> dict[str, Any]:
+    rows = {f"{each.length}": [len(splits.heldout)] for each in sets}
+    names = [file.name for file in files.heldout]
+    return {
+        "train": {**_counts_of(splits.train, texts, sets), "rows": {}},
+        "heldout": {
+            **_counts_of(splits.heldout, texts, sets),
+            "rows": rows,
+            "files": names,
+            "repeated": splits.repeated,
+        },
+    }
+
+
+def _counts_of(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]) -> dict[str, Any]:
     """Of a split: examples, tokens, examples of each class (none where labels are numbers), and their lengths."""
     number = len(texts.labels)
     of_class = np.bincount(labelled.labels.astype(np.int64), minlength=number).tolist() if number > 1 else []
@@ -201,12 +124,12 @@ def _rates(labelled: Labelled, vocabulary: Mapping[str, Any]) -> dict[str, float
     }
 
 
-def _sentences(data: ImportedData, splits: Mapping[str, Labelled], files: Files, repeated: int) -> Iterator[str]:
+def _sentences(data: ImportedData, splits: Splits, files: Files) -> Iterator[str]:
     """What the user should know."""
-    number, held = len(splits["train"]), len(splits["heldout"])
+    number, held = len(splits.train), len(splits.heldout)
     where = ", ".join(file.name for file in files.heldout) or "a share of them"
     yield f"{data.key}.data: {number:,} labelled texts to train on, {held:,} held out ({where})"
     if files.unread:
         yield f"not read: {', '.join(file.name for file in files.unread)}"
-    if repeated:
-        yield f"{repeated:,} of the held-out texts stand among the training texts as well, word for word"
+    if splits.repeated:
+        yield f"{splits.repeated:,} of the held-out texts stand among the training texts as well, word for word"
