@@ -12,11 +12,8 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
-<<<<<<< HEAD
 from bertwright.core.stage_context import STAGE_NAMES
-=======
 from bertwright.report.classified import SCORES as CLASSIFIED
->>>>>>> main
 from bertwright.report.facts import METRICS, SCORES, SENTENCE_ORDER, TAKEN, read_metrics
 
 MOST = 8
