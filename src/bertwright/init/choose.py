@@ -15,7 +15,6 @@ from bertwright.init.draft import SIZES, Asked, PhaseDraft, Section, draft
 from bertwright.plan.data import KEPT, Data
 from bertwright.plan.hours import FORWARD, stage_seconds
 from bertwright.plan.plan import make_plan
-from bertwright.plan.sequences import TOKEN_BYTES
 from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
 

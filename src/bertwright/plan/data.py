@@ -11,7 +11,7 @@ from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.plan.labelled import labelled_texts
-from bertwright.plan.sequences import TOKEN_BYTES, Sequences
+from bertwright.plan.sequences import Sequences
 from bertwright.recipe import Recipe
 
 KEPT = 0.85
