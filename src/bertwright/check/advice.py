@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.check.verdict import Verdict, warning
 from bertwright.recipe import Recipe
 from bertwright.train.phase_config import PhaseConfig
 
 READINGS = 40
 """How often BERT's own training read its text (Devlin et al. 2019 §A.2)."""
-BYTES_A_TOKEN = 5
 _SHORT = 128
 """The length that the published phases begin with."""
 

@@ -11,8 +11,8 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import refuse_address
 from bertwright.core.lock import LOCK
+from bertwright.core.stage_context import STAGE_NAMES
 
-_STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 _TRAINING = ("checkpoints", "metrics.jsonl")
 """What `train` holds before it is finished."""
 _BEFORE_A_RUN = ["launch"]
@@ -42,12 +42,12 @@ def _content(out: Path) -> Verdict:
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) if out.is_dir() else []
     if not names or names == _BEFORE_A_RUN:
         return ok("--out", f"{out} is {'empty' if out.is_dir() else 'new'}")
-    finished = [stage for stage in _STAGES if (out / stage / MANIFEST).is_file()]
+    finished = [stage for stage in STAGE_NAMES if (out / stage / MANIFEST).is_file()]
     # The lock is there from the first second of a run, before any stage is finished.
     if not finished and not (out / LOCK).is_file():
         held = ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
         return error("--out", f"{out} is no folder of a run and holds {held}.", _OTHER)
-    if foreign := next((stage for stage in _STAGES if _is_foreign(out / stage)), None):
+    if foreign := next((stage for stage in STAGE_NAMES if _is_foreign(out / stage)), None):
         what = f"{out / foreign} was not made by this program: it has no {MANIFEST}."
         return error(
             "--out", what, f"Move it away, or choose another folder (--out DIR): a run keeps its {foreign} there."

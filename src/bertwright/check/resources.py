@@ -33,6 +33,8 @@ from bertwright.train.precision.config import (
 )
 from bertwright.train.sizes import averaged_copies, computing_of, training_bytes
 
+BYTES_A_TOKEN = 5
+"""Bytes of text that a token has about, with a vocabulary of usual size."""
 DOUBT = 2
 """By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
 _WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
@@ -183,17 +185,27 @@ def disk(recipe: Recipe, out: Path, stages: Sequence[str], text: float | None) -
 
 
 def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
-    """Bytes that each stage writes, about; those of the sources are left out where their text is not known."""
+    """Bytes that each stage has on disk at most, about; of the sources only where their text is known."""
     parameters, train = recipe.network().parameters, recipe.train
     sizes: dict[str, float] = {}
     if text is not None:
-        tokens = text / 5
-        plans = sum(tokens / plan.length for plan in recipe.plan_sets()) * recipe.examples.passes
-        sizes = {"corpus": 1.15 * text, "examples": 2 * (2.1 * tokens + 16 * plans)}
+        sizes = {"corpus": 1.15 * text, "examples": 2 * examples_bytes(recipe, text)}
     # The best one and the one that is being written stand beside those that are kept.
     checkpoints = train.keep_checkpoints + 2 + len(train.phases)
-    each = 12.0 + 4 * averaged_copies(train.averaging)
-    return {**sizes, "train": (each * checkpoints + 4) * parameters, "export": 4.0 * parameters}
+    size = checkpoint_bytes(recipe) * checkpoints + 4 * parameters
+    return {**sizes, "train": size, "export": 4.0 * parameters}
+
+
+def examples_bytes(recipe: Recipe, text: float) -> float:
+    """Bytes of the finished examples of so many bytes of text, about."""
+    tokens = text / BYTES_A_TOKEN
+    plans = sum(tokens / plan.length for plan in recipe.plan_sets()) * recipe.examples.passes
+    return 2.1 * tokens + 16 * plans
+
+
+def checkpoint_bytes(recipe: Recipe) -> float:
+    """Bytes of a checkpoint, beside the heads of its files."""
+    return (12.0 + 4 * averaged_copies(recipe.train.averaging)) * recipe.network().parameters
 
 
 def _shown(size: float) -> str:

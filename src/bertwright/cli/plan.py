@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bertwright.cli.formatting import json_line
+from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, RecipePath, Scale, load_at_scale, refuse_useless
 from bertwright.cli.plan_text import plan_lines
 from bertwright.recipe import Recipe
@@ -20,20 +21,28 @@ if TYPE_CHECKING:
     from bertwright.plan.machine import Machine
 
 
-def plan(
-    recipe: RecipePath,
-    overrides: Overrides = None,
-    out: Out = None,
+@dataclass(frozen=True)
+class Where:
+    """On what it would run."""
+
     place: Annotated[
         str,
         typer.Option(
             "--place", metavar="FILE", help="A place with a section [hardware], or its name; else this machine."
         ),
-    ] = "",
-    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None,
+    ] = ""
+    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None
     measure: Annotated[
         bool, typer.Option("--measure", help="First measure this machine on the recipe's network, some 20 seconds.")
-    ] = False,
+    ] = False
+
+
+@grouped
+def plan(
+    recipe: RecipePath,
+    where: Where,
+    overrides: Overrides = None,
+    out: Out = None,
     scale: Scale = "",
     as_json: Json = False,
 ) -> None:
@@ -43,16 +52,16 @@ def plan(
     from bertwright.plan.machine import read_place, this_machine
     from bertwright.plan.plan import make_plan
 
-    where = read_place(place) if place else None
-    asked = [*(where.overrides if where else ()), *(overrides or [])]
+    place = read_place(where.place) if where.place else None
+    asked = [*(place.overrides if place else ()), *(overrides or [])]
     loaded, folder, _ = load_at_scale(recipe, asked, out, scale)
-    machine = where.machine if where else this_machine(loaded)
+    machine = place.machine if place else this_machine(loaded)
     if place:
-        refuse_useless("beside --place", {"--measure": measure})
-    if measure:
+        refuse_useless("beside --place", {"--measure": where.measure})
+    if where.measure:
         _measure(loaded, folder, machine)
-    if nodes:
-        machine = replace(machine, nodes=nodes)
+    if where.nodes:
+        machine = replace(machine, nodes=where.nodes)
     made = make_plan(loaded, standing_artifacts(loaded, folder), machine)
     if as_json:
         print(json_line({"recipe": str(recipe), **made}))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bertwright.cli.formatting import time_left, visible
+from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -78,21 +79,22 @@ def _memory(plan: Plan) -> Iterator[str]:
 
 
 def _stages(plan: Plan) -> Iterator[str]:
-    names = list(dict.fromkeys((*plan["hours"], *plan["disk"])))
-    order = [stage for stage in ("corpus", "vocab", "examples", "train", "evaluate", "export") if stage in names]
+    disk, left, hours = plan["disk"], plan.get("disk_left", {}), plan["hours"]
     rows: list[tuple[str, ...]] = [
         (
             stage,
-            giga(plan["disk"][stage]) if stage in plan["disk"] else "",
-            _hours(plan["hours"][stage]) if stage in plan["hours"] else "finished",
+            giga(disk[stage]) if stage in disk else "",
+            giga(left[stage]) if stage in left else "",
+            _hours(hours[stage]) if stage in hours else "finished",
         )
-        for stage in order
+        for stage in STAGE_NAMES
+        if stage in hours or stage in disk
     ]
     # What is not known is missing in the sums, which a plus says.
-    disk = giga(sum(filter(None, plan["disk"].values()))) + "+" * (None in plan["disk"].values())
-    known = plan["total_hours"] is not None and None in plan["hours"].values()
-    rows.append(("together", disk, _hours(plan["total_hours"]) + "+" * known))
-    yield from aligned(("stage", "disk", "time"), rows)
+    sums = [giga(sum(filter(None, sizes.values()))) + "+" * (None in sizes.values()) for sizes in (disk, left)]
+    known = plan["total_hours"] is not None and None in hours.values()
+    rows.append(("together", *sums, _hours(plan["total_hours"]) + "+" * known))
+    yield from aligned(("stage", "disk", "left", "time"), rows)
 
 
 def _sums(plan: Plan) -> Iterator[str]:

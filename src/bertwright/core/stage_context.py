@@ -12,6 +12,9 @@ if TYPE_CHECKING:  # training has no task lists, and loads nothing of them
     from bertwright.core.tasks import Executor
     from bertwright.core.work_split import WorkSplit
 
+STAGE_NAMES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
+"""Those that leave an artifact, in the order the text travels."""
+
 
 @dataclass(frozen=True)
 class StageContext:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
+from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, plain, table
@@ -112,9 +113,8 @@ def _loading(architecture: str) -> str:
 
 
 def _fingerprints(inputs: Inputs) -> list[tuple[str, str]]:
-    order = ("corpus", "vocab", "examples", "train", "evaluate")
     fingerprints = inputs.fingerprints
-    return [(stage, f"`{fingerprints[stage]}`") for stage in order if stage in fingerprints]
+    return [(stage, f"`{fingerprints[stage]}`") for stage in STAGE_NAMES if stage in fingerprints]
 
 
 def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> list[tuple[str, str]]:

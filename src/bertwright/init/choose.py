@@ -7,20 +7,19 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bertwright.check.advice import READINGS
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.init.draft import SIZES, Asked, PhaseDraft, Section, draft
 from bertwright.plan.data import KEPT, Data
 from bertwright.plan.hours import FORWARD, stage_seconds
 from bertwright.plan.plan import make_plan
-from bertwright.plan.sequences import TOKEN_BYTES
 from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
 
 ENOUGH = 20
 """Tokens that are trained on for each weight, at least, of the network that is chosen."""
-MOST_PASSES = 40
-"""How often the text is read at most: as often as the first BERT read its own."""
 _QUICK = 2
 """How many of the sizes a first look may have."""
 """A run folder in which nothing is finished."""
@@ -98,7 +97,7 @@ class _Tried:
         """What a phase sees in `times` its hours, and in no more passes over the text than help."""
         most = times * speed * phase.share * self.training * 3600
         if text := self.asked.facts.text_bytes:
-            most = min(most, MOST_PASSES * phase.share * KEPT * text / TOKEN_BYTES)
+            most = min(most, READINGS * phase.share * KEPT * text / BYTES_A_TOKEN)
         return most
 
 
@@ -131,7 +130,18 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
 
 def _choice(tried: _Tried) -> Choice:
     """The recipe with its budget: the hours, and twice the tokens that are foretold for them as the most."""
-    phases = [
+    # Batches follow from the tokens, and the speed from the batches: what was tried had those of few tokens.
+    first = make_plan(recipe_of(draft(tried.asked, tried.size, _budget(tried))), {}, tried.asked.machine)
+    tried = replace(tried, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
+    sections = draft(tried.asked, tried.size, _budget(tried))
+    plan = make_plan(recipe_of(sections), {}, tried.asked.machine)
+    training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
+    return Choice(tried.size, sections, plan, tried.preparing, tried.finishing, training)
+
+
+def _budget(tried: _Tried) -> list[PhaseDraft]:
+    """Hours and tokens of each phase, at the speeds that are known."""
+    return [
         # No more hours than the passes over the text take, since the rate falls with them. Two digits of tokens are
         # all that is known.
         replace(
@@ -140,10 +150,6 @@ def _choice(tried: _Tried) -> Choice:
         for phase, speed in zip(tried.phases, tried.speeds, strict=True)
         for tokens in (tried.tokens(phase, speed, 2.0),)
     ]
-    sections = draft(tried.asked, tried.size, phases)
-    plan = make_plan(recipe_of(sections), {}, tried.asked.machine)
-    training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
-    return Choice(tried.size, sections, plan, tried.preparing, tried.finishing, training)
 
 
 def _lengths(asked: Asked) -> list[tuple[int, float]]:

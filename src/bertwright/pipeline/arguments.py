@@ -10,7 +10,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
-from bertwright.core.stage_context import StageContext
+from bertwright.core.stage_context import STAGE_NAMES, StageContext
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.evaluate.config import Inputs as EvaluateInputs
@@ -19,9 +19,6 @@ from bertwright.export.config import Inputs as ExportInputs
 from bertwright.recipe import Recipe
 from bertwright.train.identity import Inputs as TrainInputs
 from bertwright.train.identity import Settings
-
-REPORTED = ("corpus", "vocab", "examples", "train", "evaluate", "export")
-"""The artifacts that the page shows, in travel order; the page shows them in this one."""
 
 
 @dataclass(frozen=True)
@@ -117,5 +114,5 @@ def export(work: Work) -> dict[str, Any]:
 
 def report(work: Work) -> dict[str, Any]:
     """Of `report.run.run`; its page lies beside the folders of the stages, not in one of its own."""
-    artifacts = {name: work.made[name] for name in REPORTED if name in work.made}
+    artifacts = {name: work.made[name] for name in STAGE_NAMES if name in work.made}
     return {"config": work.recipe.report, "folder": work.folder, "artifacts": artifacts, "log": work.log}

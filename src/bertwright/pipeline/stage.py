@@ -11,6 +11,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
+from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus import config as corpus
 from bertwright.evaluate import config as evaluate
 from bertwright.examples import config as examples
@@ -162,7 +163,7 @@ _ROWS = (
     Stage(
         name="report",
         about="`report.html` and `summary.json`.",
-        inputs=arguments_of.REPORTED,
+        inputs=STAGE_NAMES,
         without_corpus=("vocab", "examples", "train", "evaluate", "export"),
         version=report.VERSION,
         sections=lambda recipe, _: report.sections(recipe.report),

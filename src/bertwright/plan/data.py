@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertwright.check.data import sources
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.plan.labelled import labelled_texts
-from bertwright.plan.sequences import TOKEN_BYTES, Sequences
+from bertwright.plan.sequences import Sequences
 from bertwright.recipe import Recipe
 
 KEPT = 0.85
@@ -51,7 +52,7 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
     if text is None and recipe.corpus is not None:
         found, _ = sources(recipe.corpus)
         text = None if found is None else KEPT * found
-    tokens = None if text is None else (text / TOKEN_BYTES) * (1 - recipe.examples.heldout)
+    tokens = None if text is None else (text / BYTES_A_TOKEN) * (1 - recipe.examples.heldout)
     if "corpus" in made and "vocab" in made and (rate := made["vocab"].counts.get("fertility")):
         # Of vocabularies the rate is of words and marks, of a corpus only words are counted: as many marks again as in
         # the vocabulary's own sample.

@@ -17,13 +17,15 @@ CPU = "cpu"
 UNITS = {"fp32": "fp32", "tf32": "tf32", "bf32": "tf32", "bf16": "half", "fp16": "half", "fp8": "fp8"}
 """The units that multiply in each precision of a recipe."""
 _GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55, "fp8": 0.45}
-_CPU_SHARE = 0.8
-# GFLOP/s that a core reaches in large products of float32: measured on two shared cores of each (docs/results.md).
-_CORE_FP32 = {"avx512f": 70.0, "avx2": 45.0, "": 12.0}
+_CPU_SHARE = 0.9
+# GFLOP/s that a core reaches in large products of float32: measured on shared cores of Xeons with AMX and of EPYCs.
+_CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
 # And of bfloat16; AMX: a Xeon 8480+ in MLPerf Training 3.1.
-_CORE_HALF = {"amx_bf16": 300.0, "avx512_bf16": 110.0, "bf16": 60.0}
-_CORE_BANDWIDTH, _CORE_WATTS = 8.0, 6.0
-"""GB/s and watts that a core has about, where several work."""
+_CORE_HALF = {"amx_bf16": 270.0, "avx512_bf16": 190.0, "bf16": 55.0}
+_CORE_BANDWIDTH, _SOCKET_BANDWIDTH = 20.0, 200.0
+"""GB/s that a core moves, as many as its memory has at most."""
+_CORE_LINK, _CORE_WATTS = 4.0, 6.0
+"""GB/s to the ranks beside, and watts, of a core."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ def processor(cores: int, memory: float) -> Device:
         memory,
         {unit: cores * speed * 1e9 for unit, speed in speeds.items()},
         dict.fromkeys(speeds, _CPU_SHARE),
-        bandwidth=cores * _CORE_BANDWIDTH * 1e9,
-        link=cores * _CORE_BANDWIDTH * 1e9 / 2,
+        bandwidth=min(cores * _CORE_BANDWIDTH, _SOCKET_BANDWIDTH) * 1e9,
+        link=cores * _CORE_LINK * 1e9,
         watts=cores * _CORE_WATTS,
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, pstdev
 
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.errors import BertwrightError
 from bertwright.examples.config import ImportedData
 from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
-from bertwright.plan.sequences import TOKEN_BYTES, Sequences
+from bertwright.plan.sequences import Sequences
 from bertwright.recipe import Recipe
 
 
@@ -46,5 +47,5 @@ def _cut(texts: Sequence[Text], data: ImportedData) -> Sequences:
     """Their number, and the lengths that they have about when they are cut to that of the phase."""
     special = 3 if data.texts is not None and data.texts.pairs else 2
     sizes = [len(text.first.encode()) + len(text.second.encode()) for text in texts]
-    lengths = [min(float(data.length), special + size / TOKEN_BYTES) for size in sizes]
+    lengths = [min(float(data.length), special + size / BYTES_A_TOKEN) for size in sizes]
     return Sequences((len(texts),), fmean(lengths or [data.length]), pstdev(lengths or [0.0]))

@@ -7,14 +7,15 @@ from dataclasses import asdict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
+from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.plan.data import Data, read_data
-from bertwright.plan.disk import disk_of
+from bertwright.plan.disk import disk_left, disk_of
 from bertwright.plan.hours import FORWARD, PhaseTime, phase_time, stage_seconds
 from bertwright.plan.kept import Measured, kept_measurement, key_of
 from bertwright.plan.machine import Machine
 from bertwright.plan.memory import Memory, memory_of
 from bertwright.plan.remedies import Needs, remedies
-from bertwright.plan.shapes import MachineFacts, Phase, Plan
+from bertwright.plan.shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.plan.step_time import step_time
 from bertwright.plan.work import PhaseWork, fitted, phase_work
 from bertwright.recipe import Recipe
@@ -24,7 +25,6 @@ BAND = (0.5, 2.0)
 """Bounds of the hours by those that are foretold, where nothing was measured."""
 MEASURED_BAND = (0.8, 1.3)
 """The same where every phase was measured on this machine."""
-STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 
 
 def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) -> Plan:
@@ -37,27 +37,20 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     data = read_data(recipe, made)
     works = _works(recipe, data, machine)
     measured = _measurements(recipe, works, machine)
-    dates = [found.date for found in measured if found]
-    low, high = MEASURED_BAND if len(dates) == len(works) else BAND
     memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
     steps = _step_seconds(recipe, works, machine, measured)
     times = [phase_time(recipe, work, step, data) for work, step in zip(works, steps, strict=True)]
-    done = _done(made)
     training = None if None in times else sum(time.total for time in times if time)
     scoring = FORWARD * steps[-1] / works[-1].phase.batch
-    seconds = stage_seconds(recipe, data, machine, training, scoring, done)
-    # What is not known is said beside: the training alone is often all that is asked for.
-    total = None if seconds.get("train", 0.0) is None else sum(filter(None, seconds.values())) / 3600
+    seconds = stage_seconds(recipe, data, machine, training, scoring, _done(made))
     most = max(memory.total for memory in memories)
     phases = [
         _phase(work, memory, step, time, machine)
         for work, memory, step, time in zip(works, memories, steps, times, strict=True)
     ]
-    spent = None if total is None else _machine_hours(seconds, machine.nodes)
     return {
         "machine": _facts(machine),
         "basis": data.basis,
-        "calibrated": f"by a measurement of this machine ({min(dates)})" if len(dates) == len(works) else "",
         "parameters": recipe.network().parameters,
         "text_bytes": data.text,
         "phases": phases,
@@ -65,13 +58,9 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
         "fits": most <= machine.device.memory,
         "remedies": remedies(recipe, machine, lambda changed: _needs(changed, data, machine)),
         "disk": disk_of(recipe, data),
-        "hours": {stage: None if value is None else value / 3600 for stage, value in seconds.items()},
-        "total_hours": total,
-        "low_hours": None if total is None else total * low,
-        "high_hours": None if total is None else total * high,
+        "disk_left": disk_left(recipe, data, works),
         "tokens_per_second": _throughput(phases),
-        "energy_kwh": None if spent is None else spent * machine.watts / 1000,
-        "cost": None if spent is None or not machine.price else spent * machine.price,
+        **_spent(seconds, measured, machine),
     }
 
 
@@ -100,8 +89,27 @@ def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
 
 def _done(made: Collection[str]) -> list[str]:
     """The stages that need not be made: finished ones, and those that finished ones were made of."""
-    finished = [stage for stage in STAGES if stage in made]
-    return list(STAGES[: STAGES.index(finished[-1]) + 1]) if finished else []
+    finished = [stage for stage in STAGE_NAMES if stage in made]
+    return list(STAGE_NAMES[: STAGE_NAMES.index(finished[-1]) + 1]) if finished else []
+
+
+def _spent(seconds: Mapping[str, float | None], measured: Sequence[Measured | None], machine: Machine) -> Spent:
+    """Time, with its bounds, and what it costs, from the seconds of each stage."""
+    dates = [found.date for found in measured if found]
+    known = len(dates) == len(measured)
+    low, high = MEASURED_BAND if known else BAND
+    # What is not known is said beside: the training alone is often all that is asked for.
+    total = None if seconds.get("train", 0.0) is None else sum(filter(None, seconds.values())) / 3600
+    spent = None if total is None else _machine_hours(seconds, machine.nodes)
+    return {
+        "calibrated": f"by a measurement of this machine ({min(dates)})" if known else "",
+        "hours": {stage: None if value is None else value / 3600 for stage, value in seconds.items()},
+        "total_hours": total,
+        "low_hours": None if total is None else total * low,
+        "high_hours": None if total is None else total * high,
+        "energy_kwh": None if spent is None else spent * machine.watts / 1000,
+        "cost": None if spent is None or not machine.price else spent * machine.price,
+    }
 
 
 def _machine_hours(seconds: Mapping[str, float | None], nodes: int) -> float:

@@ -7,9 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-TOKEN_BYTES = 5.0
-"""Bytes of text that a token has about, with a vocabulary of usual size, as in `check.resources`."""
-
 
 @dataclass(frozen=True)
 class Sequences:

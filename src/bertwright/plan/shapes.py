@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
@@ -57,12 +59,23 @@ class MachineFacts(TypedDict):
     currency: Text
 
 
-class Plan(TypedDict):
-    """A forecast of a run; bytes, hours over all devices at once, kilowatt hours."""
+class Spent(TypedDict):
+    """Hours over all devices at once, kilowatt hours, and money."""
+
+    calibrated: Text
+    hours: dict[Text, Number | None]
+    total_hours: Number | None
+    low_hours: Number | None
+    high_hours: Number | None
+    energy_kwh: Number | None
+    cost: Number | None
+
+
+class Plan(Spent):
+    """A forecast of a run; sizes in bytes."""
 
     machine: MachineFacts
     basis: Text
-    calibrated: Text
     parameters: Count
     text_bytes: Number | None
     phases: list[Phase]
@@ -70,13 +83,9 @@ class Plan(TypedDict):
     fits: Flag
     remedies: list[Remedy]
     disk: dict[Text, Number | None]
-    hours: dict[Text, Number | None]
-    total_hours: Number | None
-    low_hours: Number | None
-    high_hours: Number | None
+    disk_left: NotRequired[dict[Text, Number | None]]
+    """What the run leaves, where `disk` is the most that it has at a time; forecasts of before lack it."""
     tokens_per_second: Number
-    energy_kwh: Number | None
-    cost: Number | None
 
 
 PLAN = TypeAdapter(Plan)

@@ -2,7 +2,8 @@
 
     step = max(compute + exposed, loader) · (1 + wait)
 
-compute     micro-batches · (products / speed + values / bandwidth + calls) + the optimizer's pass over its state
+compute     micro-batches · (products / speed + values / bandwidth + calls) + the optimizer's pass over its state, and
+            what is done once a step
 exposed     the sum of gradients over ranks, beyond what the last backward pass hides
 loader      drawing the rank's sequences, which happens beside the step before
 wait        for the slowest rank: of n with a deviation each, the slowest is about sqrt(2 ln n) of it slower
@@ -17,6 +18,7 @@ import numpy as np
 
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
+from bertwright.plan.calls import compiled, pass_calls, step_calls
 from bertwright.plan.kept import Measured
 from bertwright.plan.machine import Machine
 from bertwright.plan.work import PhaseWork
@@ -28,10 +30,9 @@ from bertwright.train.sizes import share_of
 
 _TIMES_MOVED = 4
 """How often each value that backward needs is moved: written, read, and read again beside its gradient."""
-_GPU_CALLS, _CPU_CALLS = 150e-6, 250e-6
-"""Seconds of a layer that starting its operations takes, forward and backward, whatever their sizes."""
-_COMPILED = 0.3
-"""Share of those that is left where the network is compiled."""
+_WEIGHT_BYTES = 24
+"""Bytes of a parameter that a pass moves on a processor: the weight twice, its gradient made and added to. A GPU does
+that beside its products."""
 _REACHED = 0.8
 """Share of a data sheet's bandwidth that is reached."""
 _OPTIMIZER_BYTES = 44
@@ -83,11 +84,8 @@ def step_time(
     sequences = share_of(work.phase, ranks) / micro
     each = measured.micro_batch if measured else micro_batch_seconds(network, train, work, machine, sequences, padded)
     parts = ranks if chosen(train.engine, ranks).kind in ("zero", "fsdp", "deepspeed") else 1
-    update = (
-        measured.update
-        if measured
-        else _OPTIMIZER_BYTES * network.parameters / parts / (_REACHED * machine.device.bandwidth)
-    )
+    state = _OPTIMIZER_BYTES * network.parameters / parts / (_REACHED * machine.device.bandwidth)
+    update = measured.update if measured else state + step_calls(network, machine.device.gpu)
     reduction = reduction_seconds(network.parameters, train, machine)
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128
@@ -99,20 +97,33 @@ def micro_batch_seconds(
     network: NetworkConfig, train: TrainConfig, work: PhaseWork, machine: Machine, sequences: float, padded: bool
 ) -> float:
     """Seconds of a forward and a backward pass over so many sequences on one device."""
-    device, phase = machine.device, work.phase
-    tokens = sequences * work.mean_length
-    full = train.graph.kind != "eager"
-    length = phase.length if full else round(work.mean_length)
-    one = forward_flops(network, np.array([length]), round(work.predictions))
+    device, full = machine.device, train.graph.kind != "eager"
     passes = STEP + train.checkpoint_activations
+    products = passes * sequences * _sequence_flops(network, work, full, padded) / device.speed(train.precision.kind)
     low = isinstance(train.precision, Bf16Config) and train.precision.weights == "bf16"
     size = 2 if low or (device.gpu and train.precision.kind not in ("fp32", "tf32")) else 4
-    moved = kept_numbers(network, phase.length, padded) * network.num_hidden_layers * tokens * size * _TIMES_MOVED
-    calls = network.num_hidden_layers * (_GPU_CALLS if device.gpu else _CPU_CALLS) * (_COMPILED if full else 1.0)
-    products = passes * one * sequences / device.speed(train.precision.kind)
-    values = moved * passes / STEP / (_REACHED * device.bandwidth)
+    numbers = kept_numbers(network, work.phase.length, padded) * network.num_hidden_layers * work.mean_length
+    logits = 0 if network.labels else 2 * work.predictions * network.vocab_size
+    moved = (numbers + logits) * sequences * size * _TIMES_MOVED * passes / STEP
+    moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
+    values = moved / (_REACHED * device.bandwidth)
+    calls = pass_calls(network, work, sequences, padded, device.gpu)
+    calls = compiled(calls) if full else calls
     # A GPU computes while further operations are started; what is smaller than their start is hidden behind it.
     return max(products + values, calls) if device.gpu else products + values + calls
+
+
+def _sequence_flops(network: NetworkConfig, work: PhaseWork, full: bool, padded: bool) -> float:
+    """Operations of a forward pass for each of its sequences."""
+    mean, deviation, longest = work.mean_length, work.deviation, work.phase.length
+    # Two sequences have the mean and, in their pairs of tokens, the mean square of all.
+    two = [longest] * 2 if full else [max(1, round(mean - deviation)), round(mean + deviation)]
+    one = forward_flops(network, np.array(two), 2 * round(work.predictions)) / 2
+    if padded and not full:
+        # The kernel multiplies the pairs of a rectangle; a window hides most of one, and is not padded to it.
+        unwindowed = sum(window is None for window in network.windows)
+        one += 4 * network.hidden_size * unwindowed * (longest**2 - mean**2 - deviation**2)
+    return one
 
 
 def reduction_seconds(parameters: int, train: TrainConfig, machine: Machine) -> float:

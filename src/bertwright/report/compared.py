@@ -12,10 +12,10 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
+from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.report.classified import SCORES as CLASSIFIED
 from bertwright.report.facts import METRICS, SCORES, SENTENCE_ORDER, TAKEN, read_metrics
 
-STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
 MOST = 8
 """Most runs on a page: as many colours can be told apart."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
@@ -72,7 +72,9 @@ def _names(folders: Sequence[Path]) -> Iterator[str]:
 
 
 def _read(folder: Path, name: str) -> Run:
-    stages = {stage: open_artifact(folder / stage, stage) for stage in STAGES if (folder / stage / MANIFEST).is_file()}
+    stages = {
+        stage: open_artifact(folder / stage, stage) for stage in STAGE_NAMES if (folder / stage / MANIFEST).is_file()
+    }
     rows = read_metrics(folder / "train" / METRICS) if (folder / "train" / METRICS).is_file() else ()
     if not rows:
         raise ArtifactError(

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.check.advice import READINGS
 from bertwright.check.recipe import check_recipe
+from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
@@ -29,7 +31,7 @@ from bertwright.init.answers import (
     out_of,
     quality_of,
 )
-from bertwright.init.choose import ENOUGH, MOST_PASSES, Choice, choose, recipe_of, text_of
+from bertwright.init.choose import ENOUGH, Choice, choose, recipe_of, text_of
 from bertwright.init.draft import SIZES, Asked, PhaseDraft, draft
 from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts, _table, facts
 from bertwright.init.head import commands, head
@@ -97,7 +99,7 @@ def test_a_choice_keeps_to_the_hours_the_machine_and_the_text(language: str, mac
         # The rate follows the hours, so it falls to its end only where the tokens (two digits) last as long.
         assert phase.hours * 3600 * planned["tokens_per_second"] <= 1.1 * phase.tokens
     text = asked.facts.text_bytes
-    assert text and sum(phase.tokens or 0 for phase in recipe.train.phases) <= 1.1 * MOST_PASSES * text / 5
+    assert text and sum(phase.tokens or 0 for phase in recipe.train.phases) <= 1.1 * READINGS * text / BYTES_A_TOKEN
     seen = sum(p["tokens_per_second"] * 3600 * (p["hours"] or 0) for p in known)
     assert choice.size == SIZES[0] or seen >= 0.9 * ENOUGH * choice.plan["parameters"]
     assert quality != "quick" or choice.size in SIZES[:2]
