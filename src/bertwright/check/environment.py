@@ -12,8 +12,8 @@ from bertwright.check.machine import disk_free, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.memory import memory_size
+from bertwright.core.processor import default_workers
 from bertwright.core.redact import is_url
-from bertwright.core.tasks import default_workers
 from bertwright.recipe import Recipe
 from bertwright.train.precision.config import Fp8Config
 

@@ -19,7 +19,7 @@ from bertwright.check.teacher import teacher_bytes
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.memory import memory_size
-from bertwright.core.tasks import default_workers
+from bertwright.core.processor import default_workers
 from bertwright.recipe import Recipe
 from bertwright.train.instructions import lacking
 from bertwright.train.precision.config import (
