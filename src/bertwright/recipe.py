@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, model_validator
 
@@ -21,10 +21,9 @@ from bertwright.contradictions import (
     without_kernel,
     wrong_folders,
     wrong_groups,
-    wrong_init_layers,
     wrong_lengths,
-    wrong_teacher,
 )
+from bertwright.contradictions_classification import idle_corpus, of_classification
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes, read_text, write_atomic
@@ -37,6 +36,7 @@ from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
+from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
@@ -107,6 +107,16 @@ class Recipe(Section):
         """Whether the network has a next-sentence head: examples are pairs, and the objective reads their labels."""
         return self.train.objective.next_sentence(self.examples.pairs)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes that the network tells apart in place of its pre-training heads."""
+        return labels_of(self.train.objective)
+
+    @property
+    def source(self) -> Literal["corpus", "examples"]:
+        """The stage whose artifact tells where texts come from: of a corpus a classifier has the vocabulary alone."""
+        return "examples" if self.corpus is None or self.labels else "corpus"
+
     def evaluate_length(self) -> int:
         """The length of the held-out sequences that are scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length
@@ -123,7 +133,7 @@ class Recipe(Section):
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
-        mistakes += wrong_folders(self.train, self.examples.plan) if given else ()
+        mistakes += wrong_folders(self.train, self.examples.plan) if given and not self.labels else ()
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
 
@@ -131,6 +141,8 @@ class Recipe(Section):
             raise RecipeError("\n".join(sentences))
 
     def _corpus_mistakes(self) -> Iterator[Mistake]:
+        if self.labels:
+            return idle_corpus(self.corpus, self.vocab)
         if self.corpus is None:
             return missing_without_corpus(self.vocab, self.train)
         text = "corpus.language and the licence of each corpus.source say it; leave the section out"
@@ -142,22 +154,34 @@ class Recipe(Section):
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return [("vocab.file", f"{self.vocab.file} cannot be read ({reason}); give the path of a vocab.txt")]
-        mistakes = [*pairs_unseen(self.model, self.examples), *without_kernel(self.train, self.model)]
+        mistakes = list(without_kernel(self.train, self.model))
+        mistakes += () if self.labels else pairs_unseen(self.model, self.examples)
         try:
-            network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs)
+            network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs, self.labels)
         except RecipeError as error:
             return [*mistakes, ("model", str(error))]
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
         one_segment = isinstance(network, BertConfig) and network.type_vocab_size < 2
-        if one_segment and (self.examples.pairs or self.train.imported_data()):
+        if one_segment and not self.labels and (self.examples.pairs or self.train.imported_data()):
             text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
             remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
             mistakes.append(("model.config", f"{text}; {remedy}"))
-        if given:
-            mistakes += wrong_init_layers(self.train, network)
-            mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
+        if self.labels:
+            mistakes += of_classification(self.train, self.evaluate, self.examples)
+        if given and (self.train.init_from is not None or isinstance(self.train.objective, DistillationConfig)):
+            mistakes += self._other_network_mistakes(network)
         return mistakes
+
+    def _other_network_mistakes(self, network: NetworkConfig) -> Iterator[Mistake]:
+        # Reads the folders of other programs, which most recipes name none of.
+        from bertwright.contradictions_networks import wrong_init_layers, wrong_pretrained, wrong_teacher
+
+        if self.labels:
+            yield from wrong_pretrained(self.train, network)
+        else:
+            yield from wrong_init_layers(self.train, network)
+            yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""
@@ -167,7 +191,7 @@ class Recipe(Section):
 
     def network(self) -> NetworkConfig:
         """The network, for the most entries that the vocabulary may have."""
-        return self.model.resolve(self._vocabulary_entries(), self.next_sentence)
+        return self.model.resolve(self._vocabulary_entries(), self.next_sentence, self.labels)
 
     def summary(self) -> dict[str, Any]:
         """What the recipe amounts to, for people: network, parameters, phases."""

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +47,6 @@ EVERYTHING = (
     'data.text={path="azureml://datastores/berts/paths/text"}',
     "nodes=2",
 )
-
-
-@pytest.fixture(autouse=True)
-def package() -> None:
-    try:
-        found = find_spec("azure.ai.ml")
-    except ModuleNotFoundError:  # of what it lies in
-        found = None
-    if found is None:
-        pytest.skip("azure-ai-ml is not installed: pip install -e '.[dev]'")
 
 
 def read(folder: Path, *settings: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What Kubernetes, Kubeflow's operator and SkyPilot would be given, read by their own packages."""
+"""What Kubernetes and Kubeflow's operator would be given, read by their own packages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,15 +54,3 @@ def test_a_key_that_is_not_there_would_be_noticed() -> None:
     job = described("kubeflow")["train.yaml"]
     job["spec"]["elasticPolicy"]["maxRestart"] = 3
     assert list(differences(job, read_as("KubeflowOrgV1PyTorchJob", job)))
-
-
-def test_skypilot_takes_the_task(tmp_path: Path) -> None:
-    sky = pytest.importorskip(
-        "sky", reason="skypilot is not installed: pip install skypilot, in an environment of its own"
-    )
-    for settings, overrides in (((), ()), (("accelerators=H100:8", "spot=true"), ("train.mirror=s3://berts/smoke",))):
-        values = described("skypilot", *settings, overrides=overrides)["task.yaml"]
-        values["file_mounts"] = {}  # the files are written when they are submitted
-        (tmp_path / "task.yaml").write_text(yaml.safe_dump(values))
-        task = sky.Task.from_yaml(str(tmp_path / "task.yaml"))
-        assert task.name == "smoke" and task.run == values["run"]

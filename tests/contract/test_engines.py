@@ -3,6 +3,8 @@ gathered has every tensor by its name. Several ranks: `tests/golden` and `tests/
 
 import sys
 from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,13 +20,20 @@ from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
-from bertwright.train.engine.config import DeepSpeedConfig, EngineConfig
+from bertwright.train.engine.config import DeepSpeedConfig, EngineConfig, SingleConfig
+from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.engine import Engine, build_engine
 from bertwright.train.ranks import Ranks
 
 WITHOUT = pytest.mark.skipif(find_spec("deepspeed") is None, reason="DeepSpeed is not installed: pip install deepspeed")
+# torch's names of collectives that DeepSpeed still uses.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed.:FutureWarning")
 ENGINES = [
-    pytest.param(config, marks=WITHOUT) if config is DeepSpeedConfig else config for config in sections_of(EngineConfig)
+    *(config for config in sections_of(EngineConfig) if config is not DeepSpeedConfig),
+    *(
+        pytest.param(partial(DeepSpeedConfig, stage=stage), marks=WITHOUT, id=f"DeepSpeed{stage}")
+        for stage in (1, 2, 3)
+    ),
 ]
 OPTIMIZERS = sections_of(OptimConfig)
 LIMIT = 0.05
@@ -71,9 +80,40 @@ def test_an_update_is_that_of_plain_torch(config: Any) -> None:
         assert grad_norm.dtype == torch.float64 and float(grad_norm) == pytest.approx(float(norm), rel=1e-6)
     weights, _ = engine.gather()
     for name, tensor in plain.state_dict().items():  # of which DeepSpeed keeps a copy in float32
-        torch.testing.assert_close(
-            weights[name], tensor, rtol=1e-4, atol=1e-6, check_dtype=config is not DeepSpeedConfig
-        )
+        torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=1e-6, check_dtype=not is_deepspeed(config))
+
+
+@pytest.mark.parametrize("config", ENGINES)
+def test_the_gradients_of_a_step_that_is_dropped_are_forgotten(config: Any) -> None:
+    model, other = network(), network()
+    engine, undisturbed = (build_engine(config(), each, AdamWConfig(), Ranks()) for each in (model, other))
+    for micro_batch in range(2):
+        engine.root(loss_of(model, 7 + micro_batch), last=micro_batch == 1).backward()
+    engine.reduce()
+    for each, its_model in ((engine, model), (undisturbed, other)):
+        its_model.zero_grad()
+        for micro_batch in range(2):
+            each.root(loss_of(its_model, micro_batch), last=micro_batch == 1).backward()
+        each.reduce()
+        each.update(1e-2)
+    for one, same in zip(engine.gather(), undisturbed.gather(), strict=True):
+        assert one.keys() == same.keys() and all(torch.equal(tensor, same[name]) for name, tensor in one.items())
+
+
+@pytest.mark.parametrize("config", ENGINES)
+@pytest.mark.parametrize("scale", [1024.0])
+def test_a_scaled_loss_has_the_norm_and_the_update_of_the_loss_itself(config: Any, scale: float) -> None:
+    model, other = network(), network()
+    scaled, plain = (build_engine(config(), each, AdamWConfig(max_grad_norm=LIMIT), Ranks()) for each in (model, other))
+    norms = []
+    for each, its_model, factor in ((scaled, model, scale), (plain, other, 1.0)):
+        each.root(loss_of(its_model, 0) * factor).backward()
+        norms.append(float(each.reduce(factor)))
+        each.update(1e-2)
+    assert norms[0] == pytest.approx(norms[1], rel=1e-6)
+    for one, same in zip(scaled.gather(), plain.gather(), strict=True):
+        for name, tensor in one.items():
+            torch.testing.assert_close(tensor, same[name], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("config", ENGINES)
@@ -91,7 +131,7 @@ def test_a_gradient_that_is_not_finite_is_told_by_its_norm_and_changes_nothing(c
 @pytest.mark.parametrize("config", ENGINES)
 def test_it_gathers_every_tensor_by_its_name_and_goes_on_from_them(config: Any, optim: Any) -> None:
     model, expected = network(), network()
-    if config is DeepSpeedConfig and optim is not AdamWConfig:
+    if is_deepspeed(config) and optim is not AdamWConfig:
         with pytest.raises(RecipeError, match=r"train\.engine = deepspeed cuts .* Set train\.engine=zero"):
             build_engine(config(), model, optim(), Ranks())
         return
@@ -122,6 +162,44 @@ def test_moments_of_another_network_are_refused(config: Any) -> None:
     engine = build_engine(config(), network(), AdamWConfig(), Ranks())
     with pytest.raises(CheckpointError, match="is missing"):
         engine.load({"step": torch.tensor(3), "exp_avg.other": torch.zeros(2)})
+
+
+@WITHOUT
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_deepspeed_in_float16_moves_float32_weights_and_undoes_our_loss_scale(
+    stage: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, plain, config = network().float(), network().float(), DeepSpeedConfig(stage=stage)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match=r"DeepSpeed has no float16 on this processor\. Set train\.precision=fp32"):
+        build_engine(config, network(), AdamWConfig(), Ranks(), Step(fp16=True))
+    # It refuses a processor, on which torch computes float16 all the same.
+    accelerator = import_module("deepspeed.accelerator").get_accelerator()
+    monkeypatch.setattr(accelerator, "is_fp16_supported", lambda: True)
+    half = build_engine(config, model, AdamWConfig(max_grad_norm=LIMIT), Ranks(), Step(fp16=True))
+    single = build_engine(SingleConfig(), plain, AdamWConfig(max_grad_norm=LIMIT), Ranks())
+    assert next(model.parameters()).dtype == torch.float16
+    for step in range(3):
+        plain.zero_grad()
+        for engine, its_model, scale in ((half, model, 256.0), (single, plain, 1.0)):
+            for micro_batch in range(2):
+                loss = loss_of(its_model, 2 * step + micro_batch)
+                engine.root(loss * scale, last=micro_batch == 1).backward()
+        norm, expected = half.reduce(256.0), single.reduce()
+        assert float(norm) == pytest.approx(float(expected), rel=0.01)
+        half.update(1e-3)
+        single.update(1e-3)
+    (weights, moments), (theirs, _) = half.gather(), single.gather()
+    assert {tensor.dtype for tensor in (*weights.values(), *moments.values())} == {torch.float32, torch.int64}
+    moved = max(float((weights[name] - tensor).abs().max()) for name, tensor in network().float().state_dict().items())
+    wrong = max(float((weights[name] - tensor).abs().mean()) for name, tensor in theirs.items())
+    assert moved > 2e-3 and wrong < 2e-4
+    copy = build_engine(config, network().float(), AdamWConfig(), Ranks(), Step(fp16=True))
+    copy.load(moments, weights)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in copy.gather()[0].items())
+
+
+def is_deepspeed(config: Any) -> bool:
+    return isinstance(config, partial)
 
 
 def moved(engine: Engine, model: PreTrainingModel, seed: int) -> None:

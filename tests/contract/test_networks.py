@@ -13,10 +13,12 @@ from tests.reference.unions import sections_of
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
+from bertwright.core.errors import ArtifactError
+from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.config import NETWORKS, Kernel, ModelConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_model, save_model
+from bertwright.model.saved import load_model, load_network, save_model
 from bertwright.optim.by_name import decays
 
 FAMILIES = sections_of(ModelConfig)
@@ -189,3 +191,29 @@ def test_attention_in_a_window_counts_the_pairs_that_are_seen(family: Any) -> No
             away = np.abs(np.arange(n)[:, None] - np.arange(n))
             expected += 4 * config.hidden_size * int((away <= (n if window is None else window // 2)).sum())
     assert forward_flops(config, np.array(lengths), 0) == expected
+
+
+@families
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_classifier_is_trained_counted_decayed_and_saved(family: Any, kernel: Kernel, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    section = family(size="tiny", dropout=0.0, attention_dropout=0.5 if kernel == "sequences" else 0.0)
+    config = section.resolve(VOCABULARY, labels=("no", "perhaps", "yes"), next_sentence=False)
+    model = SequenceClassifier(config, kernel).train()
+    lengths = [9, 5, 60, 5]
+    batch = random_batch(lengths)
+    with FlopCounterMode(display=False) as counter:
+        logits = model(batch)
+    assert logits.shape == (4, 3)
+    if kernel == "sequences":  # with dropout this kernel multiplies by the formula, whose products torch counts
+        assert forward_flops(config, np.array(lengths), 0) == counter.get_total_flops()
+    logits.logsumexp(-1).sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+    assert list(config.tensors.items()) == [(name, tuple(p.shape)) for name, p in model.named_parameters()]
+    assert all(decays(name) == (p.dim() > 1) for name, p in model.named_parameters())
+    save_model(tmp_path / "model", config, model.state_dict())
+    loaded = load_network(tmp_path / "model")
+    assert loaded.config == config and isinstance(loaded, SequenceClassifier)
+    assert all(torch.equal(loaded.state_dict()[name], tensor) for name, tensor in model.state_dict().items())
+    with pytest.raises(ArtifactError, match=r"is a classifier \(no, perhaps, yes\), without the head"):
+        load_model(tmp_path / "model")

@@ -12,6 +12,7 @@ from tests.reference.unions import sections_of
 
 from bertwright.examples.loader import StepCounts
 from bertwright.model.bert.config import BertConfig
+from bertwright.model.model import Model, build_model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.config import ObjectiveConfig
 from bertwright.objectives.objective import Objective, build_objective, judged_by
@@ -21,21 +22,22 @@ OBJECTIVES = sections_of(ObjectiveConfig)
 BATCHES = [random_batch([9, 5, 12], seed=1), random_batch([7, 7], seed=2)]
 
 
-Build = Callable[[Any], tuple[Objective, PreTrainingModel]]
+Build = Callable[[Any], tuple[Objective, Model]]
 
 
 @pytest.fixture
 def built(tmp_path: Path) -> Build:
-    """`built(config)`: the objective of a section, with a teacher where it needs one, and a network for it."""
+    """`built(config)`: the objective of a section, with a teacher or labels where it needs them, and its network."""
 
-    def build(config: Any) -> tuple[Objective, PreTrainingModel]:
+    def build(config: Any) -> tuple[Objective, Model]:
         torch.manual_seed(1)
         needed = {"teacher": tmp_path / "teacher"} if "teacher" in config.model_fields else {}
         for folder in needed.values():
             write_stock(folder, PreTrainingModel(BertConfig(**NUMBERS)))
         torch.manual_seed(0)
-        model = PreTrainingModel(BertConfig(**NUMBERS)).double()
-        return build_objective(config(**needed), model), model
+        labels = {"labels": ("no", "yes")} if "labels" in config.model_fields else {}
+        model = build_model(BertConfig(**NUMBERS, **labels)).double()
+        return build_objective(config(**needed, **labels), model), model
 
     return build
 
@@ -47,7 +49,8 @@ def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Bu
     for batch in BATCHES:
         terms = objective.terms(model, batch)
         assert terms.keys() == objective.counted.keys()
-        counts = StepCounts(len(batch.labels), len(batch.next_sentence_labels), len(batch.token_ids))
+        sequences = len(batch.next_sentence_labels)
+        counts = StepCounts(len(batch.labels), sequences, len(batch.token_ids), sequences)
         for name, what in objective.counted.items():
             assert float(terms[name].weight_sum) == getattr(counts, what)
             right = terms[name].right_sum

@@ -184,8 +184,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield arguments
     elif verb == "translate":
         if "--script" in rest:
-            (script,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
-            Path(rest[rest.index("--script") + 1]).write_text(script, encoding="utf-8")
+            written = Path(rest[rest.index("--script") + 1])
+            (steps,) = (block for _, block in every("text") if "PRETRAINED_MODEL" in block)
+            job = Path(__file__).parents[1] / "golden" / "translate" / "azure-large-job.yml"
+            written.write_text(job.read_text(encoding="utf-8") if written.suffix == ".yml" else steps, encoding="utf-8")
         yield arguments
     elif verb == "bench" and rest[0] == "autotune":
         # Its trials take minutes, and are made by tests/pipeline/test_autotune.py: here they have been made before.
@@ -225,6 +227,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         ]  # tests/pipeline/test_per_socket.py, tests/ort
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
+    elif verb == "launch" and rest[-1] in ("--status", "--logs", "--stop"):
+        # Of what was submitted: by tests/slurm to a real Slurm, by tests/azureml to a stand-in of Azure.
+        assert rest[0] in LAUNCHED and len(rest) == 3
+        yield ["check", *with_sources(rest[1:2])]
     elif verb == "launch" and rest[0] == "upload":
         provide(Path(rest[1]), request)
         # Real storages: tests/unit/test_upload.py.
@@ -233,8 +239,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if "mine.toml" in rest:
             (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") == rest[0])
             Path("mine.toml").write_text(place, encoding="utf-8")
-        # What is submitted, and looked after, is asked of a real Slurm by tests/slurm.
-        yield [verb, *(word for word in rest if word not in ("--submit", "--status", "--logs", "--stop"))]
+        yield [verb, *(word for word in rest if word != "--submit")]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
     else:
@@ -341,7 +346,14 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
     if "teacher" in (objective := piece.get("train", {}).get("objective", {})):
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
-    return {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
+    if objective.get("kind") != "classification":
+        return whole
+    if "init_from" in piece["train"]:
+        network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
+        write_stock(Path(piece["train"]["init_from"]), network)
+    unread = ("examples", "evaluate", *(("corpus",) if "vocab" in piece else ()))
+    return {name: section for name, section in whole.items() if name not in unread}
 
 
 def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:

@@ -40,9 +40,8 @@ def test_what_runs_here_is_not_looked_after(small_recipe: Path, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("words", "runs", "status"),
     [
-        (("azureml", "--set", "compute=cpus"), "az ml job create --file", "az ml job show --name NAME"),
         (("kubeflow",), "kubectl create configmap", "kubectl get --ignore-not-found job/mine-prepare pytorchjob/mine"),
-        (("skypilot",), "sky launch --cluster mine runs/mine/launch/task.yaml", "sky status mine"),
+        (("skypilot",), "sky launch --cluster mine runs/mine/launch/task.yaml", "sky queue mine"),
     ],
 )
 def test_where_its_user_submits_files_are_written_and_commands_said(

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.slurm import accounts
+
 NODES = ("n1", "n2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
 GRACE = 60
@@ -46,7 +48,7 @@ SlurmdTimeout=15
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PropagateResourceLimits=NONE
-{nodes}
+{accounts}{nodes}
 PartitionName=low Nodes=n1,n2 Default=YES State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={grace}
 PartitionName=urgent Nodes=n1,n2 State=UP PriorityTier=10 PreemptMode=OFF
 """
@@ -79,6 +81,14 @@ class Cluster:
         """Start a node."""
         self.serve(name, "slurmd", "-D", "-N", name, "-f", str(self.folder / "slurm.conf"))
 
+    def keep_accounts(self, port: int, database: int) -> None:
+        """Start the accounts, at these ports, and tell them of the cluster."""
+        self.serve("database", *accounts.database(self.folder, database))
+        _await(lambda: _answers(database))
+        self.serve("slurmdbd", *accounts.slurmdbd(self.folder, port, database))
+        _await(lambda: _answers(port))
+        self.call("sacctmgr", "--immediate", "add", "cluster", "tests")
+
     def job(self, number: str) -> dict[str, str]:
         """What the controller says of a job, or of the element of an array."""
         said = self.call("scontrol", "--oneliner", "show", "job", number).splitlines()[0]
@@ -108,10 +118,11 @@ class Cluster:
 
     def end(self) -> None:
         """End all that was started."""
-        subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=30, check=False)
-        until = time.monotonic() + 30
-        while time.monotonic() < until and self.call("squeue", "--noheader"):
-            time.sleep(0.5)
+        if "slurmctld" in self.servers:
+            subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=30, check=False)
+            until = time.monotonic() + 30
+            while time.monotonic() < until and self.call("squeue", "--noheader"):
+                time.sleep(0.5)
         for server in reversed(self.servers.values()):
             server.terminate()
         for server in self.servers.values():
@@ -123,17 +134,19 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """A cluster in an empty folder, until the block ends."""
-    ports = _free_ports(1 + len(NODES))
+def cluster(folder: Path, accounting: bool = False) -> Iterator[Cluster]:
+    """A cluster in an empty folder, until the block ends; one with `accounting` forgets soon what has ended."""
+    ports = _free_ports(3 + len(NODES))
+    dbd, database = ports[-2:]
     lines = [
         f"NodeName={name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=64000"
-        for name, port in zip(NODES, ports[1:], strict=True)
+        for name, port in zip(NODES, ports[1:-2], strict=True)
     ]
     for name in ("state", *NODES):
         (folder / name).mkdir()
-    conf = _CONF.format(host=socket.gethostname(), port=ports[0], folder=folder, nodes="\n".join(lines), grace=GRACE)
-    (folder / "slurm.conf").write_text(conf)
+    values = {"host": socket.gethostname(), "port": ports[0], "folder": folder, "nodes": "\n".join(lines)}
+    added = accounts.CLUSTER_CONF.format(port=dbd, folder=folder) if accounting else ""
+    (folder / "slurm.conf").write_text(_CONF.format(**values, grace=GRACE, accounts=added))
     made = Cluster(folder, {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")})
     for name in [name for name in made.environment if name.startswith(("SLURM_", "SBATCH_")) and name != "SLURM_CONF"]:
         del made.environment[name]
@@ -145,6 +158,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         # `--force`: the folders above are those of the tests, and not of munge's own user.
         made.serve("munged", "munged", "--foreground", "--force", *options)
         _await(lambda: (folder / "munge.socket").exists())
+        if accounting:
+            made.keep_accounts(dbd, database)
         made.serve("slurmctld", "slurmctld", "-D", "-f", str(folder / "slurm.conf"))
         for name in NODES:
             made.node(name)
@@ -169,6 +184,11 @@ def _free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as each:
+        return each.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _await(there: Callable[[], bool], seconds: float = 30) -> None:

@@ -103,6 +103,14 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
     ):
         load("train.engine=deepspeed", "optim.kind=lamb")
     load("train.engine=deepspeed", "optim.kind=adamw")
+    load("train.engine=deepspeed", "train.precision=fp16")
+    average = "train.averaging=ema"
+    load("train.engine=deepspeed", average)
+    for parts in ('train.engine={kind="deepspeed",stage=3}', "train.precision=fp16"):
+        with pytest.raises(
+            RecipeError, match=r"train\.averaging: .* works on whole tensors, and with train\.engine=deepspeed"
+        ):
+            load("train.engine=deepspeed", parts, average)
 
 
 @pytest.mark.parametrize(

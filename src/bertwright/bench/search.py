@@ -76,17 +76,13 @@ def search(
     lines: Sequence[tuple[str, bool]], tried: Sequence[int], attempt: Callable[[Candidate], Trial]
 ) -> Iterator[Trial]:
     """Try sizes upwards on each line, an engine and whether activations are checkpointed, while they get faster and
-    fit; where the smallest of them does not fit, downwards until one does."""
+    fit; where the smallest of them does not fit, downwards until one does, and on while they get faster."""
     for engine, checkpointing in lines:
         line = partial(Candidate, engine, checkpointing)
         upwards = list(_upwards(line, tried, attempt))
         yield from upwards
-        size, outcome = tried[0], upwards[0].outcome
-        while outcome in ("out-of-memory", "too-slow") and size > 1:
-            size //= 2
-            smaller = attempt(line(size))
-            yield smaller
-            outcome = smaller.outcome
+        if upwards[0].outcome in ("out-of-memory", "too-slow"):
+            yield from _downwards(line, tried[0], attempt)
 
 
 def _upwards(
@@ -107,6 +103,21 @@ def _upwards(
         else:
             behind += 1
             ended = f"{behind} smaller ones in a row were no faster" if behind >= PATIENCE else ""
+
+
+def _downwards(line: Callable[[int], Candidate], size: int, attempt: Callable[[Candidate], Trial]) -> Iterator[Trial]:
+    # The largest that fits is not for that the fastest: one that just does may wait for memory at every step.
+    fastest, behind = 0.0, 0
+    while size > 1 and behind < PATIENCE:
+        size //= 2
+        trial = attempt(line(size))
+        yield trial
+        if trial.outcome == "failed":
+            return
+        if trial.outcome == "trained" and (not fastest or fastest / trial.seconds >= GAIN):
+            fastest, behind = trial.seconds, 0
+        elif fastest:
+            behind += 1
 
 
 def best(trials: Sequence[Trial]) -> Trial | None:

@@ -74,7 +74,7 @@ def _setting(tried: Tried) -> dict[str, Any]:
     """What trials must have in common to be compared."""
     values = tried.recipe.shown(exclude_none=True)
     train = values["train"]
-    for name in ("engine", "checkpoint_activations", "observers", "mirror"):
+    for name in ("engine", "checkpoint_activations", "observers", "mirror", "spot_notice"):
         train.pop(name, None)
     train["phases"][tried.phase].pop("micro_batch", None)
     parts = {name: values.get(name) for name in ("examples", "model", "optim", "train")}

@@ -61,7 +61,7 @@ class Tried:
         train |= {"engine": {"kind": candidate.engine}, "checkpoint_activations": candidate.checkpoint_activations}
         train |= {"log_every": 1, "heldout_sequences": 1, "keep_checkpoints": 1, "checkpoint_every": 0, "profile": 0}
         train |= {"memory_limit_gb": 0.0, "evaluate_every": 10**6}
-        for name in ("observers", "mirror"):
+        for name in ("observers", "mirror", "spot_notice"):
             train.pop(name, None)
         recipe = Recipe.model_validate(values)
         recipe.check(ranks=self.ranks, given=False)

@@ -24,6 +24,7 @@ def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterato
     for i, phase in enumerate(recipe.train.phases):
         yield from _few_predictions(f"train.phases.{i}.masking.max_predictions", phase)
     yield from _long_from_the_start(recipe)
+    yield from _read_often(recipe)
     if text:
         yield from _repetitions(recipe, text)
 
@@ -43,12 +44,26 @@ def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
 def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
     """Pairs of long segments for a network that has seen no short ones: the published phase 2 without its phase 1."""
     shortest, train = min(phase.length for phase in recipe.train.phases), recipe.train
-    if recipe.model.kind == "bert" and recipe.examples.pairs and train.init_from is None and shortest > _SHORT:
+    if (
+        recipe.model.kind == "bert"
+        and recipe.examples.pairs
+        and not recipe.labels
+        and train.init_from is None
+        and shortest > _SHORT
+    ):
         text = (
             f"training starts from random weights with sequences of {shortest}, which is the second phase of the "
             f"published recipes; their first, with {_SHORT}, takes most of the steps, each in a fraction of the time."
         )
         yield warning("train.phases", text, "Put such a phase before it, or give a train.init_from that had one.")
+
+
+def _read_often(recipe: Recipe) -> Iterator[Verdict]:
+    """Labelled texts that are read again and again: networks that are fine-tuned see them two to five times."""
+    for i, phase in enumerate(recipe.train.phases):
+        if recipe.labels and phase.epochs is not None and phase.epochs > READINGS:
+            text = f"each labelled text is read {phase.epochs:,g} times, and repeated text teaches less and less."
+            yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 
 
 def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:

@@ -11,6 +11,7 @@ from bertwright.core.log import SILENT
 from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
+from bertwright.examples.config import ImportedData
 from bertwright.recipe import Recipe
 
 _BUILT_IN = ("sample", "sample-small")
@@ -81,6 +82,9 @@ def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
 def imported_data(recipe: Recipe) -> Iterator[Verdict]:
     """A verdict for each phase with data in a format of the field; without a corpus also on what of it is held out."""
     for phase in recipe.train.imported_data():
+        if phase.texts:
+            yield _labelled(phase, recipe)
+            continue
         # The formats need numpy, which a recipe without them does not.
         from bertwright.formats.imported.phase_files import find, find_tests
 
@@ -102,3 +106,18 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
             files = sum(len(test.files) for test in tests)
             held = f"{files:,} files for testing" if tests else f"examples.heldout={recipe.examples.heldout:g} of them"
             yield ok(key, f"held out: {held}")
+
+
+def _labelled(phase: ImportedData, recipe: Recipe) -> Verdict:
+    """The verdict on the labelled texts of a phase, from the names of files."""
+    # As above: reading them needs more than a recipe without them.
+    from bertwright.examples.labelled.read import find_files
+
+    assert phase.texts is not None
+    key = f"{phase.key}.data"
+    try:
+        files = find_files(phase.path, phase.texts, key)
+    except BertwrightError as cause:
+        return raised(key, cause)
+    held = ", ".join(file.name for file in files.heldout) or f"examples.heldout={recipe.examples.heldout:g} of them"
+    return ok(key, f"labelled texts in {', '.join(file.name for file in files.train)}; held out: {held}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +45,19 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     }
     if different:
         facts["recipe.toml differs"] = "\n".join(different)
-    labels = _LABELS[recipe.examples.plan == "sentence-order"]
+    labels = recipe.labels or _LABELS[recipe.examples.plan == "sentence-order"]
     return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary, labels)}
 
 
-def _sequences(batch: MicroBatch, vocabulary: list[str], labels: tuple[str, str]) -> dict[str, str]:
-    """The first sequences as words; those of pairs say which of both `labels` they have."""
+def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) -> dict[str, str]:
+    """The first sequences as words; those with a label say which of `labels` it is, or the number."""
     predicted = dict(zip(batch.prediction_positions.tolist(), batch.labels.tolist(), strict=True))
     shown = {}
     for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
         words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
-        label = f" ({labels[int(batch.next_sentence_labels[number])]})"
-        shown[f"sequence {number}{label if batch.sequence_weights[number] else ''}"] = " ".join(words)
+        label = batch.next_sentence_labels[number]
+        said = f" ({labels[int(label)] if len(labels) > 1 else f'{label:g}'})"
+        shown[f"sequence {number}{said if batch.sequence_weights[number] else ''}"] = " ".join(words)
     return shown
 
 

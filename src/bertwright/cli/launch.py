@@ -149,7 +149,7 @@ def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
         case "logs":
             kept = where.logs(sent)
             shown = "\n".join(f"=== {name}\n{visible(text)}" for name, text in kept.items())
-            print(json_line({"logs": kept}) if as_json else shown)
+            print(json_line({"logs": kept}) if as_json else shown or "nothing has been printed yet")
         case _:
             where.stop(sent)
             print(json_line({"stopped": dict(sent.jobs)}) if as_json else f"stopped {', '.join(sent.jobs)}")

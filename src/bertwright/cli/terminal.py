@@ -81,8 +81,10 @@ class Terminal:
 
     def say(self, message: str) -> None:
         """Print a sentence above the bars."""
-        # A terminal would cut inside words.
-        self._console.print(visible(message), markup=False, soft_wrap=not self._console.is_terminal)
+        text = visible(message)
+        # A terminal would cut inside words. A word that is longer than a line, an address, could not be copied if cut.
+        whole = not self._console.is_terminal or max(map(len, text.split()), default=0) > self._console.width
+        self._console.print(text, markup=False, soft_wrap=whole)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Move the stage's bar, with its rates and the time that is left; a finished bar goes away.

@@ -20,6 +20,13 @@ if TYPE_CHECKING:  # the tables of the other programs are for this verb alone
 
 MAX_SCRIPT = 2**20
 """Most bytes of a script that is read."""
+Script = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Translate the commands of a shell script, or of a job file of Azure ML (.yml); - reads them here.",
+    ),
+]
 
 
 def translate(
@@ -30,9 +37,7 @@ def translate(
     place: Annotated[
         Path | None, typer.Option("--place", metavar="FILE", help="Write the place there: nodes and processes.")
     ] = None,
-    script: Annotated[
-        str, typer.Option(metavar="FILE", help="Translate the commands of a shell script together; - reads them here.")
-    ] = "",
+    script: Script = "",
     environment: Annotated[
         bool, typer.Option("--environment", help="Take the variables of Intel's scripts from the environment.")
     ] = False,
@@ -62,12 +67,13 @@ def translate(
 
 
 def _commands(words: list[str], script: str, environment: bool) -> list[ShellCommand]:
+    from bertwright.translate.azure_job import SUFFIXES, of_job
     from bertwright.translate.shell import of_script, of_words
 
     if script and (words or environment):
         raise RecipeError("--script has the commands; leave the others and --environment out.")
     if script:
-        return of_script(_read(script))
+        return (of_job if script.endswith(SUFFIXES) else of_script)(_read(script))
     if environment:
         return [
             command._replace(variables={**os.environ, **command.variables}) for command in of_words(words or ["run.sh"])
@@ -86,7 +92,9 @@ def _read(script: str) -> str:
         with Path(script).open(encoding="utf-8") as file:
             return file.read(MAX_SCRIPT)
     except (OSError, ValueError) as error:
-        raise RecipeError(f"--script {script} cannot be read: {error}. Give a shell script in UTF-8.") from error
+        raise RecipeError(
+            f"--script {script} cannot be read: {error}. Give a shell script or a job file (.yml) in UTF-8."
+        ) from error
 
 
 VERBS: dict[str, Callable[..., None]] = {"translate": translate}

@@ -30,20 +30,38 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
     Processes on several machines may write the same file at once: one of them wins. Without `sync` a power cut may
     leave a damaged file: for scratch whose hash is kept elsewhere.
     """
+    with atomic_file(path, sync) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def atomic_file(path: Path, sync: bool = True) -> Iterator[Path]:
+    """A temporary sibling of `path` to be written and closed inside, for libraries that want a path; then as
+    `write_atomic`.
+
+    When the body fails it is removed and `path` is as before. `DataError` when the folder cannot be written.
+    """
     # A name may have 255 bytes, a character up to 4.
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(temporary, "wb") as handle:
-            handle.write(data)
-            handle.flush()
-            if sync:
+        # Before a library is given the path: a folder that cannot be written is an error of ours then.
+        temporary.touch(exist_ok=False)
+        mode = temporary.stat().st_mode
+        yield temporary
+        with suppress(OSError):  # a file system without modes
+            temporary.chmod(mode)  # safetensors gives its files 600, and a group may share the folder
+        if sync:
+            with open(temporary, "rb") as handle:
+                # On the disk before it has its name: a power cut would leave an empty file of that name.
                 os.fsync(handle.fileno())
         # In one step on POSIX: a reader sees the old file or the new one.
         os.replace(temporary, path)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise cannot_write(path, error) from error
+    finally:
+        # Also where the body raised: nothing is left of a writer that failed.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:

@@ -17,19 +17,23 @@ from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.baselines import baselines, majority
 from bertwright.evaluate.characters import bits_per_character, entry_lengths
+from bertwright.evaluate.classification import answers, scores_of, shown
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
-from bertwright.evaluate.shapes import untrained
+from bertwright.evaluate.shapes import METRICS, untrained
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.labelled.data import FOLDER, LabelledSet
+from bertwright.examples.labelled.loader import heldout_labelled
 from bertwright.examples.store import Store
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.batch import PackedBatch, packed
+from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.device import resolve_device
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_model
+from bertwright.model.saved import load_model, load_network
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
 from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
@@ -56,6 +60,8 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     # Ids of another vocabulary are ids all the same: the scores would be numbers, and wrong.
     check_same_vocabulary(train, vocab)
     _verify(vocab, "")
+    if "labels" in examples.counts:
+        return _classified(config, length, inputs, draft, log)
     for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out
         _verify(examples, prefix)
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
@@ -82,6 +88,28 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
     said = ": the model has not learnt to use the context" if scores["untrained"] else ""
     log.say(f"evaluate: loss {loss} (unigram {scores['unigram_loss']:.3f}){said}")
+    return scores
+
+
+def _classified(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
+    """The scores of a classifier on the held-out texts, cut to `length`."""
+    train, examples, vocab = inputs.train, inputs.examples, inputs.vocab
+    _verify(examples, f"{FOLDER}/")
+    _verify(train, "model/")
+    device = resolve_device(config.device)
+    model = load_network(train.path / "model", kernel_for(device.type)).to(device)
+    assert isinstance(model, SequenceClassifier)
+    batches = list(heldout_labelled(examples, length, config.batch, config.max_sequences or None))
+    right = np.concatenate([batch.next_sentence_labels for batch in batches])
+    scores = scores_of(answers(model, batches, log), right, examples)
+    scores = {name: _finite(value) if isinstance(value, float) else value for name, value in scores.items()}
+    if note := train.counts.get("unfinished"):
+        scores["unfinished"] = note
+    write_json(draft / "scores.json", scores)
+    heldout = LabelledSet.open(examples, "heldout", vocab)
+    write_json(draft / "predictions.json", list(shown(model, heldout, length, config.samples, load_tokenizer(vocab))))
+    told = [f"{name} {value:.4f}" for name in METRICS if (value := scores.get(name)) is not None]
+    log.say(f"evaluate: {', '.join(told) or 'no score is a number'} on {scores['sequences']:,} held-out texts")
     return scores
 
 

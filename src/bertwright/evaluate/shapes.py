@@ -33,6 +33,20 @@ class Counts(TypedDict, total=False):
     most_common_token: Text
     predictions: Count
     sequences: Count
+    classification_loss: Score
+    accuracy: Score
+    f1: Score
+    matthews: Score
+    majority: Score
+    majority_label: Text
+    regression_loss: Score
+    constant_loss: Score
+    pearson: Score
+    spearman: Score
+
+
+METRICS = ("accuracy", "f1", "matthews", "pearson", "spearman")
+"""The scores of a classifier, those of classes and those of numbers."""
 
 
 class _Guess(TypedDict):

@@ -56,9 +56,10 @@ class Batch(Generic[Array]):
     weights: Array
     """[P] float32, weight of each prediction in the loss: 1, or 0 for padding."""
     next_sentence_labels: Array
-    """[B] int64, 1 when B is a random segment, 0 when it follows A."""
+    """[B] int64, 1 when B is a random segment, 0 when it follows A; of a classification the number of the class, and
+    where labels are numbers, these, float32."""
     sequence_weights: Array
-    """[B] float32, weight of each sequence in the next-sentence loss; 0 for padding and without sentence pairs."""
+    """[B] float32, weight of each sequence in the loss of these labels; 0 for padding and for what has none."""
 
     @property
     def counts(self) -> Counts:
@@ -111,8 +112,10 @@ def hash_digits(number: int) -> str:
     return f"{number % 2**64:016x}"
 
 
-def _weighted(labels: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.int64]:
+def _weighted(labels: NDArray[Any], weights: NDArray[np.float32]) -> NDArray[np.int64]:
     """Each label with the bits of its weight below it; 0 where the weight is 0."""
+    if labels.dtype == np.float32:
+        labels = labels.view(np.int32).astype(np.int64)  # numbers that a sequence is labelled with, by their bits
     words: NDArray[np.int64] = (labels << 32 | weights.view(np.uint32)) * (weights != 0)
     return words
 

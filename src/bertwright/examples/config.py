@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from bertwright.core.config import Section, runtime_only
+from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.masking_config import MaskingConfig
 
 VERSION = 6
@@ -57,6 +58,8 @@ class ImportedData:
     masking: MaskingConfig
     quarantine: bool
     """Whether damaged files are left out instead of being an error."""
+    texts: LabelledTexts | None = None
+    """How its files are read where they hold labelled texts, not finished examples."""
 
     @property
     def key(self) -> str:
@@ -77,6 +80,14 @@ class ImportedData:
     def folder(self) -> str:
         """Where the examples artifact keeps it."""
         return f"imported/{self.phase}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What of it decides the examples, beside its files."""
+        if self.texts is None:
+            return {"length": self.length, "quarantine": self.quarantine}
+        columns = [list(each.names) for each in self.texts.columns]
+        return {"labels": list(self.texts.labels), "columns": columns, "heldout": list(self.texts.heldout)}
 
 
 class TextsConfig(Section):
@@ -151,7 +162,7 @@ def sections(
     """The settings that the examples are a function of: plans for each of `sets`, and the data of `imported`."""
     settings: dict[str, Any] = {"examples": config, "train": {"phases": distinct(sets)}}
     # Not its masking: masks are drawn when a batch is, so other masks rebuild nothing (decision 0015).
-    return settings | {data.key: {"length": data.length, "quarantine": data.quarantine} for data in imported}
+    return settings | {data.key: data.settings for data in imported}
 
 
 def distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:

@@ -30,7 +30,7 @@ from bertwright.examples.loader import Loader, LoaderSettings, StepCounts, open_
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
 from bertwright.examples.plans import Epochs
-from bertwright.examples.store import Vocabulary, map_file
+from bertwright.examples.store import Vocabulary, map_file, refuse_cut
 
 
 class _Facts(TypedDict):
@@ -140,6 +140,7 @@ class ImportedLoader:
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""
         settings = self.settings
+        refuse_cut(self._imported.arrays.values())
         places = np.arange(settings.batches.before(step), settings.batches.before(step + 1))
         epochs = self._epochs.locate(places)
         stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)

@@ -23,7 +23,7 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.packing import Assignment, assign_to_ranks
 from bertwright.examples.plan_check import check_plans
 from bertwright.examples.plans import UNLABELLED, Epochs, Plans
-from bertwright.examples.store import Store
+from bertwright.examples.store import Store, refuse_cut
 
 BLOCK = 1 << 20
 """Plan rows read at a time."""
@@ -69,6 +69,8 @@ class StepCounts(NamedTuple):
     """Pairs of segments with a label."""
     tokens: int
     """Real tokens."""
+    sequences: int = 0
+    """Sequences with a label of their own, as a classification has."""
 
 
 class Loader(Protocol):
@@ -162,7 +164,9 @@ class PlanLoader:
         return self.settings.batches.before(step), self.settings.batches.before(step + 1)
 
     def _rows(self, first: int, stop: int) -> Rows:
-        settings = self.settings
+        settings, store = self.settings, self._store
+        # At each step: whoever cuts a file does so while training runs, for days.
+        refuse_cut([store.tokens, store.sentences, store.documents, store.starts, store.hashes, *self._plans.rows])
         epochs = self._epochs.locate(np.arange(first, stop))
         parts = []
         for epoch, number, rows in epochs:

@@ -26,6 +26,10 @@ class _HeldOut(TypedDict, total=False):
 
 class _Split(TypedDict, total=False):
     sequences: dict[Text, _Sequences]
+    examples: Count
+    classes: list[Count]
+    files: list[Text]
+    repeated: Count
     documents: Count
     sentences: Count
     tokens: Count
@@ -49,5 +53,6 @@ class Counts(TypedDict, total=False):
     train: _Split
     heldout: _Split
     heldout_contamination: Overlap
+    labels: list[Text]
     imported: dict[Text, _Imported]
     text: Rates

@@ -13,6 +13,7 @@ otherwise need more open files than a process may have.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -182,6 +183,20 @@ def map_file(path: Path, dtype: Any) -> NDArray[Any]:
     if size % np.dtype(dtype).itemsize:
         raise ArtifactError(f"{path} ends inside an entry: it has {size:,} bytes. Run the stage examples again.")
     return np.memmap(path, dtype, mode="r") if size else np.zeros(0, dtype)
+
+
+def refuse_cut(arrays: Iterable[NDArray[Any]]) -> None:
+    """`ArtifactError` where the file of a mapped array of any shape has become shorter than it.
+
+    To read beyond its end would kill the process (SIGBUS) without a word. Asks the system, and reads nothing.
+    """
+    for array in arrays:
+        mapped = getattr(array, "_mmap", None)
+        if mapped is not None and (size := mapped.size()) < len(mapped):
+            raise ArtifactError(
+                f"{array.filename} has been cut while it was read: it has {size:,} bytes of {len(mapped):,}. "  # type: ignore[attr-defined]
+                "Restore it, or run the stage examples again; training then goes on from its newest checkpoint."
+            )
 
 
 def token_dtype(vocabulary_size: int) -> str:

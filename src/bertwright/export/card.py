@@ -8,8 +8,10 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
+from bertwright.evaluate.shapes import METRICS
 from bertwright.export.config import Inputs
-from bertwright.export.origin import Origin, table
+from bertwright.export.origin import Origin, plain, table
+from bertwright.export.shapes import largest_difference
 
 _BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder with the masked-token head"
 _USE = {
@@ -19,6 +21,8 @@ _USE = {
     "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees. "
     "{learnt}",
 }
+_CLASSIFIES = "The folder holds the encoder with a classifier of sequences: {labels}."
+"""Of every architecture for that."""
 _ORDER = "sentence order (in the head that transformers names next sentence: 1 says that the segments are swapped)"
 _ALONE = "It learnt from text like a BERT, not from a larger network (it is not distilled)."
 _DISTILLED = "It learnt from the answers of another network beside the text (distillation, Hinton et al. 2015)."
@@ -28,6 +32,7 @@ _WHAT = {
     "ModernBertForMaskedLM": ("modernbert", "A ModernBERT (Warner et al. 2024)"),
     "DistilBertForMaskedLM": ("distilbert", "A network of DistilBERT's shape (Sanh et al. 2019)"),
 }
+_WHAT |= {name.replace("MaskedLM", "SequenceClassification"): what for name, what in _WHAT.items()}
 """The tag of each architecture, and what it is."""
 
 
@@ -35,19 +40,24 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
     """Write the card of the model `name` to `path`; `export` is what the export counted."""
     language = f"language: {origin.language}\n" if origin.language else ""
     trained = f"trained on text in the language `{origin.language}`" if origin.language else "trained on examples"
+    labels = inputs.train.counts.get("network", {}).get("labels", [])
+    trained = "trained on labelled texts" if labels else trained
     tag, what = _WHAT[export["architecture"]]
+    use = "text-classification" if labels else "fill-mask"
     parts = [
-        f"---\n{language}library_name: transformers\npipeline_tag: fill-mask\ntags:\n- {tag}\n---",
+        f"---\n{language}library_name: transformers\npipeline_tag: {use}\ntags:\n- {tag}\n---",
         f"# {name}",
         f"{what} {trained}. {_use(export['architecture'], inputs)}",
         # First: who copies a model reads the beginning of its card.
-        *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts["untrained"]),
+        *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts.get("untrained", False)),
         "## How to load it",
         _loading(export["architecture"]),
         "## Size and training",
         table(_training(origin, inputs.train, export)),
         f"## Scores on held-out {origin.unit}",
-        _scores(
+        _of_classifier(inputs.evaluate.counts)
+        if labels
+        else _scores(
             inputs.evaluate.counts,
             export["architecture"] == "BertForPreTraining",
             inputs.train.counts.get("heldout", {}),
@@ -65,6 +75,8 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
 
 def _use(architecture: str, inputs: Inputs) -> str:
     """What the folder holds, and what the network learnt from."""
+    if labels := inputs.train.counts.get("network", {}).get("labels"):
+        return _CLASSIFIES.format(labels=", ".join(f"`{plain(label)}`" for label in labels))
     objective = inputs.train.manifest["config"].get("train", {}).get("objective", {})
     distilled = objective.get("kind") == "distillation"
     order = inputs.evaluate.counts.get("sop_accuracy") is not None
@@ -114,7 +126,7 @@ def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> lis
         ("sequences seen", f"{counts['sequences_seen']:,}"),
         ("tokens seen", f"{counts['tokens_seen']:,}"),
         ("training time", f"{counts['train_seconds']:,.0f} s, ranks: {counts['ranks']}, device: {counts['device']}"),
-        ("logits when reloaded", f"equal to {export['mlm_difference']:.1e} (transformers {export['transformers']})"),
+        ("logits when reloaded", f"equal to {largest_difference(export):.1e} (transformers {export['transformers']})"),
     ]
 
 
@@ -141,6 +153,22 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
         )
     said = f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
     return said + "\n\n" + table(rows, ("score", "model", "baseline"))
+
+
+def _of_classifier(scores: Mapping[str, Any]) -> str:
+    """A row for each score, and what always the same answer would score."""
+    baselines = {"accuracy": "majority", "regression_loss": "constant_loss"}
+    rows = []
+    for name in (*METRICS, "regression_loss"):
+        if name in scores:
+            value, baseline = scores[name], scores.get(baselines.get(name, ""))
+            shown = ["–" if number is None else f"{number:.4f}" for number in (value, baseline)]
+            rows.append((_METRICS.get(name, name), *shown))
+    return f"{scores['sequences']:,} texts that training never saw.\n\n" + table(rows, ("score", "model", "baseline"))
+
+
+_METRICS = {"f1": "F1", "matthews": "Matthews' correlation", "regression_loss": "mean squared error"}
+_METRICS |= {"pearson": "Pearson's correlation", "spearman": "Spearman's correlation"}
 
 
 def _normalisation(vocab: Artifact) -> str:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
-
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic, write_json
 from bertwright.model.interop.peer import peer_of
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
+from bertwright.model.saved import write_safetensors
 from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
 SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 
 
-def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[str, Any]:
+def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
     """Write everything but the card to `hf`; rows that only padded the embedding are cut off.
 
     Gives the architecture's name, its vocabulary size and the number of its parameters.
@@ -29,7 +28,7 @@ def write_hf_folder(hf: Path, model: PreTrainingModel, vocab: Artifact) -> dict[
     theirs = peer.names.to_theirs(model.state_dict(), len(entries))
     tensors = {name: tensor.detach().contiguous() for name, tensor in theirs.items()}
     write_json(hf / "config.json", config)
-    write_atomic(hf / "model.safetensors", save(tensors, {"format": "pt"}))  # transformers 4 insists on the format
+    write_safetensors(hf / "model.safetensors", tensors, {"format": "pt"})  # transformers 4 insists on the format
     for name in ("vocab.txt", "tokenizer.json"):
         write_atomic(hf / name, vocab.file(name).read_bytes())
     positions = model.config.max_position_embeddings

@@ -36,6 +36,8 @@ def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
     if source.manifest["stage"] == "corpus":
         language = source.manifest["config"]["corpus"]["language"]
         return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
+    if "labels" in source.counts:
+        return Origin(plain(texts.language), source.counts["text"]["fertility"], "texts", _labelled(source, texts))
     splits = source.counts["heldout"]["phases"].values()
     unit = "documents" if all("documents" in split for split in splits) else "examples"
     return Origin(plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
@@ -94,6 +96,20 @@ def _files(examples: Artifact, texts: TextsConfig) -> str:
             "This card grants no licence for the model; whoever publishes it chooses one that respects that of the "
             "texts.",
         ]
+    )
+
+
+def _labelled(examples: Artifact, texts: TextsConfig) -> str:
+    """The files of labelled texts, with their hashes."""
+    counts, files = examples.counts, read_json(examples.file("labelled/facts.json"))["files"]
+    rows = [(plain(file["file"]), f"{file['examples']:,}", f"`{file['sha256']}`") for file in files[:MOST_FILES]]
+    train, heldout = counts["train"]["examples"], counts["heldout"]
+    return (
+        f"{train:,} labelled texts to learn from, {heldout['examples']:,} held out, of which {heldout['repeated']:,} "
+        "stand among the others too.\n\n"
+        + table(rows, ("file", "texts", "SHA-256"))
+        + f"\n\nLicence of the texts: {plain(texts.licence) or 'unknown'}. This card grants no licence for the model; "
+        "whoever publishes it chooses one that respects that of the texts and of the network it started from."
     )
 
 

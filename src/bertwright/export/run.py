@@ -19,9 +19,10 @@ from bertwright.export.card import model_card
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import origin_of
+from bertwright.export.shapes import largest_difference
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.interop.peer import peer_of
-from bertwright.model.saved import load_model
+from bertwright.model.saved import load_network
 from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
@@ -59,14 +60,14 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     check_same_vocabulary(train, vocab)
     for name in train.names("model/"):
         train.file(name)
-    model, tokenizer = load_model(train.path / "model"), load_tokenizer(vocab)
+    model, tokenizer = load_network(train.path / "model"), load_tokenizer(vocab)
     hf = make_folder(draft / "hf")
     size = write_hf_folder(hf, model, vocab)
     # Text of this language with a mask in it, beside the probes that are the same for every model.
     lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]
     compared = compare_tokenizer(hf, tokenizer, lines, peer_of(model.config).segments)
     differences = compare_model(hf, model, tokenizer, lines, config.tolerance)
-    log.say(f"export: transformers {differences['transformers']} agrees to {differences['mlm_difference']:.1e}")
+    log.say(f"export: transformers {differences['transformers']} agrees to {largest_difference(differences):.1e}")
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from typing_extensions import TypedDict
 
 from bertwright.core.shapes import Count, Number, Text
@@ -17,6 +20,12 @@ class Counts(TypedDict, total=False):
     texts_compared: Count
     mlm_difference: Number
     nsp_difference: Number
+    classification_difference: Number
     predictions_compared: Count
     transformers: Text
     unfinished: Unfinished
+
+
+def largest_difference(counts: Mapping[str, Any]) -> float:
+    """Between the logits of the trained network and of the exported one."""
+    return max(float(counts[name]) for name in counts if name.endswith("_difference"))

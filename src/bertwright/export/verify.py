@@ -19,7 +19,9 @@ from torch.nn.utils.rnn import pad_sequence
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError
 from bertwright.model.batch import packed_sequences
+from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.interop.peer import peer_of
+from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
@@ -65,9 +67,9 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments:
 
 
 def compare_model(
-    hf: Path, ours: PreTrainingModel, tokenizer: Tokenizer, texts: Sequence[str], tolerance: float
+    hf: Path, ours: Model, tokenizer: Tokenizer, texts: Sequence[str], tolerance: float
 ) -> dict[str, Any]:
-    """The largest differences of masked-token and next-sentence logits; more than `tolerance` is an `ArtifactError`.
+    """The largest differences of the logits of each head; more than `tolerance` is an `ArtifactError`.
 
     Compared on pairs of `texts` and on one sequence of random tokens that fills all positions.
     """
@@ -81,16 +83,21 @@ def compare_model(
     if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = _rows(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
-    mlm_PV, nsp_B2 = _our_logits(ours, rows, tokenizer.ids(MASK))
-    their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, tokenizer.ids(MASK), peer.segments)
-    differences = {"mlm_difference": _largest(mlm_PV[:, : len(tokenizer.vocabulary)], their_mlm_PV)}
-    if nsp_B2 is not None:
-        differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)
+    mask = tokenizer.ids(MASK)
+    if isinstance(ours, SequenceClassifier):
+        differences, compared = _of_classifier(ours, exported, rows, mask, peer.segments), len(rows)
+    else:
+        mlm_PV, nsp_B2 = _our_logits(ours, rows, mask)
+        their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, mask, peer.segments)
+        differences = {"mlm_difference": _largest(mlm_PV[:, : len(tokenizer.vocabulary)], their_mlm_PV)}
+        compared = len(mlm_PV)
+        if nsp_B2 is not None:
+            differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)
     for name, difference in differences.items():
         # Not `>`: a NaN compares as false, and would pass.
         if not difference <= tolerance:
             raise _mismatch(hf, f"{name} of the logits is {difference:.3g}, above export.tolerance={tolerance:g}")
-    return {**differences, "predictions_compared": len(mlm_PV), "transformers": transformers.__version__}
+    return {**differences, "predictions_compared": compared, "transformers": transformers.__version__}
 
 
 Row = tuple[list[int], list[int]]
@@ -124,6 +131,19 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 @torch.inference_mode()
+def _of_classifier(
+    ours: SequenceClassifier, exported: Any, rows: list[Row], mask: int, segments: bool
+) -> dict[str, float]:
+    """The largest difference of the logits [B, C] of all rows; names of classes that differ are infinitely far."""
+    ids = exported.config.id2label
+    if tuple(ids[number] for number in sorted(ids)) != ours.config.labels:
+        return {"classification_difference": float("inf")}
+    own_BC = ours.eval()(packed_sequences(rows, mask))
+    their_BC = torch.cat([exported.eval()(**_inputs([row], segments)).logits for row in rows])
+    return {"classification_difference": _largest(own_BC, their_BC)}
+
+
+@torch.inference_mode()
 def _our_logits(model: PreTrainingModel, rows: list[Row], mask: int) -> tuple[Tensor, Tensor | None]:
     mlm_PV, nsp_B2 = model.eval()(packed_sequences(rows, mask))
     return mlm_PV, nsp_B2
@@ -139,17 +159,23 @@ def _their_logits(model: Any, rows: list[Row], mask: int, segments: bool) -> tup
 
 
 def _logits_of(model: Any, rows: list[Row], mask: int, segments: bool) -> tuple[Tensor, Tensor]:
+    inputs = _inputs(rows, segments)
+    output = model.eval()(**inputs)
+    masked_BS = (inputs["input_ids"] == mask) & inputs["attention_mask"].bool()
+    if "logits" in output:
+        return output.logits[masked_BS], torch.empty(0)
+    return output.prediction_logits[masked_BS], output.seq_relationship_logits
+
+
+def _inputs(rows: list[Row], segments: bool) -> dict[str, Tensor]:
+    """The rows [B] padded to the longest, [B, S] each."""
     ids_BS = pad_sequence([torch.tensor(a + b) for a, b in rows], batch_first=True)
     real_BS = pad_sequence([torch.ones(len(a) + len(b), dtype=torch.int64) for a, b in rows], batch_first=True)
     inputs = {"input_ids": ids_BS, "attention_mask": real_BS}
     if segments:
         parts = [torch.tensor([0] * len(a) + [1] * len(b)) for a, b in rows]
         inputs["token_type_ids"] = pad_sequence(parts, batch_first=True)
-    output = model.eval()(**inputs)
-    masked_BS = (ids_BS == mask) & real_BS.bool()
-    if "logits" in output:
-        return output.logits[masked_BS], torch.empty(0)
-    return output.prediction_logits[masked_BS], output.seq_relationship_logits
+    return inputs
 
 
 def _largest(ours: Tensor, theirs: Tensor) -> float:

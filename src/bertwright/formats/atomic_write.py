@@ -1,9 +1,8 @@
-"""Writing a file whole or not at all when a library wants a path to write to, and a folder of several files."""
+"""Writing a folder of several files whole or not at all."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,31 +11,6 @@ from pathlib import Path
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.files import cannot_write, make_folder, sync_folder
 from bertwright.core.lock import FolderLock
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary sibling of `path` to be written and closed inside; then it is synced and renamed to `path`.
-
-    When the body fails it is removed and `path` is as before. `DataError` when the folder cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        # Before a library is given the path: a folder that cannot be written is an error of ours then.
-        temporary.touch(exist_ok=False)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    try:
-        yield temporary
-        with open(temporary, "rb") as handle:
-            # On the disk before it has its name: a power cut would leave an empty file of that name.
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        # Also where the body raised: nothing is left of a writer that failed.
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -82,10 +82,11 @@ class KubeflowPlace(Section):
         """As `DescribedOnly.looked_after`."""
         name = _name(job)
         every = (f"job/{name}-prepare", f"pytorchjob/{name}", f"job/{name}-finish")
+        of_run = ",".join(f"{label}={value}" for label, value in _labels(job).items())
         return {
             "status": self._kubectl("get", "--ignore-not-found", *every),
-            "logs": self._kubectl("logs", "--prefix", "--selector", f"training.kubeflow.org/job-name={name}"),
-            "stop": self._kubectl("delete", "--ignore-not-found", *every),
+            "logs": self._kubectl("logs", "--prefix", "--tail=20", "--selector", of_run),
+            "stop": self._kubectl("delete", "--ignore-not-found", *every, f"configmap/{name}-recipe"),
         }
 
     def _kubectl(self, *words: str) -> str:
@@ -157,7 +158,12 @@ class KubeflowPlace(Section):
                 {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": self.shm_size}},
             ],
         }
-        return {"spec": spec}
+        return {"metadata": {"labels": _labels(job)}, "spec": spec}
+
+
+def _labels(job: Job) -> dict[str, str]:
+    """What all pods of a run have, and those of no other."""
+    return {"app.kubernetes.io/name": "bertwright", "app.kubernetes.io/instance": _name(job)}
 
 
 def _name(job: Job) -> str:

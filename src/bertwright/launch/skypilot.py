@@ -79,7 +79,7 @@ class SkypilotPlace(Section):
         if self.spot:
             words = {"status": ["queue"], "logs": ["logs", "--name", name], "stop": ["cancel", "--name", name]}
             return {what: shlex.join(["sky", "jobs", *each]) for what, each in words.items()}
-        words = {"status": ["status", name], "logs": ["logs", name], "stop": ["cancel", "--all", name]}
+        words = {"status": ["queue", name], "logs": ["logs", name], "stop": ["cancel", "--all", name]}
         return {what: shlex.join(["sky", *each]) for what, each in words.items()}
 
     def _ranks(self) -> int:

@@ -1,4 +1,4 @@
-"""YAML as people write it. The only file that imports yaml."""
+"""YAML as people write it. The only file that writes it."""
 
 from __future__ import annotations
 

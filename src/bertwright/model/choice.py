@@ -15,6 +15,8 @@ from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 
 Network = TypeVar("Network", bound=Section)
+Labels = tuple[str, ...]
+"""Names of the classes of a sequence; one for a number, none for a network with pre-training heads."""
 
 
 def check_size_or_config(size: str | None, config: Path | None, sizes: Iterable[str]) -> None:
@@ -63,6 +65,12 @@ def refuse_pairs(kind: str, next_sentence: bool) -> None:
             f"model.kind={kind} has no next-sentence head, which examples of pairs (examples.plan) need; make them "
             "with examples.plan=full-sentences or doc-sentences, or set model.kind=bert"
         )
+
+
+def shown(network: Section) -> dict[str, Any]:
+    """The numbers of a network for files; one with pre-training heads says nothing of labels."""
+    values = network.model_dump()
+    return {key: value for key, value in values.items() if key != "labels" or value}
 
 
 def validated(network: type[Network], values: Mapping[str, Any], source: Path | str, title: str) -> Network:

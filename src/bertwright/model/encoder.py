@@ -39,7 +39,8 @@ class Encoder(Protocol):
     def pool(self, first_BH: Tensor) -> Tensor:
         """One state for each sequence, [B, H], of the hidden states [B, H] of their first tokens ([CLS]).
 
-        Asked for only where the network has a next-sentence head; elsewhere it is those states as they are.
+        Asked for only where the network has a next-sentence head or a classifier; without a pooler it is those states
+        as they are.
         """
 
 

@@ -10,9 +10,10 @@ W1 weights up to attention and W2 after it (`layer_products`):
             + Σ layers Σ sequences 4·H·pairs(n)     queries with keys, weights with values; pairs(n) = n², or fewer in a
                                                     window
             + 2·P·(H² + H·V)                        transform and decoder of the masked tokens
-            + 2·B·(H² + 2·H)                        pooler and classifier of B sequences, with a next-sentence head
+            + 2·B·(H² + C·H)                        pooler (or transform) and classifier of B sequences, with a
+                                                    next-sentence head (C = 2) or a classifier of C classes
 
-The last layer counts as it is computed (docs/decisions/0028): N = P, and B more with a next-sentence head. The rule of
+The last layer counts as it is computed (docs/decisions/0028): N = P, and B more with such a head. The rule of
 thumb 6·parameters·T counts it whole, and the embeddings, and no attention. A backward pass takes two products for each
 of the forward pass, so a step takes three times as much.
 """
@@ -35,13 +36,15 @@ def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], pre
     lengths_B: NDArray[np.int64] = lengths.astype(np.int64)
     hidden, layers, tokens = network.hidden_size, network.num_hidden_layers, int(lengths_B.sum())
     before, after = network.layer_products
-    sequences = len(lengths) if network.next_sentence else 0
+    classes = 2 if network.next_sentence else len(network.labels)
+    predictions = 0 if network.labels else predictions  # a classifier has no head for them
+    sequences = len(lengths) if classes else 0
     linear = tokens * (layers * before + (layers - 1) * after) + (predictions + sequences) * after
     pairs = 0
     for window in network.windows:
         pairs += _pairs(lengths_B, window)
     heads = predictions * (hidden * hidden + hidden * network.vocab_size)
-    heads += sequences * (hidden * hidden + 2 * hidden)
+    heads += sequences * (hidden * hidden + classes * hidden)
     return 2 * (linear + heads) + 4 * hidden * pairs
 
 

@@ -7,7 +7,7 @@ as a network does with `train.init_layers`.
 
 `truncated`: ModernBERT's, as in transformers after Megatron (Shoeybi et al. 2019): the normal distribution is truncated
 at initializer_cutoff_factor standard deviations, and of matrices whose product is added to the residual, and of the
-head's transform, the standard deviation is divided by √(2·layers).
+head's transform, the standard deviation is divided by √(2·layers); of a classifier it is 1 / √(hidden size).
 """
 
 from __future__ import annotations
@@ -45,5 +45,9 @@ def _draw_truncated(model: nn.Module, config: ModernConfig) -> None:
         std = config.initializer_range
         if name.rpartition(".")[2] in _INTO_RESIDUAL:
             std /= math.sqrt(2 * config.num_hidden_layers)
+        elif name == "classification.classifier":
+            std = config.hidden_size**-0.5
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
         furthest = config.initializer_cutoff_factor * std
         nn.init.trunc_normal_(module.weight, std=std, a=-furthest, b=furthest)

@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.files import atomic_file, cannot_write, make_folder, write_atomic, write_json
 from bertwright.core.tensors import check_tensors
+from bertwright.model.choice import shown
 from bertwright.model.config import Kernel, NetworkConfig, read_network_config
+from bertwright.model.model import Model, build_model
 from bertwright.model.pretraining import PreTrainingModel
 
 
@@ -26,19 +28,42 @@ def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor
     vocab.txt."""
     make_folder(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    write_atomic(folder / "model.safetensors", save(tensors))
+    write_safetensors(folder / "model.safetensors", tensors)
     if vocab is not None:
         write_atomic(folder / "vocab.txt", vocab)
     write_json(folder / "config.json", config_json(config))
 
 
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write contiguous tensors of the CPU, whole or not at all; `DataError` where `path` cannot be written."""
+    try:
+        # Not as bytes, which would be a second copy of all of them in memory.
+        with atomic_file(path) as temporary:
+            save_file(dict(tensors), temporary, metadata)
+    except SafetensorError as error:
+        raise cannot_write(path, OSError(str(error))) from error
+
+
 def config_json(config: NetworkConfig) -> dict[str, Any]:
     """The content of a model folder's config.json: the network, and as `model_type` its family."""
-    return {"model_type": config.family, **config.model_dump()}
+    return {"model_type": config.family, **shown(config)}
 
 
 def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
-    """The model that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
+    """The network with pre-training heads that `save_model` wrote, as `load_network`; `ArtifactError` where it is a
+    classifier."""
+    model = load_network(folder, kernel)
+    if not isinstance(model, PreTrainingModel):
+        labels = ", ".join(model.config.labels)
+        raise ArtifactError(
+            f"the model in {folder} is a classifier ({labels}), without the head that masked tokens are predicted "
+            "with. Give the folder of a pre-training."
+        )
+    return model
+
+
+def load_network(folder: Path, kernel: Kernel = "sequences") -> Model:
+    """The network that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
 
     A file that is absent or damaged, and a tensor that is missing, unexpected or of another shape, is an
     `ArtifactError` naming it.
@@ -50,7 +75,7 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
             f"cannot load the model in {folder}: {error}. Restore it, or save the model again"
         ) from error
     tensors = read_tensors(folder / "model.safetensors")
-    return model_from(config, tensors, kernel, source=str(folder))
+    return network_from(config, tensors, kernel, source=str(folder))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -66,9 +91,18 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def model_from(
     config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
 ) -> PreTrainingModel:
-    """A model that holds `tensors` themselves, under this project's names; strict, as `load_model` says."""
+    """As `network_from`, of a configuration without classes."""
+    model = network_from(config, tensors, kernel, source)
+    assert isinstance(model, PreTrainingModel)
+    return model
+
+
+def network_from(
+    config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
+) -> Model:
+    """A network that holds `tensors` themselves, under this project's names; strict, as `load_network` says."""
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
-        model = PreTrainingModel(config, kernel)
+        model = build_model(config, kernel)
     expected = model.state_dict()
     faults = [f"missing {name}" for name in expected if name not in tensors]
     faults += [f"unexpected {name}" for name in tensors if name not in expected]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
+from bertwright.examples.labelled.tasks import GLUE, Columns, GlueTask, LabelledTexts, glue
 
 
 class PreTrainingConfig(Section):
@@ -75,5 +76,60 @@ class DistillationConfig(Section):
         return {number: layer for number, layer in enumerate(self.layers or spread, 1) if layer}
 
 
-ObjectiveConfig = Annotated[PreTrainingConfig | DistillationConfig, Field(discriminator="kind")]
+class ClassificationConfig(Section):
+    """A class, or a number, for each text or pair of texts (Devlin et al. 2019 §4.1), read from the data of the phases;
+    from random weights, or from a pre-trained network that `train.init_from` names."""
+
+    kind: Literal["classification"] = "classification"
+    """Names this objective."""
+    task: GlueTask | None = None
+    """A task of GLUE, which says columns and classes; give this or `labels`."""
+    labels: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Names of the classes, as the files have them or in the order of their numbers from 0; one name: labels are
+    numbers, and what is learnt is a regression."""
+    text: str = "text"
+    """The column or key of the text, or of the first one of a pair."""
+    pair: str = ""
+    """That of the second text; empty: texts are single."""
+    label: str = "label"
+    """That of the label."""
+
+    @model_validator(mode="after")
+    def _of_glue_or_of_ones_own(self) -> Self:
+        if (self.task is None) == (not self.labels):
+            raise ValueError(
+                f"give exactly one of task (one of GLUE's: {', '.join(GLUE)}) and labels (names of classes; one name "
+                f"for numbers); got task={self.task!r}, labels={list(self.labels)}"
+            )
+        fields = type(self).model_fields
+        # A setting that would do nothing is refused, not ignored.
+        if self.task and (set_too := [n for n in ("text", "pair", "label") if getattr(self, n) != fields[n].default]):
+            raise ValueError(f"task {self.task} says its columns: leave out {', '.join(set_too)}")
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError(f"labels {list(self.labels)} name a class twice")
+        return self
+
+    @property
+    def texts(self) -> LabelledTexts:
+        """How the files are read, and their classes."""
+        columns = Columns(self.label, self.text, self.pair)
+        return glue(self.task) if self.task else LabelledTexts(self.labels, (columns,))
+
+    def next_sentence(self, pairs: bool) -> bool:
+        """No: a classifier stands in the place of the pre-training heads."""
+        return False
+
+
+ObjectiveConfig = Annotated[PreTrainingConfig | DistillationConfig | ClassificationConfig, Field(discriminator="kind")]
 """What a network can be trained for: the union of the sections."""
+
+
+def texts_of(objective: ObjectiveConfig) -> LabelledTexts | None:
+    """The labelled texts that an objective learns from; None where its examples are made of running text."""
+    return objective.texts if isinstance(objective, ClassificationConfig) else None
+
+
+def labels_of(objective: ObjectiveConfig) -> tuple[str, ...]:
+    """The classes that the network tells apart; none with pre-training heads."""
+    texts = texts_of(objective)
+    return texts.labels if texts else ()

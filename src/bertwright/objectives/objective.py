@@ -8,8 +8,9 @@ from typing import Protocol, assert_never
 from torch import nn
 
 from bertwright.model.batch import PackedBatch
+from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.config import DistillationConfig, ObjectiveConfig, PreTrainingConfig
+from bertwright.objectives.config import ClassificationConfig, DistillationConfig, ObjectiveConfig, PreTrainingConfig
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import Counted, Summed
 
@@ -33,7 +34,7 @@ def judged_by(objective: Objective) -> str:
     return f"{next(iter(objective.counted))}_loss"
 
 
-def build_objective(config: ObjectiveConfig, model: PreTrainingModel, pair_task: str = "nsp") -> Objective:
+def build_objective(config: ObjectiveConfig, model: Model, pair_task: str = "nsp") -> Objective:
     """The objective of `config` for training `model`, whose next-sentence head says whether pairs are told apart.
 
     `pair_task` names what the labels of pairs say (`examples.config.PAIRS`). A teacher is read here, and is then where
@@ -42,7 +43,12 @@ def build_objective(config: ObjectiveConfig, model: PreTrainingModel, pair_task:
     match config:
         case PreTrainingConfig():
             return PreTraining(model.config.next_sentence, pair_task)
+        case ClassificationConfig():
+            from bertwright.objectives.classification import Classification
+
+            return Classification(len(model.config.labels))
         case DistillationConfig():
+            assert isinstance(model, PreTrainingModel)
             # Not loaded by a training without a teacher.
             from bertwright.objectives.distillation import distillation
 

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from bertwright.objectives.kept_gradient import KeptGradient, rows_at_a_time, times
 
-Counted = Literal["predictions", "pairs"]
+Counted = Literal["predictions", "pairs", "sequences"]
 """What the loader counts in a step (`StepCounts`) and a loss may be the mean over."""
 
 

@@ -57,9 +57,12 @@ def vocab(work: Work) -> dict[str, Any]:
 
 
 def examples(work: Work) -> dict[str, Any]:
-    """Of `examples.run.run`, or of `formats.imported.without_corpus.run` where there is no corpus."""
+    """Of `examples.run.run`, of `examples.labelled.run.run` for a classification, or else, where there is no corpus, of
+    `formats.imported.without_corpus.run`."""
     recipe, vocab, imported = work.recipe, work.made["vocab"], work.recipe.train.imported_data()
     shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "context": work.context("examples")}
+    if recipe.labels:
+        return {**shared, "imported": imported, "inputs": work.made}
     if recipe.corpus is None:
         return {**shared, "vocab": vocab, "imported": imported}
     # By name: the formats need packages that examples of a corpus alone do not.
@@ -103,7 +106,7 @@ def evaluate(work: Work) -> dict[str, Any]:
 
 def export(work: Work) -> dict[str, Any]:
     """Of `export.run.run`."""
-    made, source = work.made, work.made["corpus" if work.recipe.corpus else "examples"]
+    made, source = work.made, work.made[work.recipe.source]
     return {
         "config": work.recipe.export,
         "inputs": ExportInputs(made["train"], made["vocab"], made["evaluate"], source),

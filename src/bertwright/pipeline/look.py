@@ -106,7 +106,7 @@ def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkp
     from bertwright.train.unfinished import standing
 
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
-    network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.next_sentence)
+    network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.next_sentence, recipe.labels)
     return standing(
         checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init_from
     )

@@ -66,6 +66,7 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
         assert recipe.corpus is not None
         text = _sample(values, recipe, folder, scratch)
     left_out = [key for key in ("observers", "mirror") if values["train"].pop(key, None)]
+    values["train"].pop("spot_notice", None)  # two steps are not worth a checkpoint
     values["train"] |= {"profile": 0, "log_every": 1}
     values["train"]["heldout_sequences"] = min(recipe.train.heldout_sequences, _SCORED)
     values["evaluate"]["max_sequences"] = min(recipe.evaluate.max_sequences or _SCORED, _SCORED)

@@ -46,14 +46,14 @@ class Stage:
     """What that function is called with."""
     before: Callable[[Work], None] = lambda _: None
     """Called before that function's module is imported."""
-    runs_without_corpus: str = ""
-    """The function that makes it where the recipe has no corpus, if that is another one."""
+    runs_instead: Callable[[Recipe], str] = lambda _: ""
+    """The function that makes it of this recipe, if that is another one."""
     parallel: bool = False
     """Whether an executor does its task lists, and several ranks may share them."""
 
     def needs(self, recipe: Recipe) -> tuple[str, ...]:
         """The artifacts that the stage of this recipe is made of; `RecipeError` where it needs the missing corpus."""
-        if recipe.corpus is not None:
+        if recipe.corpus is not None and (self.name != "export" or recipe.source == "corpus"):
             return self.inputs
         if self.without_corpus is None:
             raise RecipeError("the recipe has no [corpus], so there is none to make. Write one, or start with vocab.")
@@ -61,8 +61,7 @@ class Stage:
 
     def prepared(self, work: Work) -> Callable[[], Artifact | Path]:
         """Import the stage; returns its function with its arguments, which gives what it made."""
-        runs = self.runs if work.recipe.corpus else self.runs_without_corpus or self.runs
-        module, _, function = runs.partition(":")
+        module, _, function = (self.runs_instead(work.recipe) or self.runs).partition(":")
         self.before(work)
         # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
@@ -85,8 +84,14 @@ def _examples_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, A
     return examples.sections(recipe.examples, recipe.plan_sets(), imported)
 
 
+def _examples_runs(recipe: Recipe) -> str:
+    if recipe.labels:
+        return "bertwright.examples.labelled.run:run"
+    return "" if recipe.corpus else "bertwright.formats.imported.without_corpus:run"
+
+
 def _export_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
-    return export.sections(recipe.export, None if recipe.corpus else recipe.texts or examples.TextsConfig())
+    return export.sections(recipe.export, None if recipe.source == "corpus" else recipe.texts or examples.TextsConfig())
 
 
 _ROWS = (
@@ -119,7 +124,7 @@ _ROWS = (
         version=examples.VERSION,
         sections=_examples_sections,
         runs="bertwright.examples.run:run",
-        runs_without_corpus="bertwright.formats.imported.without_corpus:run",
+        runs_instead=_examples_runs,
         arguments=arguments_of.examples,
         parallel=True,
     ),

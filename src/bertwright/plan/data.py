@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bertwright.check.data import sources
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.recipe import Recipe
 
 TOKEN_BYTES = 5.0
@@ -29,6 +30,23 @@ class Sequences:
     """How many each pass has; () where that is not known."""
     mean_length: float
     """Tokens, special ones counted."""
+    deviation: float
+    """Of the lengths, in tokens."""
+
+    @classmethod
+    def guessed(cls, per_pass: tuple[int, ...], mean_length: float, length: int) -> Sequences:
+        """Sequences of which the mean is known: as the pairs of documents are, full ones and all others of any length
+        below alike."""
+        full = max(0.0, 2 * mean_length / length - 1)
+        square = (full + (1 - full) / 3) * length**2
+        return cls(per_pass, mean_length, math.sqrt(max(0.0, square - mean_length**2)))
+
+    @classmethod
+    def counted(cls, per_pass: Iterable[int], counts: Mapping[str, Any], length: int) -> Sequences:
+        """Sequences whose lengths were counted, in equal bins up to `length`."""
+        bins, mean = counts["lengths"], float(counts["mean_length"])
+        square = sum(n * ((i + 0.5) * length / len(bins)) ** 2 for i, n in enumerate(bins)) / max(1, sum(bins))
+        return cls(tuple(map(int, per_pass)), mean, math.sqrt(max(0.0, square - mean**2)))
 
 
 @dataclass(frozen=True)
@@ -75,10 +93,11 @@ def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Se
     """The examples that so many tokens of text make, about."""
     mean = _FILL.get(config.plan, 0.95) * plan.length
     if tokens is None:
-        return Sequences((), mean)
+        return Sequences.guessed((), mean, plan.length)
     low, high = plan.document_range
     special = 3 if config.pairs else 2
-    return Sequences((max(1, round(tokens * (high - low) / max(mean - special, 1.0))),) * config.passes, mean)
+    rows = max(1, round(tokens * (high - low) / max(mean - special, 1.0)))
+    return Sequences.guessed((rows,) * config.passes, mean, plan.length)
 
 
 def _words(corpus: Artifact, vocab: Artifact) -> float:
@@ -91,13 +110,19 @@ def _words(corpus: Artifact, vocab: Artifact) -> float:
 def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk: Mapping[str, int]) -> Data:
     train, heldout = examples.counts["train"], examples.counts["heldout"]
     of_sets = {
-        name: Sequences(tuple(map(int, rows)), float(train["sequences"][name]["mean_length"]))
+        name: Sequences.counted(rows, train["sequences"][name], int(name.partition("-")[0]))
         for name, rows in train.get("rows", {}).items()
     }
     imported = {}
     for data in recipe.train.imported_data():
         if (counted := examples.counts.get("imported", {}).get(data.key)) is not None:
-            mean = train["sequences"].get(data.folder, {}).get("mean_length", 0.9 * data.length)
-            imported[data.phase] = Sequences((int(counted["examples"]),), float(mean))
+            mean = _sequences(train, data).get("mean_length", 0.9 * data.length)
+            imported[data.phase] = Sequences.guessed((int(counted["examples"]),), float(mean), data.length)
     lengths = {name: sum(rows) for name, rows in heldout.get("rows", {}).items()}
     return Data("examples", text, float(train.get("tokens", 0)) or None, of_sets, imported, lengths, disk)
+
+
+def _sequences(train: Mapping[str, Any], data: ImportedData) -> Mapping[str, Any]:
+    """What is counted of a phase's data: labelled texts are one set for all phases, cut to the length of each."""
+    counted: Mapping[str, Any] = train["sequences"].get(f"{data.length}" if data.texts else data.folder, {})
+    return counted

@@ -88,7 +88,7 @@ def _step(trained: Trained, batch: MicroBatch, room: Room, number: int) -> float
     return time.perf_counter() - began
 
 
-_COUNTED = {"predictions": "predictions", "pairs": "sequences"}
+_COUNTED = {"predictions": "predictions", "pairs": "sequences", "sequences": "sequences"}
 
 
 def _wait(device: torch.device) -> None:

@@ -8,7 +8,9 @@ from bertwright.check.teacher import teacher_bytes
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.engine.sizes import held_bytes
-from bertwright.train.sizes import PROGRAM_BYTES, computing_of, sequences_bytes, share_of, training_bytes
+from bertwright.train.pass_sizes import Pass, scoring_bytes
+from bertwright.train.phases import HELDOUT_MICRO_BATCH
+from bertwright.train.sizes import PROGRAM_BYTES, computing_of, pass_bytes, share_of, training_bytes
 
 _DRAWN = 32
 """Bytes of a token of a batch: ids, places, segments and seams, drawn and as tensors."""
@@ -24,7 +26,8 @@ class Memory:
     optimizer: float
     """Moments, the scratch of a step, and the state that is put together, or copied, for a checkpoint."""
     activations: float
-    """What a forward pass keeps for its backward pass, logits and their gradients."""
+    """What a forward pass keeps for its backward pass, logits and their gradients; or what scoring takes, where that is
+    more."""
     batches: float
     """The step that is computed and the one that is drawn ahead; on a GPU only one micro-batch is there."""
     teacher: float
@@ -45,15 +48,24 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     sequences = 1 if given == "auto" else min(given or share, share)
     held = held_bytes(network, computing.sharing, sequences < share)
     weights = held.weights + (2 * computing.low_weights + 4 * computing.averages) * network.parameters
-    activations = sequences_bytes(network, work.phase, computing, sequences)
+    activations = max(
+        pass_bytes(network, work.phase, computing, work.largest_pass(ranks)),
+        scoring_bytes(network, work.phase, _scored(recipe, work)),
+    )
     beside = PROGRAM_BYTES + weights + held.gradients + activations
     drawn = sequences if gpu else 2 * share
     return Memory(
         weights=weights,
         gradients=held.gradients,
-        optimizer=training_bytes(network, work.phase, computing) - beside,
+        optimizer=training_bytes(network, work.phase, computing, activations) - beside,
         activations=activations,
         batches=_DRAWN * drawn * work.mean_length,
         teacher=teacher_bytes(recipe, network, work.phase, ranks),
         program=PROGRAM_BYTES,
     )
+
+
+def _scored(recipe: Recipe, work: PhaseWork) -> Pass:
+    """A batch of held-out sequences, which all ranks score one after another."""
+    sequences = min(HELDOUT_MICRO_BATCH, recipe.train.heldout_sequences)
+    return Pass.full(sequences, work.phase.length, sequences * work.mean_length)

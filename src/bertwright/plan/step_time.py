@@ -22,8 +22,9 @@ from bertwright.plan.machine import Machine
 from bertwright.plan.work import PhaseWork
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
+from bertwright.train.pass_sizes import kept_numbers
 from bertwright.train.precision.config import Bf16Config
-from bertwright.train.sizes import kept_numbers, share_of
+from bertwright.train.sizes import share_of
 
 _TIMES_MOVED = 4
 """How often each value that backward needs is moved: written, read, and read again beside its gradient."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.examples.batch_sizes import BatchSizes
@@ -11,6 +12,7 @@ from bertwright.examples.config import PlanSet
 from bertwright.model.config import NetworkConfig
 from bertwright.plan.data import Data, Sequences
 from bertwright.recipe import Recipe
+from bertwright.train.pass_sizes import Pass
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.sizes import Computing, fitting_sequences, share_of
 
@@ -28,6 +30,8 @@ class PhaseWork:
     """Of all steps and ranks."""
     mean_length: float
     """Real tokens of a sequence."""
+    deviation: float
+    """Of the sequences' lengths, in tokens."""
     repeats: float | None
     """How often each example of all passes is read; None: not known."""
 
@@ -49,6 +53,31 @@ class PhaseWork:
         """Sequences of a forward pass, in the mean."""
         return max(1, round(share_of(self.phase, ranks) / self.micro_batches(ranks)))
 
+    def largest_pass(self, ranks: int) -> Pass:
+        """The largest forward pass on a rank that is to be expected in all its steps."""
+        phase, sequences, normal = self.phase, float(self.micro_sequences(ranks)), NormalDist()
+        if phase.micro_batching.micro_tokens or phase.micro_batching.row_tokens:
+            rows = 0 if phase.micro_tokens else min(phase.micro_batching.micro_batch, share_of(phase, ranks))
+            full = Pass.full(rows, phase.length, phase.micro_tokens)
+            return replace(full, pairs=full.tokens * self._squares / self.mean_length)
+        if (parts := self.micro_batches(ranks)) > 1:
+            # Similar lengths meet, so the longest of a step lie in one of its passes: the mean of the top of a normal
+            # distribution.
+            share = 1 / parts
+            mean = self.mean_length + self.deviation * normal.pdf(normal.inv_cdf(1 - share)) / share
+        else:
+            # The longest of so many batches, each the mean of its sequences (Blom 1958).
+            steps = max(1, self.steps or 1000)
+            often = normal.inv_cdf((steps - 0.375) / (steps + 0.25))
+            mean = self.mean_length + max(0.0, often) * self.deviation / math.sqrt(sequences)
+        tokens = sequences * min(mean, float(phase.length))
+        return Pass(sequences, tokens, phase.length, tokens * max(mean, self._squares / self.mean_length))
+
+    @property
+    def _squares(self) -> float:
+        """The mean square of the sequences' lengths."""
+        return self.mean_length**2 + self.deviation**2
+
     @property
     def predictions(self) -> float:
         """Masked tokens of a sequence."""
@@ -66,7 +95,7 @@ def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
     seen = None if steps is None else BatchSizes(phase.batch, phase.batch_warmup).before(steps)
     there = sum(sequences.per_pass)
     repeats = seen / there if there and seen is not None else None
-    return PhaseWork(index, phase, steps, seen, sequences.mean_length, repeats)
+    return PhaseWork(index, phase, steps, seen, sequences.mean_length, sequences.deviation, repeats)
 
 
 def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:
@@ -81,14 +110,14 @@ def _sequences(recipe: Recipe, index: int, data: Data) -> Sequences:
     phase = recipe.train.phases[index]
     name = PlanSet(length=phase.length, document_range=phase.document_range).name
     if phase.data is None:
-        return data.sets.get(name) or Sequences((), 0.95 * phase.length)
+        return data.sets.get(name) or Sequences.guessed((), 0.95 * phase.length, phase.length)
     if index in data.imported:
         return data.imported[index]
     if (phase.data / MANIFEST).is_file():
         train = open_artifact(phase.data, "examples").counts["train"]
         if name in train["rows"]:
-            return Sequences(tuple(map(int, train["rows"][name])), float(train["sequences"][name]["mean_length"]))
-    return Sequences((), 0.95 * phase.length)
+            return Sequences.counted(train["rows"][name], train["sequences"][name], phase.length)
+    return Sequences.guessed((), 0.95 * phase.length, phase.length)
 
 
 def _steps(phase: PhaseConfig, sequences: Sequences) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from bertwright.report import classified
 from bertwright.report.chart import Chart, Format, Points, Series
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import percent
@@ -100,6 +101,8 @@ def curves(facts: Facts) -> list[Chart]:
     """Loss, accuracy, gradient norm, learning rate, speed and memory over the optimizer steps of all phases."""
     rows, scores = facts.metrics, facts.scores
     boundaries = [float(before["total_steps"]) for before, after in pairwise(rows) if after["phase"] != before["phase"]]
+    if facts.labels:
+        return [*classified.curves(rows, boundaries), *_single_lines(rows, boundaries)]
     return [
         _loss(rows, scores["unigram_loss"], boundaries),
         _accuracy(rows, scores, boundaries),

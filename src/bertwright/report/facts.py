@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,11 @@ class Facts:
         """Of a training that is under way: the checkpoint that is shown, its step, and the steps of the whole."""
         state: Mapping[str, Any] | None = self.counts("train").get("unfinished")
         return state
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The classes that are told apart; none of a pre-training."""
+        return tuple(self.counts("examples").get("labels", ()))
 
     @property
     def plan(self) -> str:
@@ -132,12 +137,26 @@ def _forecast(path: Path) -> Plan | None:
 
 def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:
     """The last held-out scores that training took, with what word frequencies score on the whole held-out text."""
+    if "labels" in stages["examples"].counts:
+        return _of_classifier(metrics, stages["examples"])
     row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
     # What only the stage evaluate takes is there as None, so the page need not ask which of the two it reads.
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
     scores["unigram_loss"] = unigram = stages["examples"].counts["heldout"]["unigram_loss"]
     scores["untrained"] = bool(row) and untrained(row["heldout_mlm_loss"], unigram)
     return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
+
+
+def _of_classifier(metrics: tuple[Mapping[str, Any], ...], examples: Artifact) -> Mapping[str, Any]:
+    """The last held-out loss and accuracy that training took."""
+    names = {"classification_loss": "classification_loss", "classification_accuracy": "accuracy"}
+    names |= {"regression_loss": "regression_loss"}
+    row: Mapping[str, Any] = next(
+        (row for row in reversed(metrics) if any(f"heldout_{name}" in row for name in names)), {}
+    )
+    scores = {name: row[f"heldout_{key}"] for key, name in names.items() if f"heldout_{key}" in row}
+    scored = {"sequences": examples.counts["heldout"]["examples"]}
+    return {**scores, **scored, "step": row.get("total_steps"), "phase": row.get("phase", 0)}
 
 
 def read_metrics(path: Path) -> tuple[Mapping[str, Any], ...]:

@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from bertwright.report import classified
 from bertwright.report.chart import figure
 from bertwright.report.corpus import corpus
 from bertwright.report.curves import curves
@@ -25,7 +26,7 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("predictions", "What the model guesses", predictions(facts)),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
-        ("examples", "Examples", examples(facts)),
+        ("examples", "Examples", classified.examples(facts) if facts.labels else examples(facts)),
         ("model", "Model and phases", model(facts)),
         ("stages", "Stages", stages(facts, numbers["seconds"])),
         ("machine", "Machine", machine(facts)),
@@ -54,6 +55,8 @@ def document(title: str, introduction: str, sections: Sequence[tuple[str, str, s
 def _texts(facts: Facts) -> str:
     """What was trained on, and its language where that is known."""
     language = facts.language
+    if facts.labels:
+        return f"texts labelled with {', '.join(map(escape, facts.labels))}"
     if "corpus" not in facts.stages:
         return "examples made elsewhere" + (f", in the language <b>{escape(language)}</b>" if language else "")
     return f"text in the language <b>{escape(language)}</b>"

@@ -14,6 +14,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
+from bertwright.report import classified
 from bertwright.report.config import VERSION, ReportConfig, sections
 from bertwright.report.facts import SCORES, SENTENCE_ORDER, Facts, read_facts
 from bertwright.report.forecast import grades
@@ -65,7 +66,8 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
 
     The ledger of training is over all its starts: tokens, 10^12 operations of the model, hours with scoring and saving.
     `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained; `sop_accuracy` and `sop_majority` are
-    there where the order of sentences was, `forecast` where one was kept: what was foretold, what it was, and how much
+    there where the order of sentences was; of a classifier there are its classes, `labels`, and its own scores in the
+    place of these. `forecast` is there where one was kept: what was foretold, what it was, and how much
     more that is, as a share, and `outside_band` where the loss left what the recipe expects. The report is listed among
     the stages without seconds of its own: it would never be the same twice. `unfinished` is there where training has
     not ended.
@@ -85,10 +87,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     return {
         "title": facts.title,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
-        **{name: facts.scores[name] for name in SCORES},
-        # Scores of before have it not.
-        "bits_per_character": facts.scores.get("bits_per_character"),
-        **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
+        **(_of_classifier(facts) if facts.labels else _of_pretraining(facts)),
         "parameters": train["parameters"],
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],
@@ -106,6 +105,19 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }
+
+
+def _of_pretraining(facts: Facts) -> dict[str, Any]:
+    return {
+        **{name: facts.scores[name] for name in SCORES},
+        # Scores of before have it not.
+        "bits_per_character": facts.scores.get("bits_per_character"),
+        **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
+    }
+
+
+def _of_classifier(facts: Facts) -> dict[str, Any]:
+    return {"labels": list(facts.labels), **{n: facts.scores[n] for n in classified.SCORES if n in facts.scores}}
 
 
 def _graded(facts: Facts) -> dict[str, dict[str, float | None]]:

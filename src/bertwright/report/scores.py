@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from bertwright.report import classified
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import NAN, bar, duration, large, percent, table
 
@@ -41,13 +42,7 @@ def warnings(facts: Facts) -> str:
 
 def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
     """Cards with the numbers to look at first."""
-    loss, unigram = numbers["mlm_loss"], numbers["unigram_loss"]
-    cards = [
-        ("masked-token loss", _nats(loss), _gap(loss, unigram)),
-        ("masked-token accuracy", percent(numbers["mlm_accuracy"]), _commonest(facts)),
-    ]
-    if (accuracy := numbers[f"{facts.pair_task}_accuracy"]) is not None:
-        cards.append((f"{_task(facts)} accuracy", percent(accuracy), _labels(facts)))
+    cards = classified.cards(facts) if facts.labels else _of_pretraining(numbers, facts)
     cards += [
         ("tokens seen", large(numbers["tokens_seen"]), f"in {numbers['steps']:,} optimizer steps"),
         ("speed", f"{large(numbers['tokens_per_second'])}/s", "real tokens, during training"),
@@ -60,10 +55,23 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
     return f'<div class="cards">{shown}</div><p class="note">{_scored(facts)}</p>'
 
 
+def _of_pretraining(numbers: Mapping[str, Any], facts: Facts) -> list[tuple[str, str, str]]:
+    loss, unigram = numbers["mlm_loss"], numbers["unigram_loss"]
+    cards = [
+        ("masked-token loss", _nats(loss), _gap(loss, unigram)),
+        ("masked-token accuracy", percent(numbers["mlm_accuracy"]), _commonest(facts)),
+    ]
+    if (accuracy := numbers[f"{facts.pair_task}_accuracy"]) is not None:
+        cards.append((f"{_task(facts)} accuracy", percent(accuracy), _labels(facts)))
+    return cards
+
+
 def _scored(facts: Facts) -> str:
     """What the scores are of, and where the exported model lies."""
     scores = facts.scores
-    if "evaluate" in facts.stages:
+    if "evaluate" in facts.stages and facts.labels:
+        sentence = classified.scored(facts)
+    elif "evaluate" in facts.stages:
         sentence = (
             f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from held-out "
             f"{facts.heldout_unit}, which training never saw."
@@ -131,6 +139,8 @@ def predictions(facts: Facts) -> str:
         return f"<p>{why}.</p>"
     rows = [(_masked(line["text"]), escape(line["gold"] or "–"), _guesses(line)) for line in facts.predictions]
     untrained = " <b>They are those of an untrained model.</b>" if facts.scores.get("untrained") else ""
+    if facts.labels:
+        return f"<p>{classified.GUESSES}</p>" + table(("text", "class", "guesses"), rows, "predictions")
     return (
         "<p>The marked word was hidden from the model. Its five best guesses stand beside it with their probability; "
         "the right one is set in bold."
@@ -142,7 +152,9 @@ def predictions(facts: Facts) -> str:
 
 def _masked(text: str) -> str:
     # Escaped around the mark: texts are of strangers, and the mark is our own.
-    before, _, after = text.partition(MASK)
+    before, mask, after = text.partition(MASK)
+    if not mask:
+        return escape(text)
     return f"{escape(before)}<mark>{MASK}</mark>{escape(after)}"
 
 

@@ -14,3 +14,6 @@ SAMPLE = Path(__file__).parent / "wiki.xml.bz2"
 
 SMALL = Path(__file__).parent / "small.xml.bz2"
 """The hand-written pages and every fourteenth generated one, for tests of the whole road."""
+
+LABELLED = Path(__file__).parent / "cola"
+"""Sentences that are English and sentences that are not, invented, in the layout of GLUE's CoLA: for a tiny scale."""

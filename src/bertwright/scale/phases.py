@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bertwright.sample import LABELLED
 from bertwright.scale.replacement import Replacement
 from bertwright.train.phase_config import LENGTHS, PhaseConfig
 
@@ -15,15 +16,15 @@ _SMALL = "little to compute"
 _SHAPE = "the phases' shares of the steps are kept"
 
 
-def scaled_phases(phases: Sequence[PhaseConfig]) -> Iterator[Replacement]:
-    """What is replaced in the phases."""
+def scaled_phases(phases: Sequence[PhaseConfig], labelled: bool = False) -> Iterator[Replacement]:
+    """What is replaced in the phases; `labelled`: their data are labelled texts."""
     planned = [_planned_steps(phase) for phase in phases]
     total, largest = sum(planned), max(phase.batch * phase.length for phase in phases)
     for i, (phase, steps) in enumerate(zip(phases, planned, strict=True)):
         share = min(1.0, STEPS / total)
         short = max(2, round(steps * share)) if steps > 2 else max(1, round(steps))
         batch = max(1, round(phase.batch * min(1.0, TOKENS / largest)))
-        replaced = [*_length(phase, short, steps), *_batch(phase, batch)]
+        replaced = [*_length(phase, short, steps), *_data(phase, labelled), *_batch(phase, batch)]
         yield from (Replacement(f"train.phases.{i}.{key}", value, reason) for key, value, reason in replaced)
 
 
@@ -47,7 +48,12 @@ def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[st
         yield "end_after", min(steps, max(1, round(phase.end_after * steps / planned))), _SHAPE
     if phase.hours is not None:
         yield "hours", None, "the phase ends after its steps"
-    if phase.data is not None:
+
+
+def _data(phase: PhaseConfig, labelled: bool) -> Iterator[tuple[str, object, str]]:
+    if labelled:
+        yield "data", str(LABELLED), "built in, a few English sentences"
+    elif phase.data is not None:
         yield "data", None, "its place is taken by the built-in text"
         yield "quarantine", None, "there are no files of data"
 

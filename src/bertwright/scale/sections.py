@@ -36,7 +36,8 @@ def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
     yield Replacement("vocab.size", min(recipe.vocab.size or ENTRIES, ENTRIES), _SMALL)
     if isinstance(recipe.vocab.trainer, SentencePieceConfig) and not find_spec("sentencepiece"):
         yield Replacement("vocab.trainer", {"kind": "wordpiece"}, "sentencepiece is not installed")
-    yield Replacement("examples.passes", 1, _SMALL)
+    if not recipe.labels:
+        yield Replacement("examples.passes", 1, _SMALL)
     yield Replacement("examples.heldout", max(recipe.examples.heldout, 0.1), "of little text it is a few documents")
     for stage in ("corpus", "examples"):
         yield Replacement(f"{stage}.workers", 1, _SMALL)
@@ -58,6 +59,8 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
         yield Replacement("train.phases.0.restart_bias_correction", None, "training starts from random weights")
     if train.objective.kind == "distillation":
         yield Replacement("train.objective", None, "its teacher is of another vocabulary")
+    if train.objective.kind == "classification" and train.objective.task != "cola":
+        yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "what is built in")
     if isinstance(train.averaging, LastConfig):
         yield Replacement("train.averaging", {**train.averaging.model_dump(), "every": 1}, _SMALL)
     for i, phase in enumerate(train.phases):
@@ -68,6 +71,8 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     yield from _computing(recipe)
     if train.mirror:
         yield Replacement("train.mirror", None, "nothing is copied anywhere")
+    if train.spot_notice.kind != "none":
+        yield Replacement("train.spot_notice", None, "so short a run needs no warning")
     if train.observers:
         yield Replacement("train.observers", None, "nobody else is shown the rows")
     for key in ("checkpoint_every", "evaluate_every"):

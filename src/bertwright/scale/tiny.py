@@ -48,7 +48,7 @@ def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
     everything: list[Iterable[Replacement]] = [
         scaled_text(whole, of_the_user),
         scaled_model(whole),
-        scaled_phases(whole.train.phases),
+        scaled_phases(whole.train.phases, labelled=bool(whole.labels)),
         scaled_training(whole),
     ]
     for replacements in everything:

@@ -24,14 +24,14 @@ def after_step(
     session.check_written()
     state = replace(state, phase_end=phase.over(step, state.phase_seconds))
     # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
-    stop = ranks.any(session.stop_requested())
+    notice, stop = ranks.any_of(session.asked.to_save(), session.asked.to_stop())
     scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
     if scored:
         state, scores = score_heldout(session, phase, state)
         state = _ended_by_score(session, phase, state)
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
-    save = due or stop
+    save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
     if save or row_is_due(phase, step):  # on all ranks alike, for the hash is summed over them
         batch, flops = digits_of(ranks, micro_batches), whole_sum(ranks, window.flops)
@@ -44,16 +44,17 @@ def after_step(
         window = Window()
     if save:
         saving = time.perf_counter()
-        session.save(replace(state, due=due), wait=stop or state.phase_end)
+        session.save(replace(state, due=due), wait=stop or notice or state.phase_end)
         session.forecast.saving = time.perf_counter() - saving
     # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
     window.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
         ranks.barrier()  # a rank that leaves early would have the others killed while the first one writes
+        by = "a notice that a machine is taken away" if notice else "a signal"
         raise Interrupted(
-            f"stopped by a signal after step {step:,} of {phase.steps:,}; everything is saved. "
-            "Run the same command again to continue."
+            f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again "
+            "to continue."
         )
     return state, window
 

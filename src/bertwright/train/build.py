@@ -9,6 +9,7 @@ import torch
 from bertwright.core.log import Log
 from bertwright.objectives.objective import build_objective
 from bertwright.train.averaging.averaging import Averaging, build_averaging
+from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import session_facts
 from bertwright.train.job import Job
@@ -53,7 +54,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
     # From the weights to begin with, whole on every rank: an engine may hold them in parts from then on.
-    engine = build_engine(job.config.engine, model, job.optim, ranks)
+    engine = build_engine(job.config.engine, model, job.optim, ranks, step_of(job.config))
     engine.load(start.moments)
     objective = build_objective(job.config.objective, low.network if low else model, job.pair_task)
     trained = Trained(model, objective, engine, ranks, precision, low, job.config.graph, exported)

@@ -11,7 +11,7 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
-from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig
+from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig, texts_of
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.expected_config import ExpectedLoss
@@ -20,6 +20,7 @@ from bertwright.train.guard_config import GuardConfig
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
+from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
 VERSION = 6
 """Raised when the code of the stage changes its result."""
@@ -60,6 +61,9 @@ class TrainConfig(Section):
     """Address to which each finished checkpoint, and in the end the finished model, is copied by a thread, such as
     "s3://bucket/run" or "az://container/run"; empty: none. An address of this run alone: older checkpoints are removed
     there as here, and a start whose folder has none brings them back. Credentials come from the environment."""
+    spot_notice: SpotNoticeConfig = runtime_only(NoNoticeConfig())
+    """Who is asked, on each machine that trains, whether it is to be taken away: `azure`, `aws`, `gcp`, or `none`. A
+    notice leads to a checkpoint after the step that is under way. A name, or a section of its own with its keys."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per line of metrics."""
     observers: tuple[ObserverConfig, ...] = runtime_only(())
@@ -189,7 +193,7 @@ class TrainConfig(Section):
     def imported_data(self) -> tuple[ImportedData, ...]:
         """The phases whose data is no artifact of ours, but files in a format of the field."""
         return tuple(
-            ImportedData(i, p.data, p.length, p.masking, p.quarantine)
+            ImportedData(i, p.data, p.length, p.masking, p.quarantine, texts_of(self.objective))
             for i, p in enumerate(self.phases)
             # An examples folder of ours is read as it is; anything else has first to become one.
             if p.data is not None and not (p.data / MANIFEST).is_file()

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from bertwright.core.artifact import Artifact
+from bertwright.model.choice import shown
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
@@ -65,7 +66,7 @@ def counts(
     return {
         "parameters": network.parameters,
         # The names that all families have, beside those of its own.
-        "network": {**network.model_dump(), **{name: getattr(network, name) for name in NETWORK}},
+        "network": {**shown(network), **{name: getattr(network, name) for name in NETWORK}},
         "init": {name: str(value) for name, value in init.items()} if init["folder"] is not None else None,
         "steps": state.total_steps,
         "sequences_seen": state.sequences_seen,

@@ -18,7 +18,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
-from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig
 
@@ -37,7 +37,11 @@ class Settings:
     def sections(self, next_sentence: bool) -> dict[str, Any]:
         """The sections by name, as they are hashed; of a network that `model.config` names its whole shape."""
         # A file counts by its content. The vocabulary is an input of its own, so 1 entry stands for any number.
-        network = {"network": self.model.resolve(1, next_sentence)} if self.model.config is not None else {}
+        network = (
+            {"network": self.model.resolve(1, next_sentence, labels_of(self.train.objective))}
+            if self.model.config is not None
+            else {}
+        )
         return {"train": self.train, "model": self.model, "optim": self.optim, **network}
 
 

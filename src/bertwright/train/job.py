@@ -10,6 +10,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
 from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
+from bertwright.objectives.config import labels_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import Inputs, Settings, checkpoint_identity, identity
@@ -48,7 +49,7 @@ def job_of(settings: Settings, inputs: Inputs, out: Path, scored_after: int, sav
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
     return Job(
         config=config,
-        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs),
+        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs, labels_of(config.objective)),
         optim=settings.optim,
         vocab=inputs.vocab,
         phases=resolve_phases(config, inputs.examples, inputs.vocab),

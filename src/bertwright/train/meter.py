@@ -21,7 +21,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import LoaderSettings
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.train.facts import peak_memory
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
@@ -64,7 +64,7 @@ class Meter:
         return torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else peak_memory()
 
 
-def build_meter(model: PreTrainingModel, precision: Precision, settings: LoaderSettings, ranks: Ranks) -> Meter:
+def build_meter(model: Model, precision: Precision, settings: LoaderSettings, ranks: Ranks) -> Meter:
     """The meter of a run whose forward passes are as `settings` says; all ranks together, which measure at once.
 
     Draws no random number and keeps no memory, so training does not depend on it.
@@ -76,7 +76,7 @@ def build_meter(model: PreTrainingModel, precision: Precision, settings: LoaderS
     return Meter(model.config, precision.device, thousands * 1000.0)
 
 
-def _speed(model: PreTrainingModel, precision: Precision, tokens: int, settings: LoaderSettings) -> float:
+def _speed(model: Model, precision: Precision, tokens: int, settings: LoaderSettings) -> float:
     """Operations a second of the network's matrix products on this rank alone."""
     device = precision.device
     rows = max(1, min(tokens, _ROWS.get(device.type, _ROWS["cpu"])))
@@ -90,11 +90,12 @@ def _speed(model: PreTrainingModel, precision: Precision, tokens: int, settings:
     return sum(2.0 * STEP * math.prod(shape) for shape in shapes) / max(sum(seconds[s] for s in shapes), 1e-9)
 
 
-def _products(model: PreTrainingModel, rows: int, predictions: int) -> Iterator[Shape]:
-    """Rows, inputs and outputs of every linear map that each token goes through, and of the decoder."""
+def _products(model: Model, rows: int, predictions: int) -> Iterator[Shape]:
+    """Rows, inputs and outputs of every linear map that each token goes through, and of the decoder if there is one."""
     encoder = model.get_submodule(model.config.family)
     yield from ((rows, m.in_features, m.out_features) for m in encoder.modules() if isinstance(m, nn.Linear))
-    yield predictions, model.config.hidden_size, model.config.vocab_size
+    if not model.config.labels:
+        yield predictions, model.config.hidden_size, model.config.vocab_size
 
 
 def _seconds(shape: Shape, dtype: torch.dtype, device: torch.device) -> float:

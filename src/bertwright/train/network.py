@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import torch
 
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model, build_model
 from bertwright.train.config import TrainConfig
 from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import Precision
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Network(NamedTuple):
     """The network of a training, and what computes in its place."""
 
-    model: PreTrainingModel
+    model: Model
     """With its weights in float32."""
     low: LowCopy | None = None
     """Its copy in low precision, where that computes."""
@@ -32,7 +32,7 @@ def build_network(network: NetworkConfig, config: TrainConfig, precision: Precis
     """The network with the weights of the seed, set to compute as the job says."""
     # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(config.seed)
-    model = PreTrainingModel(network, kernel)
+    model = build_model(network, kernel)
     model.to(precision.device).train()
     # Each is loaded only where it is chosen.
     if isinstance(precision.config, Fp8Config):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import torch
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.objectives.objective import judged_by
+from bertwright.train.asked import Asked
 from bertwright.train.build import Built
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import CHECKPOINTS
@@ -52,7 +53,7 @@ def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
 
 
 @contextmanager
-def open_session(job: Job, built: Built, stop_requested: Callable[[], bool], log: Log) -> Iterator[Session]:
+def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Session]:
     """The session of this start; at the end of the block all that it wrote is on the disk."""
     trained, first = built.trained, built.trained.ranks.first
     device, profile = trained.precision.device, first and job.config.profile
@@ -71,7 +72,7 @@ def open_session(job: Job, built: Built, stop_requested: Callable[[], bool], log
             metrics=metrics,
             writer=writer,
             log=log,
-            stop_requested=stop_requested,
+            asked=asked,
             guard=job.config.guard,
             forecast=Forecast(job.phases, job.scored_after),
             saved=job.saved,

@@ -17,6 +17,7 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.loader import Loader, LoaderSettings, open_loader
 from bertwright.examples.padding import Room
 from bertwright.examples.store import Store
+from bertwright.objectives.config import ClassificationConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
@@ -137,7 +138,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         index=index,
         loader=loader,
         # Drawn when first scored, and kept: a forecast or a plan of phases never needs the batches.
-        heldout=cache(lambda: _heldout(examples, phase, config.heldout_sequences)),
+        heldout=cache(lambda: _heldout(config, phase, examples)),
         heldout_sequences=min(config.heldout_sequences, sequences),
         steps=min(steps, phase.end_after or steps),
         schedule_steps=steps,
@@ -157,6 +158,10 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
 
 
 def _loader(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
+    if isinstance(config.objective, ClassificationConfig):
+        from bertwright.examples.labelled.loader import open_labelled
+
+        return open_labelled(examples, settings, vocab)
     if own := [data for data in config.imported_data() if data.phase == index]:
         # Only data made elsewhere needs it, and few modules are loaded where there is none.
         from bertwright.examples.imported import open_imported
@@ -181,9 +186,13 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
     return own
 
 
-def _heldout(examples: Artifact, phase: PhaseConfig, most: int) -> list[MicroBatch]:
+def _heldout(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> list[MicroBatch]:
     """What the run holds out, also for a phase with its own data: all phases are scored on the same documents."""
-    length, masking = phase.length, phase.masking
+    length, masking, most = phase.length, phase.masking, config.heldout_sequences
+    if isinstance(config.objective, ClassificationConfig):
+        from bertwright.examples.labelled.loader import heldout_labelled
+
+        return list(heldout_labelled(examples, length, HELDOUT_MICRO_BATCH, most))
     # The rate of the first step also where a schedule changes it: scores of all steps are of the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))

@@ -75,7 +75,11 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is up on any rank, so that all stop at the same step."""
-        return bool(self.all_reduce_async([flag]).result()[0])
+        return self.any_of(flag)[0]
+
+    def any_of(self, *flags: bool) -> list[bool]:
+        """For each flag whether it is up on any rank, in one sum."""
+        return [count > 0 for count in self.all_reduce_async(flags).result()]
 
     def each(self, value: int) -> list[int]:
         """The number that each rank passes, in their order."""

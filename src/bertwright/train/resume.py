@@ -12,7 +12,7 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.model.saved import load_model
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_equal
@@ -34,7 +34,7 @@ class Start:
     """The whole state of the optimizer by name (`optim.state`)."""
 
 
-def where_to_start(job: Job, model: PreTrainingModel, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
+def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
     """The state to go on from, the same on all ranks, with the weights and the average loaded.
 
     Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
@@ -64,8 +64,14 @@ def where_to_start(job: Job, model: PreTrainingModel, averaging: Averaging | Non
         )
     fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
     if config.init_from is not None:
-        if config.init_layers:
-            # Not loaded by a training that starts from no other network.
+        # None of these is loaded by a training that starts from no other network.
+        from bertwright.model.classifier import SequenceClassifier
+
+        if isinstance(model, SequenceClassifier):
+            from bertwright.train.pretrained import start_from_pretrained
+
+            start_from_pretrained(model, config.init_from, job.vocab, log)
+        elif config.init_layers:
             from bertwright.train.init_layers import start_from_layers
 
             start_from_layers(model, config.init_from, config.init_layers, job.vocab)

@@ -65,13 +65,13 @@ def run(
         from bertwright.objectives.teacher_config import check_teacher
 
         check_teacher(job.config.objective, job.network, [phase.length for phase in job.config.phases], inputs.vocab)
-    with started(job, context.log) as (ranks, stop_requested):
+    with started(job, context.log) as (ranks, asked):
         log = context.log if ranks.first else SILENT
         built = build(job, ranks, log)
         if ranks.first:
             unseal(job)
         with mirrored(job, built, log) as job:
-            with open_session(job, built, stop_requested, log) as session:
+            with open_session(job, built, asked, log) as session:
                 state = train(session, built.phases, built.state)
                 average, scored = score_average(session, job.phases[-1], state)
             # On all ranks, although the first alone writes: an engine that holds parts has to collect them.

@@ -14,6 +14,7 @@ from bertwright.core.config import Identity
 from bertwright.core.log import Log
 from bertwright.objectives.objective import judged_by
 from bertwright.train import checkpoint as checkpoints
+from bertwright.train.asked import Asked
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.forecast import Forecast
@@ -48,8 +49,8 @@ class Session:
     writer: Writer | None
     """What writes checkpoints; None on all ranks but the first, unless all write."""
     log: Log
-    stop_requested: Callable[[], bool]
-    """Whether a signal asked to stop."""
+    asked: Asked
+    """What is asked of training from outside."""
     guard: GuardConfig
     """What is done about bad gradients and losses."""
     forecast: Forecast

@@ -2,35 +2,27 @@
 
 Weights, gradients, moments and scratch as the engine shares them (`engine.sizes`: of a single process with AdamW 16
 bytes a parameter and the gradient of the embedding), 2 bytes a parameter more with a copy in bfloat16, 12 more with one
-that checkpoints are written from; 0.4 GB for torch; three rows of logits for each prediction. For each token
-of a micro-batch and layer what backward needs: twice the inner width and 8 times the hidden width, 2.5 more with
-dropout (of a DistilBERT 1), 4 more with the padded kernel, one more and three numbers a head and token of the sequence
-with attention dropout; of a ModernBERT, whose values are gated, four times the inner width and 10 times the hidden
-width, and one more inner width with dropout. Where activations are checkpointed it is one hidden width a layer, and all
-of the above for the layer that is computed again.
+that checkpoints are written from; 0.37 GB for torch. What a forward pass keeps: `pass_sizes`.
 
-Numbers are counted as float32, also under autocast, which keeps some of both kinds. Knows no torch.
+Knows no torch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import assert_never
 
-from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import NetworkConfig
-from bertwright.model.distilbert.config import DistilBertConfig
-from bertwright.model.modern.network import ModernConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.sizes import Held, Sharing, held_bytes, state_bytes
+from bertwright.train.pass_sizes import Pass, pass_numbers
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
-PROGRAM_BYTES = 0.4e9
-"""What torch and its libraries take."""
+PROGRAM_BYTES = 0.37e9
+"""What torch and its libraries take: 0.34 GB when all are loaded, the rest of their files when they first compute."""
 FILLED = 0.8
 """Share of a limit that is filled where a micro-batch is made to fit: the rules may be wrong by a little."""
 
@@ -77,8 +69,13 @@ def averaged_copies(averaging: AveragingConfig) -> int:
     return averaging.count if isinstance(averaging, LastConfig) else int(isinstance(averaging, EmaConfig))
 
 
-def training_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing) -> float:
-    """Bytes that training a phase takes on each rank, about; with `micro_batch` auto those of the smallest."""
+def training_bytes(
+    network: NetworkConfig, phase: PhaseConfig, computing: Computing, activations: float | None = None
+) -> float:
+    """Bytes that training a phase takes on each rank, about; with `micro_batch` auto those of the smallest.
+
+    `activations`: those of a forward pass, where they are known better than by the longest sequences there may be.
+    """
     # Without a micro-batch a rank takes its whole part of the batch at once.
     share = share_of(phase, computing.sharing.ranks)
     sequences = 1 if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
@@ -86,9 +83,9 @@ def training_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Comput
     # A state is put together for a checkpoint between two steps, when nothing is computed; in shards by a tensor.
     sharded = state_bytes(network, computing.sharing.optim) > computing.shard_above
     gathered = held.gathered / computing.sharing.ranks if sharded else held.gathered
-    return _kept_bytes(network, computing, held) + max(
-        held.scratch + sequences_bytes(network, phase, computing, sequences), gathered
-    )
+    if activations is None:
+        activations = sequences_bytes(network, phase, computing, sequences)
+    return _kept_bytes(network, computing, held) + max(held.scratch + activations, gathered)
 
 
 def fitting_sequences(network: NetworkConfig, phase: PhaseConfig, computing: Computing, limit: float) -> int:
@@ -116,35 +113,11 @@ def _kept_bytes(network: NetworkConfig, computing: Computing, held: Held) -> flo
 
 
 def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:
-    """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, about."""
-    tokens = phase.micro_tokens or sequences * phase.length
-    kept = kept_numbers(network, phase.length, computing.padded)
-    layers = network.num_hidden_layers
-    of_layers = layers * network.hidden_size + kept if computing.recompute else layers * kept
-    predictions = phase.masking.most(phase.length) * tokens / phase.length
-    # A coin for each token: the mean is the rate, not the bound of a fixed count.
-    if phase.masking.count == "bernoulli":
-        predictions = phase.masking.rate_at(0) * tokens
-    numbers = tokens * (of_layers + 3 * network.hidden_size) + 3 * predictions * network.vocab_size
+    """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, at most."""
+    return pass_bytes(network, phase, computing, Pass.full(sequences, phase.length, phase.micro_tokens))
+
+
+def pass_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, read: Pass) -> float:
+    """Bytes that a forward pass keeps for its backward pass, about."""
+    numbers = pass_numbers(network, phase, read, computing.padded, computing.recompute)
     return (2 if computing.low_weights else 4) * numbers
-
-
-def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
-    """Numbers that a layer keeps of each token for backward."""
-    inner, hidden = network.intermediate_size, network.hidden_size
-    match network:
-        case ModernConfig():
-            kept, dropped = 4 * inner + 10.0 * hidden, float(inner)
-        case DistilBertConfig():
-            kept, dropped = 2 * inner + 8.0 * hidden, 1.0 * hidden
-        case BertConfig():
-            kept, dropped = 2 * inner + 8.0 * hidden, 2.5 * hidden
-        case _:
-            assert_never(network)
-    if network.hidden_dropout_prob:
-        kept += dropped
-    if padded:
-        kept += 4 * hidden
-    if network.attention_probs_dropout_prob:
-        kept += hidden + 3 * network.num_attention_heads * length
-    return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -12,13 +12,13 @@ from bertwright.core.distributed import rank_here
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.log import Log
-from bertwright.core.signals import stop_on_signals
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.model.modern.network import ModernConfig
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_same_training
+from bertwright.train.asked import Asked, asked_from_outside
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import CHECKPOINTS, refuse_other_settings
 from bertwright.train.job import Job
@@ -28,8 +28,8 @@ from bertwright.train.ranks import Ranks
 
 
 @contextmanager
-def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Callable[[], bool]]]:
-    """The ranks of this start, and whether a signal has asked it to stop, for the length of the block.
+def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
+    """The ranks of this start, and what is asked of it from outside, for the length of the block.
 
     Raises `ArtifactError` where the folder has checkpoints of other settings, or other ranks train something else, and
     `Interrupted` where a signal came so late that training is finished.
@@ -39,7 +39,7 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Callable[[], bool]]]:
     with (
         torch_set_for(config),
         process_group(config.timeout, config.hang_timeout, gpus) as ranks,
-        stop_on_signals() as stop_requested,
+        asked_from_outside(config.spot_notice, log) as asked,
     ):
         refuse_other_settings(out, job.checkpoint)
         if ranks.first:
@@ -51,8 +51,8 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Callable[[], bool]]]:
                 restore(config.mirror, out, job.checkpoint, log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
-        yield ranks, stop_requested
-        if ranks.any(stop_requested()):
+        yield ranks, asked
+        if ranks.any(asked.to_stop()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
 
 

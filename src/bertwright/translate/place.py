@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from bertwright.translate.azure_job import AZUREML
 from bertwright.translate.launchers import Launch
 
 OF_SLURM = {
@@ -18,6 +20,15 @@ OF_SLURM = {
     "mem": "memory",
 }
 """Options of srun, and the keys of a Slurm place that hold them."""
+OF_AZUREML = {
+    "compute": re.compile(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]"),
+    "vm_size": re.compile(r"\w+"),
+    "shm_size": re.compile(r"[1-9]\d*[bkmg]"),
+    "timeout": re.compile(r"\d+"),
+    "experiment": re.compile(r"[\w-]+"),
+}
+"""What a job file of Azure says of the machine and an Azure place holds, where it has this form: published files have
+sentences such as "<Enter the name of your compute here>" in their places."""
 ADDRESS = {"master_addr", "main_process_ip"}
 PORT = {"master_port", "main_process_port"}
 
@@ -30,6 +41,9 @@ def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
         values: dict[str, Any] = {"kind": "slurm", "nodes": launch.nodes, "gpus" if gpus else "ranks": number}
         held = {OF_SLURM[option]: value for option, value in said.items() if option in OF_SLURM}
         return values | {key: int(value) if key == "cpus" else value for key, value in held.items()}
+    if launch.by == AZUREML:
+        values = {"kind": "azureml", "nodes": launch.nodes, "ranks": launch.processes}
+        return values | {k: int(v) if k == "timeout" else v for k, v in said.items() if _azureml_holds(k, v)}
     if launch.ranks == 1:
         return {}
     values = {"kind": "torchrun", "nodes": launch.nodes, "ranks": launch.processes}
@@ -40,7 +54,13 @@ def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
     return values
 
 
+def _azureml_holds(option: str, value: str) -> bool:
+    return option in OF_AZUREML and OF_AZUREML[option].fullmatch(value) is not None
+
+
 def unplaced(launch: Launch) -> list[str]:
     """The options of launchers that no key of the place holds."""
+    if launch.by == AZUREML:
+        return [f"{option} {value}" for option, value in launch.machine if not _azureml_holds(option, value)]
     known = {*ADDRESS, *PORT} | (set(OF_SLURM) if launch.by == "srun" else set())
     return [f"{option} {value}" for option, value in launch.machine if option not in known]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
+from bertwright.translate.launchers import Launch
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
@@ -24,6 +25,8 @@ class ShellCommand(NamedTuple):
     """Those set before it and in front of it."""
     line: int
     """Where it stands in the script, counted from 1."""
+    launch: Launch = Launch()
+    """What starts it, where that is said beside the command."""
 
 
 def of_words(words: list[str]) -> list[ShellCommand]:

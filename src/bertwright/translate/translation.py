@@ -11,6 +11,7 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.arguments import settings
+from bertwright.translate.azure_job import within
 from bertwright.translate.command import Command, Key
 from bertwright.translate.complete import complete
 from bertwright.translate.draft import Account, Draft, merged
@@ -93,7 +94,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
             continue
         done.append(_typed(shell))
         hidden = hidden or done[-1] != _typed(given)
-        for command in _commands(shell, Launch(), draft):
+        for command in _commands(shell, shell.launch, draft):
             draft.add(command)
             trained += [command] if command.program.phase == "training" else []
             launch = command.launch if command.launch.by else launch
@@ -113,7 +114,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
 def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
     """The commands of known programs that a command comes to, started so often by what started it."""
     own, words = strip_launchers(shell.words)
-    launch = own if own.by or not launch.by else launch
+    launch = within(own, launch)
     command = _known(shell, launch, words)
     if command.program.phase != "script":
         yield command

@@ -12,16 +12,18 @@ from tests.reference.teachers import SPECIALS
 
 from bertwright import Recipe
 from bertwright.model.bert.config import SIZES
+from bertwright.translate.azure_job import of_job
 from bertwright.translate.shell import of_script
 from bertwright.translate.text import text, value_text
 from bertwright.translate.translation import Translation, translate
 
 HERE = Path(__file__).parent
-SCRIPTS = sorted(HERE.glob("*.sh"))
+SCRIPTS = sorted([*HERE.glob("*.sh"), *HERE.glob("*.yml")])
 
 
 def translated(script: Path) -> Translation:
-    return translate(of_script(script.read_text(encoding="utf-8")), strict=False)
+    read = of_job if script.suffix == ".yml" else of_script
+    return translate(read(script.read_text(encoding="utf-8")), strict=False)
 
 
 @pytest.fixture
@@ -70,6 +72,15 @@ def test_every_option_is_accounted_for(script: Path) -> None:
         for key in account.keys:
             name = key.removeprefix("train.phases.0.")
             assert key in translation.sections or any(name in phase for phase in translation.phases), account
+
+
+@pytest.mark.parametrize("job", sorted(HERE.glob("*.yml")), ids=lambda path: path.stem)
+def test_a_job_file_says_what_the_command_with_its_launcher_says(job: Path) -> None:
+    """Of each the command line, started by hand on as many processes, is there too."""
+    by_hand = job.with_name(job.name.replace("-job.yml", ".sh"))
+    ours, other = translated(job), translated(by_hand)
+    assert ours.recipe == other.recipe and ours.launch.ranks == other.launch.ranks == 16
+    assert ours.place["kind"] == "azureml" and ours.place["nodes"] == 2 and ours.place["ranks"] == 8
 
 
 def test_values_are_written_as_toml_writes_them() -> None:

@@ -48,10 +48,19 @@ def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
 
 def test_what_does_not_fit_ends_a_line_and_the_smallest_is_halved_until_it_does() -> None:
     fails: dict[int, Outcome] = {8: "out-of-memory", 4: "too-slow"}
-    trials = list(search([("zero", True)], [8, 16], measured({2: 1.0}, fails)))
-    assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained"}
+    trials = list(search([("zero", True)], [8, 16], measured({2: 1.0, 1: 1.5}, fails)))
+    assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained", 1: "trained"}
+    assert (found := best(trials)) and found.candidate.micro_batch == 2
     refused = list(search([("zero", True)], [8, 16], measured({}, {8: "failed"})))
     assert outcomes(refused) == {8: "failed", 16: "left-out"} and best(refused) is None
+
+
+def test_what_just_fits_is_not_for_that_the_fastest() -> None:
+    fails: dict[int, Outcome] = {64: "out-of-memory"}
+    seconds = {32: 9.0, 16: 4.0, 8: 4.5, 4: 6.0, 2: 1.0}
+    trials = list(search([("auto", False)], [64], measured(seconds, fails)))
+    assert list(outcomes(trials)) == [64, 32, 16, 8, 4], "two in a row that are no faster end it"
+    assert (found := best(trials)) and found.candidate.micro_batch == 16
 
 
 @pytest.mark.parametrize(

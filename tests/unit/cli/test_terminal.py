@@ -89,6 +89,18 @@ def test_a_terminal_has_a_bar_with_rates(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "corpus: a remark\n" in text
 
 
+def test_a_sentence_is_cut_between_words_and_an_address_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, _ = shown(monkeypatch, force_terminal=True, width=40)
+    address = "https://ml.azure.com/runs/calm_sea?wsid=/subscriptions/1/workspaces/berts"
+    terminal.say("corpus: a remark of some more words than there is place for")
+    terminal.say(f"pipeline: job calm_sea, {address}")
+    assert printed.getvalue().splitlines() == [
+        "corpus: a remark of some more words than",
+        "there is place for",
+        f"pipeline: job calm_sea, {address}",
+    ]
+
+
 def test_a_row_stands_under_its_header() -> None:
     line = row_line({**ROW, **SCORES})
     assert len(line) == len(HEADER) == 79

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from bertwright.cli.app import app
 from bertwright.core.errors import RecipeError
+from bertwright.launch.config import load_place
 
 NEEDED = "python run_pretraining.py --input_dir d --config_file c.json --output_dir o --do_train"
 COMMAND = ["--", *NEEDED.split()]
@@ -56,6 +57,14 @@ def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("SCRIPT", "run_bert_pretrain_phase2.sh")
     monkeypatch.setenv("CHECKPOINT_DIR", "out1/model_save")
     assert "length = 512" in call("--environment") and 'init_from = "out1/model_save"' in call("--environment")
+
+
+def test_a_job_file_of_azure_is_opened(tmp_path: Path) -> None:
+    job, place = tmp_path / "job.yml", tmp_path / "place.toml"
+    job.write_text(f"command: {NEEDED}\ncompute: gpus\nresources: {{instance_count: 2}}\n")
+    assert "bertwright launch azureml RECIPE" in call("--script", str(job), "--place", str(place))
+    assert 'kind = "azureml"\nnodes = 2\nranks = 1\ncompute = "gpus"\n' in place.read_text()
+    assert load_place("azureml", str(place))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.core.log import SILENT
 from bertwright.launch.azureml.sizes import GPU_SIZES, RETIRED, checked_size
+from bertwright.launch.azureml.workspace import JobId, Workspace
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
+from bertwright.launch.submission import submit
 from bertwright.launch.target import Description
 
 DATA = ("train.phases.0.data=/disk/hdf5", "train.phases.1.data=/disk/hdf5")
@@ -76,9 +79,15 @@ def test_what_is_printed_is_what_the_keys_say() -> None:
     train = yaml.safe_load(files["pipeline.yml"])["jobs"]["train"]
     assert train["distribution"] == {"type": "pytorch", "process_count_per_instance": 8}
     assert train["resources"]["instance_count"] == 2 and train["queue_settings"] == {"job_tier": "spot"}
+    assert "bertwright train recipe.toml --out run train.spot_notice=azure" in train["command"]
     assert '"corpus.source.path=${{inputs.text}}/*.bz2"' in train["command"]
     assert train["environment_variables"] == {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
     assert "distribution" not in yaml.safe_load(described("compute=cpus").files["pipeline.yml"])["jobs"]["train"]
+
+
+def test_who_says_whom_to_ask_is_heeded_and_machines_that_stay_need_not() -> None:
+    for given in (described(GPUS), described(GPUS, "spot=true", overrides=("train.spot_notice=none",))):
+        assert "spot_notice=" not in yaml.safe_load(given.files["pipeline.yml"])["jobs"]["train"]["command"]
 
 
 def test_files_that_no_job_sees_are_told_of() -> None:
@@ -113,3 +122,44 @@ def test_a_signal_reaches_the_program_and_its_exit_code_is_the_jobs(tmp_path: Pa
         assert process.wait(30) == 75
     finally:
         process.kill()
+
+
+def test_a_workspace_is_of_the_place_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_GROUP", "AZURE_DEFAULTS_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RecipeError) as caught:
+        Workspace(name="berts").whole()
+    assert str(caught.value) == (
+        "the workspace is not known: nothing says its subscription, resource_group. Set [workspace] of the place "
+        "(--set workspace.subscription=...), or AZURE_SUBSCRIPTION_ID, AZURE_DEFAULTS_GROUP in the environment."
+    )
+    monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", "1")
+    monkeypatch.setenv("AZURE_DEFAULTS_GROUP", "theirs")
+    whole = Workspace(resource_group="mine", name="berts").whole()
+    assert whole == Workspace(subscription="1", resource_group="mine", name="berts")
+
+
+def test_a_job_is_known_by_an_identifier_that_holds_its_workspace() -> None:
+    text = "/subscriptions/1/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w/jobs/calm_sea_1"
+    workspace = Workspace(subscription="1", resource_group="g", name="w")
+    assert (
+        JobId.of(text) == JobId(workspace, "calm_sea_1") == JobId.of(text.replace("resourceGroups", "resourcegroups"))
+    )
+    with pytest.raises(RecipeError, match=r"'calm_sea_1' is no job of Azure ML: the note in the run folder is damaged"):
+        JobId.of("calm_sea_1")
+
+
+def test_without_the_package_its_name_and_the_commands_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "azure.ai.ml", None)
+    place = load_place("azureml", "", [GPUS, 'workspace={subscription="1",resource_group="g",name="w"}'])
+    with pytest.raises(MissingExtraError) as caught:
+        submit(place, load_job(Path("smoke"), [], None), SILENT)
+    options = "--subscription 1 --resource-group g --workspace-name w"
+    assert str(caught.value) == (
+        "Azure's package azure-ai-ml is not installed: pip install 'bertwright[azureml]'; or run, where az is: "
+        f"az ml job create --file runs/smoke/launch/pipeline.yml {options}"
+    )
+    assert (tmp_path / "runs/smoke/launch/pipeline.yml").is_file(), "the files of that command"

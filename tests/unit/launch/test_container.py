@@ -67,7 +67,8 @@ def test_its_exit_code_is_the_commands(here: Path, monkeypatch: pytest.MonkeyPat
     assert (here / "words").read_text().splitlines()[-1] == "bash"
 
 
-def test_a_program_that_is_not_there_is_named(here: Path) -> None:
+def test_a_program_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(here / "bin"))
     with pytest.raises(RecipeError, match="program = podman is not installed here. Install it, or set program=docker"):
         submit(place("program=podman"), job(), SILENT)
 

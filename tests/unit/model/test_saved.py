@@ -1,14 +1,16 @@
 import json
+import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_model, save_model
+from bertwright.model.saved import load_model, save_model, write_safetensors
 
 
 @pytest.fixture
@@ -66,3 +68,27 @@ def test_damaged_or_absent_files(folder: Path) -> None:
         load_model(folder)
     with pytest.raises(ArtifactError, match=r"config\.json"):
         load_model(folder / "absent")
+
+
+def test_no_second_copy_of_the_weights_is_made_to_write_them(tmp_path: Path) -> None:
+    """As bytes they would take as much memory again at the end of a training, when it has most already."""
+    tensors = {"a": torch.ones(4_000_000), "b": torch.ones(2, 3)}
+    tracemalloc.start()
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
+    assert (tmp_path / "model.safetensors").read_bytes() == save(tensors)
+    assert (tmp_path / "model.safetensors").stat().st_mode & 0o077 == (0o666 & ~umask()) & 0o077
+
+
+def test_a_full_disk_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot write .*model.safetensors: .*\. Choose a folder you may write to"):
+        write_safetensors(tmp_path / "absent" / "model.safetensors", {"a": torch.ones(2)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -54,7 +54,7 @@ def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> Non
             computing_of(recipe.train, recipe.optim, ranks, gpu=False),
         )
         beside = memory.batches + teacher_bytes(recipe, recipe.network(), work.phase, ranks)
-        checked = training_bytes(recipe.network(), recipe.train.phases[0], computing)
+        checked = training_bytes(recipe.network(), recipe.train.phases[0], computing, memory.activations)
         assert memory.total == pytest.approx(checked + beside) and min(vars(memory).values()) >= 0
 
 

@@ -71,6 +71,8 @@ def test_what_is_held_in_parts_falls_with_the_ranks() -> None:
     assert held(FsdpConfig()).weights < 0.35 * whole and held(FsdpConfig()).gradients < 0.35 * whole
     assert held(FsdpConfig(), accumulates=True).gradients == whole, "of several micro-batches they are added up whole"
     assert held(DeepSpeedConfig(stage=2)).gradients == held(DeepSpeedConfig(stage=1)).gradients / 8
+    # Weights of up to 1e9 numbers stay together while a step computes.
+    assert held(DeepSpeedConfig(stage=3)) == held(DeepSpeedConfig(stage=2))
     assert held(FsdpConfig()).gathered == 3 * whole and held(ZeroConfig()).gathered == 2 * whole
 
 

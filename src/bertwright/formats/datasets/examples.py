@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.core.files import sha256, sha256_of, write_json
+from bertwright.core.files import atomic_file, sha256, sha256_of, write_json
 from bertwright.examples.instances import Instances, ends, stretches
-from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, instances_of
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
 from bertwright.formats.datasets.documents import open_rows

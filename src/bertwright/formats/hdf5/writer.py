@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.formats.atomic_write import atomic_file
+from bertwright.core.files import atomic_file
 from bertwright.formats.errors import package
 
 CHUNK = 128

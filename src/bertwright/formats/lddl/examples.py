@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.errors import DataError
+from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances
-from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package, reading
 from bertwright.formats.format import Facts, FileNumber, Format, Shape

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.core.errors import DataError
-from bertwright.core.files import write_atomic
+from bertwright.core.files import atomic_file, write_atomic
 from bertwright.examples.instances import ends
-from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.documents import DocumentFormat, TokenDocuments
 from bertwright.formats.errors import reading
 from bertwright.formats.format import Facts, Shape

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
+from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances, ends
-from bertwright.formats.atomic_write import atomic_file
 from bertwright.formats.columns import Place, instances_of, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Facts, FileNumber, Format, Shape

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
+from bertwright.core.log import Log
+from bertwright.launch.azureml import client
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
+from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
 from bertwright.launch.azureml.sizes import has_infiniband, ranks_of
-from bertwright.launch.azureml.steps import RUN, Shared, Step, job, pipeline
-from bertwright.launch.azureml.workspace import ComputeName, PreparingMachine, VmSize, Workspace
+from bertwright.launch.azureml.steps import IGNORE, SERVICES, Service, Shared, Step, job, pipeline
+from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.shared_memory import SharedMemory
-from bertwright.launch.target import Description
+from bertwright.launch.target import Description, Submitted
 from bertwright.launch.yaml_text import yaml_text
-
-Service = Literal["tensorboard", "jupyter", "vscode"]
-_SERVICES: dict[Service, dict[str, str]] = {
-    "tensorboard": {"type": "tensor_board", "log_dir": f"{RUN}/train/observers/tensorboard"},
-    "jupyter": {"type": "jupyter_lab"},
-    "vscode": {"type": "vs_code"},
-}
 
 
 class AzuremlPlace(Section):
-    """A workspace of Azure Machine Learning. Described only: the Azure CLI submits."""
+    """A workspace of Azure Machine Learning. Only submitting needs Azure's package, bertwright[azureml]."""
 
     kind: Literal["azureml"] = "azureml"
     """Names this target."""
@@ -45,7 +41,8 @@ class AzuremlPlace(Section):
     ranks: int | None = Field(None, ge=1)
     """Ranks on each machine; left out: one for each GPU of `vm_size`, or one."""
     spot: bool = False
-    """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved."""
+    """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved, as
+    training does once it is told (`train.spot_notice`)."""
     infiniband: bool | None = None
     """Whether ranks of several machines speak by InfiniBand; left out: where `vm_size` has it."""
     shm_size: SharedMemory = "2g"
@@ -84,20 +81,35 @@ class AzuremlPlace(Section):
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; `RecipeError` for what Azure would accept and then fail at."""
         self._check(job)
-        assets = dict(self._assets())
-        name, run = ("pipeline.yml", self._pipeline) if self.runs == "pipeline" else ("job.yml", self._job)
-        made = {file: document for file, (document, _) in assets.items()}
+        made: dict[str, dict[str, Any]] = {file: document for _, file, document in self._assets()}
         if not self.image.registered:
             made["environment.yml"] = self.image.document()
-        files = {RECIPE: job.recipe} | {file: yaml_text(text) for file, text in {**made, name: run(job)}.items()}
-        commands = [self._az(verb, job, file) for file, (_, verb) in assets.items()]
-        return Description(files, [*commands, self._az("job", job, name)], unseen_files(job, self.inputs))
+        made[self._file] = self._pipeline(job) if self.runs == "pipeline" else self._job(job)
+        files = {RECIPE: job.recipe, ".amlignore": IGNORE}
+        files |= {file: yaml_text(document) for file, document in made.items()}
+        lines = client.commands(self._creations(), str(job.folder), self.workspace)
+        return Description(files, lines, unseen_files(job, self.inputs))
 
-    def looked_after(self, job: Job) -> Mapping[str, str]:
-        """As `DescribedOnly.looked_after`; NAME is what the service called the job when it was created."""
-        words = {"status": "show", "logs": "stream", "stop": "cancel"}
-        where = self.workspace.options()
-        return {what: shlex.join(["az", "ml", "job", word, "--name", "NAME", *where]) for what, word in words.items()}
+    def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
+        """As `Submitter.submit`; jobs are called by their identifiers, which hold the workspace too."""
+        clusters = dict.fromkeys(each for each in (self.compute, self.prepare.compute if self.prepare else "") if each)
+        return client.submit(self.workspace, self._creations(), list(clusters), folder, log)
+
+    def status(self, submitted: Submitted) -> list[dict[str, str]]:
+        """As `Scheduler.status`."""
+        return client.status(submitted.jobs)
+
+    def alive(self, submitted: Submitted) -> list[str]:
+        """As `Scheduler.alive`."""
+        return client.alive(submitted.jobs)
+
+    def logs(self, submitted: Submitted) -> dict[str, str]:
+        """As `Scheduler.logs`."""
+        return client.logs(submitted.jobs)
+
+    def stop(self, submitted: Submitted) -> None:
+        """As `Scheduler.stop`."""
+        client.stop(submitted.jobs)
 
     def _check(self, job: Job) -> None:
         job.require_relative_out("run folders lie below `output`")
@@ -128,41 +140,48 @@ class AzuremlPlace(Section):
         check_inputs(job, self.inputs)
         job.check_ranks({"nodes": self.nodes, "ranks" if self.ranks else "GPUs of vm_size": self._ranks()})
 
-    def _assets(self) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
-        """What is made before jobs, by file: the document, and the noun of the Azure CLI."""
-        if self.datastore:
-            yield "datastore.yml", (self.datastore.document(), "datastore")
-        for name, asset in self.data.items():
-            yield f"data-{name}.yml", (asset.document(name), "data")
-        if self.cluster:
-            yield "compute.yml", (self.cluster.document(self.compute, self.vm_size, self.spot), "compute")
+    @property
+    def _file(self) -> str:
+        return "pipeline.yml" if self.runs == "pipeline" else "job.yml"
 
-    def _az(self, noun: str, job: Job, file: str) -> str:
-        words = ["az", "ml", noun, "create", "--file", f"{job.folder}/{file}", *self.workspace.options()]
-        return shlex.join(words)
+    def _creations(self) -> list[tuple[str, str]]:
+        """What is created, in order, as Azure calls it, with its file; the job comes last."""
+        return [*((noun, file) for noun, file, _ in self._assets()), ("job", self._file)]
+
+    def _assets(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """What is made before jobs, as Azure calls it, with its file and its document."""
+        if self.datastore:
+            yield "datastore", "datastore.yml", self.datastore.document()
+        for name, asset in self.data.items():
+            yield "data", f"data-{name}.yml", asset.document(name)
+        if self.cluster:
+            yield "compute", "compute.yml", self.cluster.document(self.compute, self.vm_size, self.spot)
 
     def _job(self, run: Job) -> dict[str, Any]:
-        return job(run.name, self.experiment, self._shared(run).document(self._train()))
+        return job(run.name, self.experiment, self._shared(run).document(self._train(run)))
 
     def _pipeline(self, job: Job) -> dict[str, Any]:
         prepare = self.prepare or PreparingMachine(compute=self.compute, vm_size=self.vm_size)
         before = Step("data", ("run", "--until", "examples"), self._machine(prepare.compute, prepare.vm_size, 1))
         after = Step("evaluate", ("run",), self._machine(self.compute, self.vm_size, 1))
-        return pipeline(job.name, self.experiment, [before, self._train(), after], self._shared(job))
+        return pipeline(job.name, self.experiment, [before, self._train(job), after], self._shared(job))
 
     def _shared(self, job: Job) -> Shared:
         environment = self.image.registered or "file:environment.yml"
         output = f"{self.output}/{job.out}"
         return Shared(environment, output, self.inputs, self.setup, self._variables())
 
-    def _train(self) -> Step:
-        services = {str(name): _SERVICES[name] for name in self.services}
+    def _train(self, run: Job) -> Step:
+        services = {str(name): SERVICES[name] for name in self.services}
         machine = self._machine(self.compute, self.vm_size, self.nodes)
-        return Step("train", ("train",), machine, self._ranks(), services)
+        # A recipe that says whom to ask, or nobody, is heeded.
+        asks = self.spot and "spot_notice" not in run.values.get("train", {})
+        words = ("train", "train.spot_notice=azure") if asks else ("train",)
+        return Step("train", words, machine, self._ranks(), services)
 
     def _ranks(self) -> int:
         """Ranks on each machine."""
-        return self.ranks or _ranks_of(self.vm_size)
+        return self.ranks or ranks_of(self.vm_size)
 
     def _machine(self, compute: str, size: str, nodes: int) -> dict[str, Any]:
         resources: dict[str, Any] = {"instance_count": nodes, "shm_size": self.shm_size}
@@ -182,10 +201,3 @@ class AzuremlPlace(Section):
         # Ranks meet by eth0 either way; docker0 would lead nowhere.
         said = {"NCCL_SOCKET_IFNAME": "eth0" if by_it else "^docker0,lo", "NCCL_IB_DISABLE": "0" if by_it else "1"}
         return said | self.environment
-
-
-def _ranks_of(size: str) -> int:
-    try:
-        return ranks_of(size)
-    except ValueError as error:
-        raise RecipeError(f"vm_size: {error}.") from None

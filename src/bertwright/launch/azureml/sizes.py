@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import nearest
 
 
@@ -66,10 +67,11 @@ def checked_size(name: str) -> str:
 
 
 def ranks_of(size: str) -> int:
-    """Ranks that train on a machine of a checked size: its GPUs, or 1; `ValueError` where its GPUs are not known."""
+    """Ranks that train on a machine of a checked size: its GPUs, or 1; `RecipeError` where its GPUs are not known."""
     if size.startswith("Standard_N") and size not in GPU_SIZES:
         hint = nearest(size, list(GPU_SIZES), 0.8)
-        raise ValueError(f"how many GPUs {size} has is not known here; " + (f"{hint} " if hint else "") + "Set ranks")
+        more = f"{hint} " if hint else ""
+        raise RecipeError(f"vm_size: how many GPUs {size} has is not known here; {more}Set ranks.")
     return GPU_SIZES[size].gpus if size in GPU_SIZES else 1
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import SCHEMAS, Document, Input
@@ -14,8 +14,19 @@ from bertwright.launch.job import RECIPE
 
 RUN = "run"
 """The run folder as a job sees it: a link to its output, beside the recipe; and the name of that output."""
+IGNORE = f"*\n!{RECIPE}\n"
+"""Of the folder `launch`, a job gets the recipe alone (`.amlignore`): not what was noted of earlier submissions."""
 _ENTER = f'ln -sfn "${{{{outputs.{RUN}}}}}" {RUN}'
 _REFERENCE = re.compile(r"\$\{\{(.*?)\}\}")
+
+
+Service = Literal["tensorboard", "jupyter", "vscode"]
+SERVICES: dict[Service, dict[str, str]] = {
+    "tensorboard": {"type": "tensor_board", "log_dir": f"{RUN}/train/observers/tensorboard"},
+    "jupyter": {"type": "jupyter_lab"},
+    "vscode": {"type": "vs_code"},
+}
+"""What can be opened while training runs, as its documents name it."""
 
 
 @dataclass(frozen=True)

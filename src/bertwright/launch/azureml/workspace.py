@@ -1,46 +1,69 @@
-"""The workspace, and what names machines in it."""
+"""Which workspace is meant: of the place, of the environment, or of a job that was created in it."""
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Annotated
+from dataclasses import dataclass
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from bertwright.core.config import Section
-from bertwright.launch.azureml.sizes import checked_size
+from bertwright.core.errors import RecipeError
 
-
-def _compute(name: str) -> str:
-    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", name):
-        raise ValueError("names of clusters are letters, digits and hyphens, such as gpu-cluster")
-    return name
-
-
-VmSize = Annotated[str, AfterValidator(checked_size)]
-ComputeName = Annotated[str, AfterValidator(_compute)]
+_VARIABLES = {
+    "subscription": "AZURE_SUBSCRIPTION_ID",
+    "resource_group": "AZURE_DEFAULTS_GROUP",
+    "name": "AZURE_DEFAULTS_WORKSPACE",
+}
+"""What says it where the place does not. The last two are the Azure CLI's own."""
+_ID = re.compile(
+    r"/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.MachineLearningServices/workspaces/([^/]+)"
+    r"/jobs/([^/]+)",
+    re.IGNORECASE,
+)
 
 
 class Workspace(Section):
-    """Where the workspace is; a key left out is the default of the Azure CLI (`az configure`)."""
+    """Where the workspace is; a key left out is what a variable of the environment says when a job is submitted."""
 
     subscription: str = Field("", pattern=r"^[\w-]*$")
-    """The subscription that pays."""
+    """The subscription that pays; "": of AZURE_SUBSCRIPTION_ID."""
     resource_group: str = Field("", pattern=r"^[\w.()-]*$")
-    """The resource group."""
+    """The resource group; "": of AZURE_DEFAULTS_GROUP."""
     name: str = Field("", pattern=r"^[\w-]*$")
-    """The workspace."""
+    """The workspace; "": of AZURE_DEFAULTS_WORKSPACE."""
 
     def options(self) -> list[str]:
         """Words of the Azure CLI that name it."""
         named = {"subscription": self.subscription, "resource-group": self.resource_group, "workspace-name": self.name}
         return [word for option, value in named.items() if value for word in (f"--{option}", value)]
 
+    def whole(self) -> Workspace:
+        """With what the environment says of it; `RecipeError` where neither says it all."""
+        said = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}
+        if missing := [key for key, value in said.items() if not value]:
+            raise RecipeError(
+                f"the workspace is not known: nothing says its {', '.join(missing)}. Set [workspace] of the place "
+                f"(--set workspace.{missing[0]}=...), or {', '.join(_VARIABLES[key] for key in missing)} in the "
+                "environment."
+            )
+        return Workspace(**said)
 
-class PreparingMachine(Section):
-    """The machine that makes corpus, vocabulary and examples."""
 
-    compute: ComputeName = ""
-    """The cluster; "": serverless."""
-    vm_size: VmSize = ""
-    """The size of the machine; a cluster has its own."""
+@dataclass(frozen=True)
+class JobId:
+    """A job that the service knows."""
+
+    workspace: Workspace
+    """Where it was created."""
+    name: str
+    """What the service calls it."""
+
+    @classmethod
+    def of(cls, text: str) -> JobId:
+        """That of an identifier of Azure's resource manager; `RecipeError` for what is none."""
+        found = _ID.fullmatch(text)
+        if not found:
+            raise RecipeError(f"{text!r} is no job of Azure ML: the note in the run folder is damaged. Submit again.")
+        return cls(Workspace(subscription=found[1], resource_group=found[2], name=found[3]), found[4])

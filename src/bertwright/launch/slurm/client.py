@@ -93,7 +93,9 @@ def _accounted(job: str) -> Iterator[dict[str, str]]:
     done = _run(command)
     for line in done.stdout.splitlines() if done.returncode == 0 else ():
         number, state, code = line.split("|")
-        yield {"id": number, "state": state, "why": f"exit code {code}"}
+        # "CANCELLED by 1000", where the queue says CANCELLED.
+        state, _, who = state.partition(" by ")
+        yield {"id": number, "state": state, "why": f"exit code {code}" + (f", by user {who}" if who else "")}
 
 
 def _tail(path: Path) -> list[str]:

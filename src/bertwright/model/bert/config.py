@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
-from bertwright.model.choice import check_heads, check_size_or_config, chosen, embedding_rows, validated
+from bertwright.model.choice import Labels, check_heads, check_size_or_config, chosen, embedding_rows, validated
 from bertwright.model.config_file import Allowed, own_values, read_config_file
 from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
 
@@ -82,12 +82,24 @@ class BertConfig(Section):
     """Added to the variance in layer normalisation."""
     next_sentence: bool = True
     """Whether the network has a pooler and a next-sentence head."""
+    labels: Labels = ()
+    """Names of the classes that it tells apart, in place of the pre-training heads; one: it gives a number."""
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> Self:
         heads = ("num_attention_heads", self.num_attention_heads)
         check_heads(("hidden_size", self.hidden_size), heads)
         return self
+
+    @property
+    def pooler(self) -> bool:
+        """Whether a head reads the pooled state of [CLS]: else nothing would train the pooler but weight decay."""
+        return self.next_sentence or bool(self.labels)
+
+    @property
+    def classifier_dropout(self) -> float:
+        """Probability of dropping an element of what the classifier reads."""
+        return self.hidden_dropout_prob
 
     @property
     def attention_output_dropout(self) -> float:
@@ -112,10 +124,12 @@ class BertConfig(Section):
         rows = {"token": self.vocab_size, "position": self.max_position_embeddings, "segment": self.type_vocab_size}
         encoder = embeddings(f"{name}.embeddings", rows, h)
         encoder |= bert_layers(name, self.num_hidden_layers, h, self.intermediate_size)
-        if not self.next_sentence:
-            return encoder | masked_token_head(h, self.vocab_size)
-        encoder |= linear(f"{name}.pooler.dense", h, h)
-        return encoder | masked_token_head(h, self.vocab_size) | linear("nsp.classifier", 2, h)
+        if self.pooler:
+            encoder |= linear(f"{name}.pooler.dense", h, h)
+        if self.labels:
+            return encoder | linear("classification.classifier", len(self.labels), h)
+        nsp = linear("nsp.classifier", 2, h) if self.next_sentence else {}
+        return encoder | masked_token_head(h, self.vocab_size) | nsp
 
     @property
     def parameters(self) -> int:
@@ -154,8 +168,9 @@ class BertModelConfig(Section):
         check_size_or_config(self.size, self.config, SIZES)
         return self
 
-    def resolve(self, vocab_size: int, next_sentence: bool = True) -> BertConfig:
-        """The architecture for a vocabulary of `vocab_size` entries, with a next-sentence head if the data has pairs.
+    def resolve(self, vocab_size: int, next_sentence: bool = True, labels: Labels = ()) -> BertConfig:
+        """The architecture for a vocabulary of `vocab_size` entries, with a next-sentence head if the data has pairs,
+        or with a classifier of `labels`.
 
         A configuration file with fewer rows than the vocabulary is a `RecipeError`; see `embedding_rows`.
         """
@@ -169,7 +184,7 @@ class BertModelConfig(Section):
                 "initializer_range": self.initializer_range,
             }
         )
-        values = own | wanted | {"vocab_size": rows, "next_sentence": next_sentence}
+        values = own | wanted | {"vocab_size": rows, "next_sentence": next_sentence, "labels": labels}
         return validated(BertConfig, values, self.config or f"model.size {self.size}", BertConfig.title)
 
     def _of_size(self) -> dict[str, Any]:

@@ -17,15 +17,14 @@ from bertwright.model.layers import Layer, Pooler
 
 
 class Bert(nn.Module):
-    """Embeddings, encoder layers and, where the configuration has a next-sentence head, the pooler."""
+    """Embeddings, encoder layers and, where a head of the configuration reads it, the pooler."""
 
     def __init__(self, config: BertConfig, kernel: Kernel) -> None:
         super().__init__()
         self.kernel: Kernel = kernel
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
-        # Without pairs nothing would train the pooler but weight decay, so there is none.
-        self.pooler = Pooler(config) if config.next_sentence else None
+        self.pooler = Pooler(config) if config.pooler else None
 
     @property
     def token_weight(self) -> Tensor:

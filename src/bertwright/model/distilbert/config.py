@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
 from bertwright.model.choice import (
+    Labels,
     check_heads,
     check_size_or_config,
     chosen,
@@ -20,7 +21,7 @@ from bertwright.model.choice import (
     validated,
 )
 from bertwright.model.config_file import Allowed, own_values, read_config_file
-from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, masked_token_head
+from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base"]
 
@@ -58,7 +59,9 @@ class DistilBertConfig(Section):
     decoder_bias: ClassVar[bool] = True
     """Whether the decoder of the masked-token head has a bias for every entry."""
     next_sentence: ClassVar[bool] = False
-    """Without a pooler there is no next-sentence head."""
+    """There is no next-sentence head."""
+    classifier_dropout: ClassVar[float] = 0.2
+    """Probability of dropping an element of what the classifier reads: the reference's `seq_classif_dropout`."""
     layer_norm_eps: ClassVar[float] = 1e-12
     """Added to the variance in layer normalisation; the reference has no key for it."""
     attention_output_dropout: ClassVar[float] = 0.0
@@ -84,6 +87,8 @@ class DistilBertConfig(Section):
     """Longest sequence, in tokens."""
     initializer_range: float = Field(0.02, gt=0)
     """Standard deviation of the normal distribution that weights start from."""
+    labels: Labels = ()
+    """Names of the classes that it tells apart, in place of the masked-token head; one: it gives a number."""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -137,6 +142,9 @@ class DistilBertConfig(Section):
         name, rows = self.family, {"token": self.vocab_size, "position": self.max_position_embeddings}
         encoder = embeddings(f"{name}.embeddings", rows, self.dim)
         encoder |= bert_layers(name, self.n_layers, self.dim, self.hidden_dim)
+        if self.labels:
+            head = linear("classification.transform", self.dim, self.dim)
+            return encoder | head | linear("classification.classifier", len(self.labels), self.dim)
         return encoder | masked_token_head(self.dim, self.vocab_size)
 
     @property
@@ -173,7 +181,7 @@ class DistilBertModelConfig(Section):
         check_size_or_config(self.size, self.config, SIZES)
         return self
 
-    def resolve(self, vocab_size: int, next_sentence: bool = False) -> DistilBertConfig:
+    def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> DistilBertConfig:
         """As `BertModelConfig.resolve`; a `RecipeError` where a next-sentence head is asked for."""
         refuse_pairs(self.kind, next_sentence)
         own = self._of_size() if self.config is None else read_distilbert_config(self.config)
@@ -187,7 +195,8 @@ class DistilBertModelConfig(Section):
             }
         )
         source = self.config or f"model.size {self.size}"
-        return validated(DistilBertConfig, own | wanted | {"vocab_size": rows}, source, DistilBertConfig.title)
+        values = own | wanted | {"vocab_size": rows, "labels": labels}
+        return validated(DistilBertConfig, values, source, DistilBertConfig.title)
 
     def _of_size(self) -> dict[str, Any]:
         assert self.size is not None

@@ -1,6 +1,7 @@
 """This project's tensor names and configuration, to and from those of Hugging Face's BERT.
 
-With a next-sentence head the other side is `BertForPreTraining`, without one `BertForMaskedLM`. The contract is both
+With a next-sentence head the other side is `BertForPreTraining`, without one `BertForMaskedLM`, and with classes
+`BertForSequenceClassification`. The contract is both
 directions: `from_hf` undoes `to_hf` and reads published models, so no weights are locked in here.
 """
 
@@ -11,24 +12,28 @@ from typing import Any
 from torch import Tensor
 
 from bertwright.model.bert.config import BertConfig
+from bertwright.model.interop.classified import classes
 from bertwright.model.interop.names import Names
 
+_ENCODER = (
+    ("bert.embeddings.token", "bert.embeddings.word_embeddings"),
+    ("bert.embeddings.position", "bert.embeddings.position_embeddings"),
+    ("bert.embeddings.segment", "bert.embeddings.token_type_embeddings"),
+    ("bert.embeddings.norm", "bert.embeddings.LayerNorm"),
+    ("bert.layers.{}.attention.query", "bert.encoder.layer.{}.attention.self.query"),
+    ("bert.layers.{}.attention.key", "bert.encoder.layer.{}.attention.self.key"),
+    ("bert.layers.{}.attention.value", "bert.encoder.layer.{}.attention.self.value"),
+    ("bert.layers.{}.attention.output", "bert.encoder.layer.{}.attention.output.dense"),
+    ("bert.layers.{}.attention.norm", "bert.encoder.layer.{}.attention.output.LayerNorm"),
+    ("bert.layers.{}.feed_forward.inner", "bert.encoder.layer.{}.intermediate.dense"),
+    ("bert.layers.{}.feed_forward.output", "bert.encoder.layer.{}.output.dense"),
+    ("bert.layers.{}.feed_forward.norm", "bert.encoder.layer.{}.output.LayerNorm"),
+    ("bert.pooler.dense", "bert.pooler.dense"),
+)
 NAMES = Names(
     what="a BERT with pre-training heads",
     pairs=(
-        ("bert.embeddings.token", "bert.embeddings.word_embeddings"),
-        ("bert.embeddings.position", "bert.embeddings.position_embeddings"),
-        ("bert.embeddings.segment", "bert.embeddings.token_type_embeddings"),
-        ("bert.embeddings.norm", "bert.embeddings.LayerNorm"),
-        ("bert.layers.{}.attention.query", "bert.encoder.layer.{}.attention.self.query"),
-        ("bert.layers.{}.attention.key", "bert.encoder.layer.{}.attention.self.key"),
-        ("bert.layers.{}.attention.value", "bert.encoder.layer.{}.attention.self.value"),
-        ("bert.layers.{}.attention.output", "bert.encoder.layer.{}.attention.output.dense"),
-        ("bert.layers.{}.attention.norm", "bert.encoder.layer.{}.attention.output.LayerNorm"),
-        ("bert.layers.{}.feed_forward.inner", "bert.encoder.layer.{}.intermediate.dense"),
-        ("bert.layers.{}.feed_forward.output", "bert.encoder.layer.{}.output.dense"),
-        ("bert.layers.{}.feed_forward.norm", "bert.encoder.layer.{}.output.LayerNorm"),
-        ("bert.pooler.dense", "bert.pooler.dense"),
+        *_ENCODER,
         ("mlm.transform", "cls.predictions.transform.dense"),
         ("mlm.norm", "cls.predictions.transform.LayerNorm"),
         ("mlm", "cls.predictions"),
@@ -42,16 +47,23 @@ NAMES = Names(
     # A buffer of older versions with the numbers 0 to 511; transformers makes it anew.
     made_anew=("bert.embeddings.position_ids",),
 )
+CLASSIFIER = Names(
+    what="a BERT with a classifier of sequences",
+    pairs=(*_ENCODER, ("classification.classifier", "classifier")),
+    embedding=NAMES.embedding,
+    made_anew=NAMES.made_anew,
+)
 
 
 def hf_config(config: BertConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """The config.json of the same network at Hugging Face, with `vocab_size` rows where padding was cut."""
-    values = config.model_dump(exclude={"next_sentence"})
+    heads = "ForPreTraining" if config.next_sentence else "ForMaskedLM"
     return {
-        "architectures": ["BertForPreTraining" if config.next_sentence else "BertForMaskedLM"],
+        "architectures": ["BertForSequenceClassification" if config.labels else f"Bert{heads}"],
         "model_type": "bert",
-        **values,
+        **config.model_dump(exclude={"next_sentence", "labels"}),
         "vocab_size": vocab_size or config.vocab_size,
+        **(classes(config.labels) if config.labels else {}),
     }
 
 

@@ -1,30 +1,45 @@
-"""This project's tensor names and configuration, to and from those of Hugging Face's `ModernBertForMaskedLM`."""
+"""This project's tensor names and configuration, to and from those of Hugging Face's `ModernBertForMaskedLM` or, with
+classes, `ModernBertForSequenceClassification`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from bertwright.model.interop.classified import classes
 from bertwright.model.interop.names import Names
 from bertwright.model.modern.network import ModernConfig
 
+_ENCODER = (
+    ("modern.embeddings.token", "model.embeddings.tok_embeddings"),
+    ("modern.embeddings.norm", "model.embeddings.norm"),
+    ("modern.layers.{}.attention.norm", "model.layers.{}.attn_norm"),
+    ("modern.layers.{}.attention.qkv", "model.layers.{}.attn.Wqkv"),
+    ("modern.layers.{}.attention.output", "model.layers.{}.attn.Wo"),
+    ("modern.layers.{}.feed_forward.norm", "model.layers.{}.mlp_norm"),
+    ("modern.layers.{}.feed_forward.inner", "model.layers.{}.mlp.Wi"),
+    ("modern.layers.{}.feed_forward.output", "model.layers.{}.mlp.Wo"),
+    ("modern.norm", "model.final_norm"),
+)
 NAMES = Names(
     what="a ModernBERT with the masked-token head",
     pairs=(
-        ("modern.embeddings.token", "model.embeddings.tok_embeddings"),
-        ("modern.embeddings.norm", "model.embeddings.norm"),
-        ("modern.layers.{}.attention.norm", "model.layers.{}.attn_norm"),
-        ("modern.layers.{}.attention.qkv", "model.layers.{}.attn.Wqkv"),
-        ("modern.layers.{}.attention.output", "model.layers.{}.attn.Wo"),
-        ("modern.layers.{}.feed_forward.norm", "model.layers.{}.mlp_norm"),
-        ("modern.layers.{}.feed_forward.inner", "model.layers.{}.mlp.Wi"),
-        ("modern.layers.{}.feed_forward.output", "model.layers.{}.mlp.Wo"),
-        ("modern.norm", "model.final_norm"),
+        *_ENCODER,
         ("mlm.transform", "head.dense"),
         ("mlm.norm", "head.norm"),
         ("mlm", "decoder"),
     ),
     embedding="modern.embeddings.token.weight",
     tied={"decoder.weight": "model.embeddings.tok_embeddings.weight"},
+)
+CLASSIFIER = Names(
+    what="a ModernBERT with a classifier of sequences",
+    pairs=(
+        *_ENCODER,
+        ("classification.transform", "head.dense"),
+        ("classification.norm", "head.norm"),
+        ("classification.classifier", "classifier"),
+    ),
+    embedding=NAMES.embedding,
 )
 
 
@@ -34,8 +49,9 @@ def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, 
     In the words of transformers 4, which version 5 reads as well.
     """
     return {
-        "architectures": ["ModernBertForMaskedLM"],
+        "architectures": ["ModernBertForSequenceClassification" if config.labels else "ModernBertForMaskedLM"],
         "model_type": "modernbert",
-        **config.model_dump(),
+        **config.model_dump(exclude={"labels"}),
         "vocab_size": vocab_size or config.vocab_size,
+        **({**classes(config.labels), "classifier_pooling": "cls"} if config.labels else {}),
     }

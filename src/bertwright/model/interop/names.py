@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ class Names:
     """(ours, theirs), each the start of a name up to its last dot; {} is a layer's number."""
     embedding: str
     """Our name of the token embedding."""
-    tied: Mapping[str, str]
+    tied: Mapping[str, str] = field(default_factory=dict)
     """Copies of tied tensors that their files may have, and what each must equal."""
     made_anew: tuple[str, ...] = ()
     """Tensors of their files that hold no weights."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, assert_never
 
 from bertwright.model.bert.config import BertConfig
@@ -46,10 +47,15 @@ def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
     """The peer of a network, with `vocab_size` rows where padding is cut."""
     match config:
         case BertConfig():
-            return Peer(bert.hf_config(config, vocab_size), bert.NAMES, _PAD, segments=True)
+            return Peer(bert.hf_config(config, vocab_size), _names(config, bert), _PAD, segments=True)
         case ModernConfig():
-            return Peer(modern.hf_config(config, vocab_size), modern.NAMES, _MODERN_IDS, segments=False)
+            return Peer(modern.hf_config(config, vocab_size), _names(config, modern), _MODERN_IDS, segments=False)
         case DistilBertConfig():
-            return Peer(distilbert.hf_config(config, vocab_size), distilbert.NAMES, _PAD, segments=False)
+            return Peer(distilbert.hf_config(config, vocab_size), _names(config, distilbert), _PAD, segments=False)
         case _:
             assert_never(config)
+
+
+def _names(config: NetworkConfig, family: ModuleType) -> Names:
+    names: Names = family.CLASSIFIER if config.labels else family.NAMES
+    return names

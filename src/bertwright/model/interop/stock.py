@@ -8,7 +8,9 @@ from torch import Tensor
 
 from bertwright.core.errors import ArtifactError
 from bertwright.model.bert.config import BertConfig
+from bertwright.model.choice import Labels
 from bertwright.model.config import NetworkConfig
+from bertwright.model.config_file import read_config_file
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import model_from, read_tensors
@@ -22,13 +24,29 @@ def load_stock(folder: Path) -> PreTrainingModel:
     `ArtifactError` naming them.
     """
     config = read_stock_config(folder / "config.json")
+    config, tensors = _with_its_heads(config, _renamed(folder, config, read_tensors(folder / "model.safetensors")))
+    return model_from(config, tensors, source=str(folder))
+
+
+def stock_tensors(folder: Path) -> tuple[dict[str, Tensor], Labels]:
+    """The tensors of a folder with pre-training heads or a classifier of sequences, under our names and in float32, and
+    the classes that the classifier tells apart; errors as from `load_stock`."""
+    path = folder / "config.json"
+    config, theirs = read_stock_config(path), read_tensors(folder / "model.safetensors")
+    if "classifier.weight" in theirs:
+        names = read_config_file(path).get("id2label") or {}
+        labels = tuple(str(names.get(str(n), f"LABEL_{n}")) for n in range(len(theirs["classifier.weight"])))
+        config = config.model_copy(update={"labels": labels})
+    return _renamed(folder, config, theirs), config.labels
+
+
+def _renamed(folder: Path, config: NetworkConfig, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     try:
-        tensors = peer_of(config).names.to_ours(read_tensors(folder / "model.safetensors"))
+        tensors = peer_of(config).names.to_ours(theirs)
     except ArtifactError as error:
         raise ArtifactError(f"cannot read the weights in {folder}: {error}") from error
-    config, tensors = _with_its_heads(config, tensors)
     # Published files are in half precision too; ours computes in float32 or by the run's precision.
-    return model_from(config, {name: tensor.float() for name, tensor in tensors.items()}, source=str(folder))
+    return {name: tensor.float() for name, tensor in tensors.items()}
 
 
 def _with_its_heads(config: NetworkConfig, tensors: dict[str, Tensor]) -> tuple[NetworkConfig, dict[str, Tensor]]:

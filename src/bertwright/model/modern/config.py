@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
-from bertwright.model.choice import check_size_or_config, chosen, embedding_rows, refuse_pairs, validated
+from bertwright.model.choice import Labels, check_size_or_config, chosen, embedding_rows, refuse_pairs, validated
 from bertwright.model.modern.network import ModernConfig
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
@@ -58,7 +58,7 @@ class ModernModelConfig(Section):
         check_size_or_config(self.size, self.config, SIZES)
         return self
 
-    def resolve(self, vocab_size: int, next_sentence: bool = False) -> ModernConfig:
+    def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> ModernConfig:
         """As `BertModelConfig.resolve`; a `RecipeError` where a next-sentence head is asked for."""
         refuse_pairs(self.kind, next_sentence)
         own = self._of_size() if self.config is None else self._of_file(self.config)
@@ -73,7 +73,8 @@ class ModernModelConfig(Section):
             }
         )
         source = self.config or f"model.size {self.size}"
-        return validated(ModernConfig, own | wanted | {"vocab_size": rows}, source, ModernConfig.title)
+        values = own | wanted | {"vocab_size": rows, "labels": labels}
+        return validated(ModernConfig, values, source, ModernConfig.title)
 
     def _of_file(self, path: Path) -> dict[str, Any]:
         # What other programs say about it is needed where they wrote it, not by every recipe.

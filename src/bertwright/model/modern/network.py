@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
-from bertwright.model.choice import check_heads
+from bertwright.model.choice import Labels, check_heads
 from bertwright.model.tensor_shapes import TensorShapes, elements, embeddings, linear, masked_token_head, norm
 
 
@@ -23,7 +23,9 @@ class ModernConfig(Section):
     head_biases: ClassVar[bool] = False
     """Whether the transform and the norm of the masked-token head have biases."""
     next_sentence: ClassVar[bool] = False
-    """Without a pooler there is no next-sentence head."""
+    """There is no next-sentence head."""
+    classifier_dropout: ClassVar[float] = 0.0
+    """Probability of dropping an element of what the classifier reads: that of the published files."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -61,6 +63,8 @@ class ModernConfig(Section):
     """Probability of dropping an attention weight, and an element of what attention gives to its residual."""
     decoder_bias: bool = True
     """Whether the decoder of the masked-token head has a bias for every entry."""
+    labels: Labels = ()
+    """Names of the classes that it tells apart, in place of the masked-token head; one: it gives a number."""
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> Self:
@@ -119,6 +123,10 @@ class ModernConfig(Section):
             shapes |= linear(f"{layer}.feed_forward.inner", 2 * f, h, bias=False)
             shapes |= linear(f"{layer}.feed_forward.output", h, f, bias=False)
         shapes |= norm(f"{name}.norm", h, bias=False)
+        if self.labels:
+            head = "classification"
+            shapes |= linear(f"{head}.transform", h, h, bias=False) | norm(f"{head}.norm", h, bias=False)
+            return shapes | linear(f"{head}.classifier", len(self.labels), h)
         return shapes | masked_token_head(h, v, biases=False, decoder_bias=self.decoder_bias)
 
     @property

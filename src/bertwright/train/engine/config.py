@@ -62,8 +62,8 @@ class DeepSpeedConfig(Section):
 
     kind: Literal["deepspeed"] = "deepspeed"
     """Names this engine."""
-    stage: Literal[1, 2] = 1
-    """What is held in parts: the optimizer's state (1), gradients too (2). For weights in parts take `fsdp`."""
+    stage: Literal[1, 2, 3] = 1
+    """What is held in parts: the optimizer's state (1), gradients too (2), weights too (3). Stage 0 is `ddp`."""
 
 
 EngineConfig = Annotated[

@@ -1,8 +1,11 @@
 """DeepSpeed's ZeRO by the package itself (the extra `deepspeed`): it holds parts, sums gradients, clips and updates.
 
-Its configuration is made from the recipe, so every value stands in one place. DeepSpeed averages gradients over the
-ranks; losses are over global counts, so the loss is multiplied by the number of ranks first. All tensors of a group are
-one vector to it, cut into equal parts, so an optimizer that looks at whole tensors is refused.
+Its configuration is made from the recipe (`ds_config`), so every value stands in one place. DeepSpeed averages
+gradients over the ranks; losses are over global counts, so the number of ranks is a part of the scale that it undoes.
+It cuts tensors anywhere, so an optimizer that looks at whole ones is refused.
+
+The network is called itself and not DeepSpeed's module around it, which would end autocast. That module also tells the
+optimizer that a forward pass begins, and stage 3 adds up micro-batches by that word alone: here a hook gives it.
 """
 
 from __future__ import annotations
@@ -14,17 +17,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from bertwright.core.distributed import rank_here
 from bertwright.core.errors import MissingExtraError, RecipeError
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.state import check_state
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import DeepSpeedConfig
+from bertwright.train.engine.ds_config import Step, ds_config
 from bertwright.train.engine.partition import Share
 from bertwright.train.ranks import Ranks
 
@@ -35,14 +40,15 @@ class DeepSpeed:
     whole = False
     """As `Engine.whole`."""
 
-    def __init__(self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: DeepSpeedConfig) -> None:
+    def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: DeepSpeedConfig, step: Step) -> None:
         if not isinstance(optim, AdamWConfig):
             raise RecipeError(
                 f"train.engine = deepspeed cuts tensors anywhere, and optim.kind = {optim.kind} works on whole ones. "
                 "Set train.engine=zero, which keeps them whole, or optim.kind=adamw."
             )
         device = next(model.parameters()).device
-        self._package, self._ranks, self._moments = _package(device), ranks, moment_names(optim, model)
+        self._package, self._ranks, self._moments = _package(device, step), ranks, moment_names(optim, model)
+        self._cuts_weights = config.stage == 3
         self._shapes = {name: torch.empty(p.shape, device="meta") for name, p in model.named_parameters()}
         self._buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in self._shapes}
         open_group(gpu=device.type == "cuda")
@@ -50,32 +56,43 @@ class DeepSpeed:
         self._engine, self._zero, _, _ = self._package.initialize(
             model=model,
             optimizer=build_optimizer(optim, model),
-            config=deepspeed_settings(config, optim.max_grad_norm, ranks.world),
+            config=ds_config(config, optim, step, ranks.world),
             dist_init_required=False,
         )
+        model.register_forward_pre_hook(lambda *_: self._zero.clear_backward_seen_flag())
+        self._zero.custom_loss_scaler = True
         self._named = dict(model.named_parameters())
         self._share = Share({name: shape.numel() for name, shape in self._shapes.items()}, ranks.world, ranks.rank)
         self._begin_state(0)
         # Not told by the count of updates, which begins anew at a hand-over.
         self._moved = False
+        self._reduced = False
+        """Whether there are gradients of a step that has had no update yet."""
 
     def root(self, loss: Tensor, last: bool = True) -> _Root:
         """As `Engine.root`, of a scalar: the pass is DeepSpeed's."""
+        if self._reduced:
+            self._drop_gradients()
+        self._zero.external_loss_scale = 1.0  # the loss is scaled already
         self._engine.set_gradient_accumulation_boundary(last)
-        return _Root(self._engine, loss * self._ranks.world)
+        return _Root(self._engine, loss)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
-        """As `Engine.reduce`, a scalar; the clipping is DeepSpeed's, in `update`, by the norm + 1e-6."""
-        assert loss_scale == 1, "fp16 is refused with this engine (contradictions.in_parts)"
-        norm = torch.as_tensor(self._zero.scaled_global_norm()).double()
-        # DeepSpeed says -1 of a norm that is not finite.
-        return torch.where(norm < 0, torch.nan, norm)
+        """As `Engine.reduce`, a scalar; the scale is undone, and gradients are clipped by the norm + 1e-6, by DeepSpeed
+        in `update`."""
+        scale = loss_scale / self._ranks.world
+        self._zero.external_loss_scale = scale
+        parts = (part.double() for group in self._zero.averaged_gradients.values() for part in group or ())
+        square = torch.stack([part.square().sum() for part in parts]).sum()
+        self._ranks.all_reduce([square])
+        self._reduced = True
+        return square.sqrt() / scale
 
     def update(self, learning_rate: float) -> None:
         """As `Engine.update`."""
         set_rate(self._zero, learning_rate)
         self._engine.step()
-        self._moved = True
+        self._moved, self._reduced = True, False
 
     def restart_steps(self) -> None:
         """As `Engine.restart_steps`."""
@@ -101,28 +118,56 @@ class DeepSpeed:
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """As `Engine.load`."""
         check_state(self._shapes, moments, self._moments)
-        parts = self._package.utils
         for name, tensor in (weights or {}).items():
             if name in self._named:
-                # What computes and what the optimizer moves are two copies, also in float32.
-                self._named[name].data.copy_(tensor)
-                parts.safe_set_full_fp32_param(self._named[name], tensor)
+                self._load_weight(self._named[name], tensor)
         self._begin_state(int(moments["step"]))
         self._moved = len(moments) > 1
         for key, tensor in moments.items():
             moment, _, name = key.partition(".")
             if name:
-                parts.safe_set_full_optimizer_state(self._named[name], tensor, moment)
+                self._load_moment(self._named[name], tensor, moment)
+
+    def _load_weight(self, parameter: nn.Parameter, tensor: Tensor) -> None:
+        # What computes and what the optimizer moves are two copies.
+        parts = self._package.utils
+        if self._cuts_weights:
+            with self._package.zero.GatheredParameters([parameter], modifier_rank=0):
+                parameter.data.copy_(tensor)
+            parts.safe_set_local_fp32_param(parameter, self._cut(tensor, parameter))
+        else:
+            parameter.data.copy_(tensor)
+            parts.safe_set_full_fp32_param(parameter, tensor)
+
+    def _load_moment(self, parameter: nn.Parameter, tensor: Tensor, moment: str) -> None:
+        parts = self._package.utils
+        if self._cuts_weights:
+            parts.safe_set_local_optimizer_state(parameter, self._cut(tensor, parameter), moment)
+        else:
+            parts.safe_set_full_optimizer_state(parameter, tensor, moment)
+
+    def _cut(self, whole: Tensor, parameter: Any) -> Tensor:
+        """This rank's part of stage 3: equal ones, the last filled up with 0."""
+        size = parameter.ds_tensor.numel()
+        filled = pad(whole.flatten(), (0, size * self._ranks.world - whole.numel()))
+        return filled[size * self._ranks.rank :][:size]
+
+    def _drop_gradients(self) -> None:
+        """Forget those of a step whose update is dropped, as DeepSpeed does where it finds an overflow itself."""
+        self._zero.zero_grad()
+        self._zero.averaged_gradients = {}
+        self._reduced = False
 
     def _begin_state(self, step: int) -> None:
         """Moments of 0 after so many updates, for every part."""
         # DeepSpeed would learn of them in the first update, and of those of the first group alone.
-        kept = next(iter(self._moments.values()))
-        for part in (part for group in self._zero.optimizer.param_groups for part in group["params"]):
+        kept, zero = next(iter(self._moments.values())), self._zero
+        for part in zero.fp32_partitioned_groups_flat if self._cuts_weights else zero.single_partition_of_fp32_groups:
             moments = {moment: torch.zeros_like(part) for moment in kept}
-            self._zero.optimizer.state[part] = {"step": torch.tensor(float(step), device=part.device), **moments}
-        self._zero._hp_optimizer_states_linked = False
-        self._zero._lazy_init_hp_params_optimizer_state()
+            zero.optimizer.state[part] = {"step": torch.tensor(float(step), device=part.device), **moments}
+        if not self._cuts_weights:
+            zero._hp_optimizer_states_linked = False
+            zero._lazy_init_hp_params_optimizer_state()
 
     def _states(self) -> list[dict[str, Tensor]]:
         return list(self._zero.optimizer.state.values())
@@ -139,27 +184,24 @@ class _Root:
         self.engine.backward(self.loss, scale_wrt_gas=False)
 
 
-def deepspeed_settings(config: DeepSpeedConfig, max_grad_norm: float, ranks: int) -> dict[str, Any]:
-    """What DeepSpeed is told, as its `ds_config.json` would say it."""
-    return {
-        # Micro-batches are counted here, and this engine says which is the last one.
-        "train_micro_batch_size_per_gpu": 1,
-        "gradient_accumulation_steps": 1,
-        "train_batch_size": ranks,
-        "zero_optimization": {"stage": config.stage},
-        "gradient_clipping": max_grad_norm,
-        "zero_allow_untested_optimizer": True,
-        "steps_per_print": 2**31,
-    }
-
-
-def _package(device: torch.device) -> Any:
+def _package(device: torch.device, step: Step) -> Any:
     if device.type == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
     try:
-        return importlib.import_module("deepspeed")
+        package = importlib.import_module("deepspeed")
     except ImportError as error:
         raise MissingExtraError(
             "train.engine = deepspeed needs the package deepspeed, which is not installed: pip install "
             "--no-build-isolation 'bertwright[deepspeed]'."
         ) from error
+    accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
+    if step.fp16 and not accelerator.is_fp16_supported():
+        raise RecipeError(
+            "train.precision = fp16 with train.engine = deepspeed, but DeepSpeed has no float16 on this processor. Set "
+            "train.precision=fp32, or train.engine=zero, which computes it slowly (train.precision.allow_slow=true)."
+        )
+    if device.type == "cpu":
+        # Its sums in shared memory: a first start compiles them for minutes, and waits without end for a compiler that
+        # was killed. gloo adds up, as for the other engines.
+        package.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    return package

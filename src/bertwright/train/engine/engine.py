@@ -8,7 +8,7 @@ from typing import Protocol, assert_never
 from torch import Tensor
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.config import OptimConfig
 from bertwright.train.engine.config import (
     AutoConfig,
@@ -21,6 +21,7 @@ from bertwright.train.engine.config import (
     chosen,
     wrong_ranks,
 )
+from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks import Ranks
 
@@ -68,8 +69,11 @@ class Engine(Protocol):
         """
 
 
-def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks) -> Engine:
-    """The engine of `config`, which takes over a model with its first weights, the same on all ranks.
+def build_engine(
+    config: EngineConfig, model: Model, optim: OptimConfig, ranks: Ranks, step: Step | None = None
+) -> Engine:
+    """The engine of `config`, which takes over a model with its first weights, the same on all ranks; `step` is what a
+    package that wants to know is told of the recipe's steps.
 
     `RecipeError` for what cannot be had with these ranks. Gradients are clipped to the global norm
     `optim.max_grad_norm`; 0 clips nothing.
@@ -96,6 +100,6 @@ def build_engine(config: EngineConfig, model: PreTrainingModel, optim: OptimConf
         case DeepSpeedConfig():
             from bertwright.train.engine.deepspeed import DeepSpeed
 
-            return DeepSpeed(model, optim, ranks, config)
+            return DeepSpeed(model, optim, ranks, config, step or Step())
         case _:
             assert_never(config)

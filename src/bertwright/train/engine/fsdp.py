@@ -17,7 +17,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn import Parameter
 
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 from bertwright.optim.build import moment_names, optimizer_of
 from bertwright.optim.config import OptimConfig
 from bertwright.optim.groups import set_rate
@@ -36,7 +36,7 @@ class FullySharded:
     whole = False
     """As `Engine.whole`."""
 
-    def __init__(self, model: PreTrainingModel, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
+    def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:
         self._optim, self._ranks, self._moments = optim, ranks, moment_names(optim, model)
         device = next(model.parameters()).device.type
         open_group(gpu=device == "cuda")

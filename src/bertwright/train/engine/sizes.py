@@ -25,6 +25,8 @@ from bertwright.train.engine.partition import owned, part
 
 _DEEPSPEED_BUCKET = 5e8
 """Numbers that DeepSpeed gathers gradients in where its configuration says no other."""
+_DEEPSPEED_LIVE = 1e9
+"""Numbers of weights that its stage 3 leaves together from a forward pass to the backward pass, likewise."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
         case DeepSpeedConfig():
             gradients = whole if engine.stage == 1 else whole / ranks
             scratch = max(embedding, min(4 * _DEEPSPEED_BUCKET, whole))
-            return Held(whole + whole / ranks, gradients, moments, scratch, whole + all_moments)
+            computing = min(4 * _DEEPSPEED_LIVE, whole) if engine.stage == 3 else whole
+            return Held(computing + whole / ranks, gradients, moments, scratch, whole + all_moments)
         case _:
             return Held(whole, whole, moments, max(embedding, _update_bytes(network, sharing.optim, sizes)), 0.0)
 

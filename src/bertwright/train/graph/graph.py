@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.graph.compiler import missing_compiler
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig, OrtModuleConfig
@@ -17,7 +18,7 @@ _SHAPES = 128
 """Most shapes that a training may come to have."""
 
 
-def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -> nn.Module:
+def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module:
     """What runs the forward passes of `model`, and so the backward ones, as `config` says: itself, or a module that
     takes the same batches and has its very parameters.
 
@@ -41,6 +42,8 @@ def run_as(model: PreTrainingModel, config: GraphConfig, device: torch.device) -
                 raise MissingExtraError(f"train.graph = ortmodule needs {missing}. {REMEDY}")
             if device.type != "cpu":
                 raise RecipeError("train.graph = ortmodule computes on a CPU. Set train.device=cpu.")
+            if not isinstance(model, PreTrainingModel):
+                raise RecipeError("train.graph = ortmodule runs pre-training heads alone. Set train.graph=eager.")
             from bertwright.train.graph.ortmodule import OrtNetwork
 
             return OrtNetwork(model)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from torch import nn
 
 from bertwright.core.errors import MissingExtraError
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 
 MULTIPLE = 16
 """Float8 products take matrices whose sides are multiples of this."""
@@ -27,7 +27,7 @@ def refuse_without_torchao() -> None:
         )
 
 
-def to_float8(model: PreTrainingModel, emulate: bool) -> None:
+def to_float8(model: Model, emulate: bool) -> None:
     """Make the linear maps of the encoder's layers compute in float8; names of tensors stay.
 
     With `emulate` products are computed in float32 of numbers that float8 can hold, on any device.

@@ -13,20 +13,20 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 
 
 class LowCopy:
     """A copy of `master` whose parameters and computations are of type `dtype`."""
 
-    def __init__(self, master: PreTrainingModel, dtype: torch.dtype) -> None:
+    def __init__(self, master: Model, dtype: torch.dtype) -> None:
         self.network = deepcopy(master).to(dtype)
         self._masters = [p.detach() for p in master.parameters()]
         self._copies = [p.detach() for p in self.network.parameters()]
         for copy, original in zip(self.network.parameters(), master.parameters(), strict=True):
             copy.register_post_accumulate_grad_hook(partial(_hand_over, original))  # type: ignore[no-untyped-call]
 
-    def refreshed(self) -> PreTrainingModel:
+    def refreshed(self) -> Model:
         """The network that computes, with the weights that its master has now, rounded."""
         torch._foreach_copy_(self._copies, self._masters)
         return self.network

@@ -9,12 +9,6 @@ from bertwright.translate.command import PHASE, Command, Key
 
 _DUMP = re.compile(r"(?:^|/)([a-z_]+)wiki[-.]|wikicorpus_([a-z]+)")
 
-_GLUE = {
-    "cola": ("sentence",), "sst2": ("sentence",), "mnli": ("premise", "hypothesis"), "qnli": ("question", "sentence"),
-    "qqp": ("question1", "question2"),
-}  # fmt: skip
-"""The columns of text of the tasks of GLUE that do not call them sentence1 and sentence2."""
-
 
 def whole_words(command: Command, name: str) -> Iterator[Key]:
     """Google's whole-word masking."""
@@ -64,11 +58,10 @@ def each_language(command: Command, name: str) -> Iterator[Key]:
 
 
 def glue(command: Command, name: str) -> Iterator[Key]:
-    """The texts of a task of GLUE, as `datasets` saves them."""
-    task = str(command[name]).removesuffix("-mm")
-    columns = _GLUE.get(task, ("sentence1", "sentence2"))
-    source = [{"path": f"glue/{task}/train", "text": column} for column in columns]
-    yield Key("corpus.source", source, f"{command.source(name)}, saved with `datasets`")
+    """The labelled texts of a task of GLUE, as the data set of Hugging Face has them."""
+    task = str(command[name])
+    yield Key("train.objective", {"kind": "classification", "task": task}, command.source(name))
+    yield Key(f"{PHASE}data", f"glue/{task.removesuffix('-mm')}", f"{command.source(name)}, the files of that data set")
 
 
 def no_templates(command: Command, name: str) -> Iterator[Key]:

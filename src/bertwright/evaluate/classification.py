@@ -1,0 +1,90 @@
+"""The scores of a classifier on the held-out texts, beside what always the same answer would score, and some texts with
+its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertwright.core import rng
+from bertwright.core.artifact import Artifact
+from bertwright.core.log import SILENT, Log
+from bertwright.evaluate.metrics import of_classes, of_numbers
+from bertwright.evaluate.predictions import readable
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.labelled.data import LabelledSet
+from bertwright.examples.shuffle import Permutation
+from bertwright.model.batch import packed
+from bertwright.model.classifier import SequenceClassifier
+from bertwright.vocab.tokenizer import Tokenizer
+
+BEST = 5
+
+
+@torch.inference_mode()
+def answers(model: SequenceClassifier, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
+    """[N, C] the logits of all sequences; the model is left in the mode it was in."""
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    try:
+        parts = []
+        for number, batch in enumerate(batches, start=1):
+            parts.append(model(packed(batch, device)).double().cpu().numpy())
+            log.progress("evaluate", number, len(batches), "batches")
+    finally:
+        model.train(was_training)
+    return np.concatenate(parts)
+
+
+def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
+    """The scores of logits [N, C] beside the labels [N], with the baselines that training's labels give."""
+    counted: dict[str, Any] = {"sequences": len(right)}
+    if logits.shape[1] == 1:
+        numbers, wanted = logits[:, 0], right.astype(np.float64)
+        seen = LabelledSet.open(examples, "train").arrays.labels.mean(dtype=np.float64)
+        constant = float(np.square(wanted - seen).mean())
+        losses = {"regression_loss": float(np.square(numbers - wanted).mean()), "constant_loss": constant}
+        return {**losses, **of_numbers(numbers, wanted), **counted}
+    classes = right.astype(np.int64)
+    shifted = logits - logits.max(1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    loss = -float(log_p[np.arange(len(classes)), classes].mean())
+    # Of training's labels: the commonest held-out class is not known to whoever guesses.
+    commonest = int(np.argmax(examples.counts["train"]["classes"]))
+    baseline = {
+        "majority": float((classes == commonest).mean()),
+        "majority_label": examples.counts["labels"][commonest],
+    }
+    found = of_classes(logits.argmax(1), classes, logits.shape[1])
+    return {"classification_loss": loss, **found, **baseline, **counted}
+
+
+def shown(
+    model: SequenceClassifier, heldout: LabelledSet, length: int, most: int, tokenizer: Tokenizer
+) -> Iterator[dict[str, Any]]:
+    """Up to `most` held-out texts in a fixed random order, each with its class and what the model holds of the classes,
+    best first; none where labels are numbers."""
+    labels, total = model.config.labels, len(heldout.arrays)
+    if not most or len(labels) == 1:
+        return
+    rows = Permutation(rng.key("evaluate", "texts"), total)(np.arange(min(total, most)))
+    logits_BC = torch.from_numpy(answers(model, [heldout.batch(rows, length)], SILENT))
+    best = logits_BC.softmax(-1).topk(min(BEST, len(labels)))
+    texts = heldout.arrays.take(rows)
+    starts = np.cumsum(texts.first.astype(np.int64) + texts.second) - texts.first - texts.second
+    for i, start in enumerate(starts.tolist()):
+        middle, end = start + int(texts.first[i]), start + int(texts.first[i]) + int(texts.second[i])
+        parts = [readable(tokenizer.decode(texts.tokens[a:b])) for a, b in ((start, middle), (middle, end))]
+        yield {
+            "source": "held-out",
+            "text": " | ".join(parts if heldout.pairs else parts[:1]),
+            "gold": labels[int(texts.labels[i])],
+            "top": [
+                {"token": labels[number], "probability": p}
+                for p, number in zip(best.values[i].tolist(), best.indices[i].tolist(), strict=True)
+            ],
+        }

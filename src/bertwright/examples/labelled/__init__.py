@@ -1,0 +1,1 @@
+"""Texts with a label each, for classification: read, tokenised, kept and drawn."""

@@ -1,0 +1,124 @@
+"""Files of labelled texts as records: .tsv as GLUE has it, .csv, .jsonl, .json (a list of objects), .parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.errors import DataError, MissingExtraError
+from bertwright.core.files import naming
+from bertwright.core.json_values import parse_json
+
+Record = tuple[str, Mapping[str, Any]]
+"""Where it stands, such as "line 7", and its values by the names of columns."""
+_WHOLE = 2**28
+"""Most bytes of a .json, which is read as a whole."""
+
+
+def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
+    """The records of a file, told by its suffix (`SUFFIXES`); `without_header` names the columns of a .tsv that has no
+    header. `DataError` naming the line where it cannot be read; `MissingExtraError` for a .parquet without pyarrow."""
+    with _reading(file):
+        if file.suffix == ".tsv":
+            yield from _tsv(file, without_header)
+        else:
+            yield from _READERS[file.suffix](file)
+
+
+def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
+    """GLUE's layout: cells are parted by tabs alone, and a mark of quotation is one."""
+    names: Sequence[str] | None = None
+    # Only at line feeds: texts hold other characters that end lines for some.
+    with file.open(encoding="utf-8-sig", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            cells = line.rstrip("\r\n").split("\t")
+            if names is None:
+                # A first row is no header where it lacks the name that the header of such a file has.
+                names = without_header if without_header and without_header[-1] not in cells else cells
+                if names is cells:
+                    continue
+            yield f"line {number:,}", dict(zip(names, cells, strict=False))
+
+
+def _csv(file: Path) -> Iterator[Record]:
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        reader = csv.DictReader(lines, strict=True)
+        for row in reader:
+            yield f"line {reader.line_num:,}", {key: value for key, value in row.items() if value is not None}
+
+
+def _jsonl(file: Path) -> Iterator[Record]:
+    with file.open(encoding="utf-8-sig", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield f"line {number:,}", _object(file, f"line {number:,}", line)
+
+
+def _json(file: Path) -> Iterator[Record]:
+    if (size := file.stat().st_size) > _WHOLE:
+        raise DataError(f"{file} has {size:,} bytes, and a .json is read as a whole. Write an object a line (.jsonl).")
+    try:
+        values = parse_json(file.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{file} is no JSON ({error}). Mend it.") from error
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise DataError(f"{file} holds no list of objects. Write it as one, or an object a line (.jsonl).")
+    for number, value in enumerate(values, 1):
+        yield f"object {number:,}", value
+
+
+def _parquet(file: Path) -> Iterator[Record]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{file} is read with pyarrow, which is not installed: pip install 'bertwright[formats]'."
+        ) from error
+    try:
+        with ParquetFile(file) as table:
+            number = 0
+            for batch in table.iter_batches(1024, use_threads=False):
+                batch.validate(full=True)
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"row {number:,}", row
+    except ArrowException as error:
+        raise DataError(f"{file} is damaged or no Parquet ({error}). Download it, or write it, again.") from error
+
+
+def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
+    try:
+        value = parse_json(line)
+    except ValueError as error:
+        raise DataError(f"{file}: {place} is no JSON ({error}). Mend it.") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{file}: {place} is no object but {str(value)[:40]!r}. Write one with a key for each column.")
+    return value
+
+
+_READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".json": _json,
+    ".parquet": _parquet,
+}
+SUFFIXES = (".tsv", *_READERS)
+"""The suffixes of files that are read."""
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        with naming(file):
+            yield
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{file} is not UTF-8 ({error.reason} at byte {error.start:,} of what was read). Write it again as UTF-8."
+        ) from error
+    except csv.Error as error:
+        raise DataError(f"{file} is no table of comma-separated values ({error}). Mend it, or write a .tsv.") from error

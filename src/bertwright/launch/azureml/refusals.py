@@ -1,0 +1,139 @@
+"""What Azure's packages raise, as sentences that say what to do. Needs them only where they have raised something."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bertwright.core.errors import BertwrightError, RecipeError
+from bertwright.core.redact import shown
+from bertwright.launch.azureml.workspace import Workspace
+
+_SIGN_IN = (
+    "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal, and give "
+    "the command again."
+)
+
+_ENTRA = re.compile(r"AADSTS\d+:[^\n.]*")
+"""What the directory says of credentials, among what each way of signing in has to say."""
+
+
+@contextlib.contextmanager
+def asking(what: str, workspace: Workspace) -> Iterator[None]:
+    """Around a call of the package that does `what`: it is kept quiet, and its errors become `RecipeError`s."""
+    with _quiet(), _without_git():
+        try:
+            yield
+        except BertwrightError:
+            raise
+        except Exception as error:
+            found = _said(error, what, workspace)
+            if found is None:
+                raise
+            raise RecipeError(found) from None
+
+
+def _said(error: Exception, what: str, workspace: Workspace) -> str | None:
+    """The sentence; None for what is none of Azure's errors."""
+    from azure.ai.ml.exceptions import MlException
+    from azure.core.exceptions import (
+        AzureError,
+        ClientAuthenticationError,
+        HttpResponseError,
+        ServiceRequestError,
+        ServiceResponseError,
+    )
+
+    refusal = _ENTRA.search(str(error)) if isinstance(error, ClientAuthenticationError) else None
+    if refusal:
+        return f"{what}: Azure does not accept who signs in: {shown(refusal[0]).strip()}. {_SIGN_IN}"
+    if isinstance(error, ClientAuthenticationError) and error.response is None:
+        return f"{what}: nobody is signed in to Azure here. {_SIGN_IN}"
+    if isinstance(error, HttpResponseError):
+        return f"{what}: {_refused(error, workspace)}"
+    unreached = [each for each in _chain(error) if isinstance(each, ServiceRequestError | ServiceResponseError)]
+    if unreached:
+        # Its text may hold a signed address.
+        return (
+            f"{what}: Azure is not reached ({shown(_line(unreached[0]))}). See to the network; then look in the "
+            "studio, or with az ml job list, whether there is a job already; if not, give the command again."
+        )
+    if isinstance(error, AzureError | MlException | ValueError | OSError):
+        return f"{what}: Azure's package refuses it: {shown(_line(error))}. Change the place (--place, --set)."
+    return None
+
+
+def _refused(error: Any, workspace: Workspace) -> str:
+    """What the service's answer means, and what to do."""
+    status, said = error.status_code, shown(_line(error))
+    code = str(getattr(error.error, "code", "") or "")
+    if "quota" in f"{code} {said}".lower():
+        return (
+            f"there is no quota for it: {said}. Ask for more (Quotas, in the studio), or choose another vm_size or "
+            "fewer nodes."
+        )
+    match status:
+        case 401:
+            return f"Azure does not accept who is signed in: {said}. {_SIGN_IN}"
+        case 403:
+            return (
+                f"who is signed in may not do it: {said}. Ask the owner of the workspace {workspace.name} for the role "
+                "AzureML Data Scientist, and for a cluster AzureML Compute Operator."
+            )
+        case 404:
+            return (
+                f"it is not there: {said}. Looked for in the workspace {workspace.name}, resource group "
+                f"{workspace.resource_group}, subscription {workspace.subscription}: set [workspace] of the place."
+            )
+        case 409:
+            return f"something else of that name is there already: {said}. Give another name, or a new version."
+        case 429 | 500 | 502 | 503 | 504:
+            return f"Azure is busy or out of order ({status}): {said}. Give the command again in some minutes."
+        case _:
+            return f"Azure refuses it ({status}): {said}. Change the place (--place, --set)."
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what led to it: the package wraps what storage raises."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _line(error: Any) -> str:
+    """What it says, in one line and without its last full stop."""
+    inner = getattr(error, "error", None)
+    text = getattr(inner, "message", None) or getattr(error, "message", None) or str(error)
+    return " ".join(str(text).split()).rstrip(".")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings for those who program with the package, and its empty lines."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def _without_git() -> Iterator[None]:
+    """Without the checkout that the command is given in: the package would add its address to the job, unasked, and a
+    description says all that is submitted."""
+    before = os.environ.get("GIT_DIR")
+    os.environ["GIT_DIR"] = os.devnull
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["GIT_DIR"]
+        else:
+            os.environ["GIT_DIR"] = before

@@ -1,0 +1,66 @@
+"""Classification of sequences: cross-entropy over the classes, or of one label the squared error (Devlin et al. 2019
+§4.1; transformers' `*ForSequenceClassification`).
+
+Names carry shapes: B sequences, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from bertwright.model.batch import PackedBatch
+from bertwright.objectives.term import Counted, Summed, Term
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One term over all labelled sequences: `classification`, or of a number `regression`."""
+
+    classes: int
+    """1: the label is a number."""
+
+    @property
+    def counted(self) -> Mapping[str, Counted]:
+        """As `Objective.counted`."""
+        return {"regression" if self.classes == 1 else "classification": "sequences"}
+
+    def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
+        """As `Objective.terms`; the model gives logits [B, C]."""
+        logits_BC, labels_B, weights_B = model(batch), batch.next_sentence_labels, batch.sequence_weights
+        if self.classes == 1:
+            return {"regression": SquaredErrorTerm(logits_BC[:, 0], labels_B, weights_B)}
+        return {"classification": Term(logits_BC, labels_B, weights_B)}
+
+
+@dataclass(frozen=True)
+class SquaredErrorTerm:
+    """(number - label)², not in nats but in the square of the label's unit: see `Summed`."""
+
+    numbers: Tensor
+    """[B] what was answered."""
+    labels: Tensor
+    """[B] float, what is right."""
+    weights: Tensor
+    """[B] float32, what each counts: 1, or 0 for padding."""
+    share: float = 1.0
+    """What the mean counts in the loss."""
+
+    @property
+    def loss_sum(self) -> Tensor:
+        """Σ weight · squared error, in float32 or wider: a scalar."""
+        numbers_B = self.numbers.to(torch.promote_types(self.numbers.dtype, torch.float32))
+        return ((numbers_B - self.labels).square() * self.weights).sum()
+
+    @property
+    def right_sum(self) -> Tensor | None:
+        """None, never a scalar: a number is near or far, not right or wrong."""
+        return None
+
+    @property
+    def weight_sum(self) -> Tensor:
+        """Σ weight: a scalar."""
+        return self.weights.sum()

@@ -1,0 +1,108 @@
+"""What the page says of a classifier in the place of masked tokens: its scores, its curves, its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from bertwright.report.chart import Chart, Points, Series, histogram
+from bertwright.report.facts import Facts
+from bertwright.report.formatting import NAN, definitions, large, number, percent, table
+
+_NAMES = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews": "Matthews' correlation",
+    "pearson": "Pearson's correlation",
+    "spearman": "Spearman's correlation",
+}
+SCORES = ("classification_loss", "regression_loss", *_NAMES, "majority", "constant_loss")
+"""The scores of a summary, of which those of classes or those of numbers are there."""
+
+
+def cards(facts: Facts) -> list[tuple[str, str, str]]:
+    """The headline numbers, each with its name and a note."""
+    scores = facts.scores
+    shown = [(name, scores[key]) for key, name in _NAMES.items() if key in scores]
+    notes = {"accuracy": f"always “{scores.get('majority_label')}”: {percent(scores.get('majority') or 0)}"}
+    shares = ("accuracy", "F1")
+    found = [
+        (name, NAN if value is None else percent(value) if name in shares else f"{value:.3f}", notes.get(name, ""))
+        for name, value in shown
+    ]
+    if "regression_loss" in scores:
+        loss, constant = (scores.get(name) for name in ("regression_loss", "constant_loss"))
+        note = "" if constant is None else f"always training's mean: {constant:.3f}"
+        found.append(("mean squared error", NAN if loss is None else f"{loss:.3f}", note))
+    return found
+
+
+def scored(facts: Facts) -> str:
+    """What the scores are of."""
+    return f"Scores are of {facts.scores['sequences']:,} held-out texts, which training never saw."
+
+
+def curves(rows: Sequence[Mapping[str, Any]], boundaries: Sequence[float]) -> list[Chart]:
+    """The loss and, of classes, the accuracy over the optimizer steps."""
+    term = "regression" if any("regression_loss" in row for row in rows) else "classification"
+    label = "squared error" if term == "regression" else "loss (nats)"
+    about = "How far the numbers are from the labels." if term == "regression" else "How surprised the model is."
+    charts = [_chart("Loss", label, about, rows, f"{term}_loss", boundaries)]
+    if term == "classification":
+        about = "How often the likeliest class is the right one."
+        charts.append(_chart("Accuracy", "accuracy", about, rows, f"{term}_accuracy", boundaries))
+    return charts
+
+
+def _chart(
+    title: str, label: str, about: str, rows: Sequence[Mapping[str, Any]], key: str, boundaries: Sequence[float]
+) -> Chart:
+    series = [
+        Series("training", _points(rows, key), "train"),
+        Series("held-out", _points(rows, f"heldout_{key}"), "heldout"),
+    ]
+    return Chart(title, label, about, [each for each in series if each.points], "{:.3g}".format, boundaries=boundaries)
+
+
+def _points(rows: Sequence[Mapping[str, Any]], name: str) -> Points:
+    # A NaN is null in JSON: left out, it is a gap in the curve.
+    return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]
+
+
+def examples(facts: Facts) -> str:
+    """How many texts of which classes are trained on and held out, and how long they are."""
+    counts = facts.counts("examples")
+    parts = {"train": "training", "heldout": "held out"}
+    classes = [name for name in counts["labels"] if len(counts["labels"]) > 1]
+    rows = [
+        (
+            name,
+            number(counts[split]["examples"]),
+            number(counts[split]["tokens"]),
+            *map(number, counts[split]["classes"]),
+        )
+        for split, name in parts.items()
+    ]
+    files = counts["heldout"]["files"]
+    where = ", ".join(map(escape, files)) if files else "a share of the training file, by a hash of each text"
+    repeated = counts["heldout"]["repeated"]
+    lengths = [
+        histogram(
+            f"Lengths, cut to {name}",
+            sequences["lengths"],
+            int(name),
+            f"{sequences['mean_length']:,.1f} tokens in the mean, special ones counted.",
+        )
+        for name, sequences in counts["train"]["sequences"].items()
+    ]
+    return (
+        table(("part", "texts", "tokens", *map(escape, classes)), rows)
+        + definitions([("held out", where)])
+        + f'<div class="charts">{"".join(lengths)}</div>'
+        + f"<p>Of the held-out texts {large(repeated)} stand among the training texts too, word for word.</p>"
+    )
+
+
+GUESSES = "Held-out texts with their class and what the model holds of the classes; the right one is set in bold."
+"""What the table of predictions is."""

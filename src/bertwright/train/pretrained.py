@@ -1,0 +1,73 @@
+"""Weights for a classifier to start from: those of a pre-trained network, of a run of ours or of transformers.
+
+What the other network has no counterpart of keeps its random weights: the classifier itself unless that network tells
+the same classes apart, and what stands before it (a BERT's pooler where it was trained without one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.log import Log
+from bertwright.model.choice import Labels
+from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.interop.stock import stock_tensors
+from bertwright.model.modern.network import ModernConfig
+from bertwright.model.saved import load_network
+from bertwright.objectives.teacher_config import Teacher, check_vocabulary, read_teacher
+
+_KEY = "train.init_from"
+
+
+def start_from_pretrained(model: SequenceClassifier, given: Path, vocab: Artifact, log: Log) -> None:
+    """Give `model` what it has in common with the network in `given`, and say what keeps its random weights.
+
+    `ArtifactError` where that network was trained with another vocabulary than `vocab`, or lacks a tensor of the
+    encoder in this shape.
+    """
+    other = read_teacher(given)
+    check_vocabulary(other, vocab, _KEY)
+    theirs, labels = _tensors(other)
+    if labels != model.config.labels:
+        theirs = {name: tensor for name, tensor in theirs.items() if not name.startswith("classification.classifier.")}
+    tensors, fresh = dict(model.state_dict()), set[str]()
+    for name, own in tensors.items():
+        source = next((theirs[there] for there in _names(model, name) if there in theirs), None)
+        if source is not None and source.shape == own.shape:
+            tensors[name] = source
+        elif name.startswith(("classification.", "bert.pooler.")):
+            fresh.add(name.rpartition(".")[0])
+        else:
+            there = "absent" if source is None else f"{tuple(source.shape)}"
+            raise ArtifactError(
+                f"{_KEY} {given} is another network: {name} is {there} there and {tuple(own.shape)} here. Give the "
+                "recipe that network's [model]."
+            )
+    model.load_state_dict(tensors)
+    if fresh:
+        log.say(f"train: random weights for {', '.join(sorted(fresh))}, which {given} has not")
+
+
+def _names(model: SequenceClassifier, name: str) -> Iterator[str]:
+    """What a tensor of the classifier may be called in the other network."""
+    yield name
+    if isinstance(model.config, ModernConfig) and name.startswith("classification."):
+        # It classifies with the transform that its masked-token head has, as transformers' does.
+        yield f"mlm.{name.removeprefix('classification.')}"
+
+
+def _tensors(other: Teacher) -> tuple[Mapping[str, Tensor], Labels]:
+    """The tensors of a network under our names, in float32, and the classes it tells apart; ours are verified."""
+    if other.artifact is not None:
+        prefix = other.folder.relative_to(other.path).as_posix()
+        for name in other.artifact.names(f"{prefix}/"):
+            other.artifact.file(name)
+    if other.stock:
+        return stock_tensors(other.folder)
+    network = load_network(other.folder)
+    return network.state_dict(), network.config.labels

@@ -1,0 +1,96 @@
+"""A thread that asks, on the first rank of each machine, whether the machine is to be taken away."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from bertwright.core.distributed import rank_here
+from bertwright.core.log import Log
+from bertwright.train.spot.notices import Config, Notices, notices, seconds_left
+
+
+class Notice:
+    """What the thread tells training."""
+
+    def __init__(self, ends: bool = False) -> None:
+        self._ends, self._new, self._ever = ends, threading.Event(), threading.Event()
+
+    def came(self) -> bool:
+        """Whether one has come since this was called the last time."""
+        if not self._new.is_set():
+            return False
+        self._new.clear()
+        return True
+
+    def asks_to_end(self) -> bool:
+        """Whether one has come, and training is to end by it."""
+        return self._ends and self._ever.is_set()
+
+    def come(self) -> None:
+        """One has come."""
+        self._ever.set()
+        self._new.set()
+
+
+@contextmanager
+def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
+    """The notices that come while the block runs. Each, its withdrawal, and the first question without an answer are
+    said; what is not answered is asked again."""
+    if rank_here() != 0:
+        yield Notice()
+        return
+    asking = _Asking(config, log)
+    threading.Thread(target=asking.run, name="spot notice", daemon=True).start()
+    try:
+        yield asking.notice
+    finally:
+        # Not waited for: a question may be under way that nobody answers.
+        asking.over.set()
+
+
+class _Asking:
+    """The questions of one start."""
+
+    def __init__(self, config: Config, log: Log) -> None:
+        self._config, self._log = config, log
+        self._standing: Notices = {}
+        self._unanswered = False
+        self.notice, self.over = Notice(config.ends), threading.Event()
+
+    def run(self) -> None:
+        """Ask until it is over."""
+        while not self.over.is_set():
+            try:
+                self._take(notices(self._config))
+            # What a service of strangers answers must not end this thread.
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                self._say_once(error)
+            self.over.wait(self._config.every)
+
+    def _take(self, now: Notices) -> None:
+        for name in now.keys() - self._standing.keys():
+            self._log.say(
+                f"train: {self._config.kind} takes this machine away{_when(now[name])} ({name}): a checkpoint is saved "
+                f"after this step, and training {'ends' if self._config.ends else 'goes on while it can'}"
+            )
+            self.notice.come()
+        for name in self._standing.keys() - now.keys():
+            self._log.say(f"train: {self._config.kind} does not say any more that it takes this machine away ({name})")
+        self._standing = now
+
+    def _say_once(self, error: Exception) -> None:
+        if not self._unanswered:
+            self._unanswered = True
+            self._log.say(
+                f"warning: train.spot_notice {self._config.kind}: {self._config.address} does not tell whether this "
+                f"machine is taken away ({error}). Training goes on, and it is asked again every "
+                f"{self._config.every:g} s; on a machine that is not of this cloud leave the key out."
+            )
+
+
+def _when(moment: datetime | None) -> str:
+    return "" if moment is None else f" in {max(0.0, seconds_left(moment)):.0f} s"

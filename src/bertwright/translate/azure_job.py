@@ -1,0 +1,135 @@
+"""A job file of Azure ML (`az ml job create`): the commands of a command job, or of those of a pipeline. Only read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.launchers import Launch
+from bertwright.translate.shell import ShellCommand, of_script
+
+AZUREML = "azureml"
+"""What starts processes where a job file says so."""
+SUFFIXES = (".yml", ".yaml")
+_REFERENCE = re.compile(r"\$\{\{\s*([\w.]+)\s*\}\}")
+_OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
+"""Words that are there only where the input in them has a value."""
+_PROCESSES = {"pytorch", "mpi"}
+"""Kinds of distribution that start equal processes, each a rank."""
+
+
+def of_job(text: str) -> list[ShellCommand]:
+    """The commands of a job file in order, with the inputs put in and how often Azure starts them.
+
+    What is no such file, what it leaves to other files, and a reference to nothing are `RecipeError`s.
+    """
+    try:
+        # The lines of values are told by nodes alone.
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        job = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise RecipeError(f"this is no YAML: {' '.join(str(error).split())}. Give a job file of Azure ML.") from error
+    if not isinstance(job, dict):
+        raise RecipeError("this is no job file of Azure ML: it has no `command`. Give one, or a shell script (.sh).")
+    if "jobs" not in job:
+        return _commands(job, node, "the job", {})
+    steps = _mapping(job, "jobs")
+    nodes = dict(_children(dict(_children(node))["jobs"]))
+    above = {f"parent.inputs.{name}": value for name, value in _inputs(job, {}).items()}
+    return [
+        command
+        for name, step in steps.items()
+        for command in _commands(step if isinstance(step, dict) else {}, nodes[name], f"the job {name}", above)
+    ]
+
+
+def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str, str]) -> list[ShellCommand]:
+    if not isinstance(job.get("command"), str):
+        other = job.get("component") or job.get("trial")
+        where = f"its command is in {other}; translate that file" if isinstance(other, str) else "give a command job"
+        raise RecipeError(f"{title} has no `command`: {where}.")
+    known = {f"inputs.{name}": value for name, value in _inputs(job, above).items()}
+    known |= {f"outputs.{name}": name for name in _mapping(job, "outputs")} | dict(above)
+    value = dict(_children(node))["command"]
+    first = value.start_mark.line + (1 if value.style in ("|", ">") else 0)
+    launch, variables = _launch(job, title), {k: str(v) for k, v in _mapping(job, "environment_variables").items()}
+    return [
+        command._replace(variables=variables | dict(command.variables), line=first + command.line, launch=launch)
+        for command in of_script(_filled(job["command"], known, title))
+    ]
+
+
+def _inputs(job: Mapping[str, Any], above: Mapping[str, str]) -> dict[str, str]:
+    """The inputs with a value: that itself, or where the data lies."""
+    found = {}
+    for name, given in _mapping(job, "inputs").items():
+        if isinstance(given, Mapping):
+            given = next((given[key] for key in ("value", "path", "default") if given.get(key) is not None), None)
+        if given is not None:
+            # Of another step it is what that step has made.
+            text = re.sub(r"\$\{\{\s*parent\.jobs\.\w+\.outputs\.(\w+)\s*\}\}", r"\1", str(given))
+            found[str(name)] = _filled(text, above, f"the input {name}")
+    return found
+
+
+def _filled(text: str, known: Mapping[str, str], title: str) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in known:
+            has = ", ".join(known) or "no inputs with values"
+            raise RecipeError(f"{title}: {found[0]} names nothing that has a value; there are {has}. Correct it.")
+        return known[found[1]]
+
+    there = _OPTIONAL.sub(lambda found: found[1] if set(_REFERENCE.findall(found[1])) <= set(known) else "", text)
+    return _REFERENCE.sub(value, there)
+
+
+def _launch(job: Mapping[str, Any], title: str) -> Launch:
+    resources, distribution = _mapping(job, "resources"), _mapping(job, "distribution")
+    kind = str(distribution.get("type", "pytorch")).lower()
+    if kind not in _PROCESSES:
+        raise RecipeError(f"{title}: distribution {kind} starts no equal ranks. Translate one of pytorch or mpi.")
+    nodes = _count(title, "instance_count", resources.get("instance_count", 1))
+    processes = _count(title, "process_count_per_instance", distribution.get("process_count_per_instance", 1))
+    return Launch(nodes, processes, AZUREML, tuple(_machine(job, resources)))
+
+
+def _machine(job: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the file says of the machine."""
+    given = {
+        "compute": str(job.get("compute") or "").removeprefix("azureml:"),
+        "vm_size": resources.get("instance_type"),
+        "shm_size": resources.get("shm_size"),
+        "timeout": _mapping(job, "limits").get("timeout"),
+        "experiment": job.get("experiment_name"),
+        "environment_variables": ", ".join(_mapping(job, "environment_variables")),
+    }
+    yield from ((name, str(value)) for name, value in given.items() if value)
+
+
+def _count(title: str, name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise RecipeError(f"{title}: {name} {value} is no number of processes. Give one, from 1.")
+    return value
+
+
+def _mapping(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = job.get(key)
+    return {str(name): inner for name, inner in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _children(node: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((str(key.value), value) for key, value in node.value)
+
+
+def within(own: Launch, outer: Launch) -> Launch:
+    """How often a command is started by what stands in front of it (`own`), in what starts that."""
+    if not own.by or outer.by != AZUREML:
+        return own if own.by or not outer.by else outer
+    nodes = own.nodes if own.nodes > 1 else outer.nodes
+    processes = own.processes if own.processes > 1 else outer.processes
+    return replace(outer, nodes=nodes, processes=processes, machine=(*outer.machine, *own.machine))

@@ -1,0 +1,230 @@
+"""Labelled texts: GLUE's own layouts and one's own files, what is no example, cutting as transformers cuts."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.examples import made
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import sha256_of
+from bertwright.core.stage_context import StageContext
+from bertwright.examples.batch import batch_hash
+from bertwright.examples.config import ExamplesConfig, ImportedData, MicroBatching, PlanSet
+from bertwright.examples.labelled import run as stage
+from bertwright.examples.labelled.data import LabelledSet
+from bertwright.examples.labelled.loader import heldout_labelled, open_labelled
+from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
+from bertwright.examples.labelled.tasks import GLUE, Columns, LabelledTexts, glue
+from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.masking_config import MaskingConfig
+
+FILES = {
+    "cola": 'gj04\t1\t\tOur friends won.\nks08\t0\t*\tFriends our "won.\n',
+    "sst2": "sentence\tlabel\na warm story \t1\ndull \t0\n",
+    "mrpc": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe left .\tHe went .\n0\t7\t9\tA\tB\n",
+    "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\tWhy?\tHow?\t0\n1\t3\t4\tWho?\tWho is it?\t1\n",
+    "stsb": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+    "0\tg\tf\t2012\t1\tn\tn\tA dog runs.\tA dog is running.\t4.800\n1\tg\tf\t2012\t1\tn\tn\tA.\tB.\t0.000\n",
+    "mnli": "index\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n"
+    "0\t1\tg\tIt rains.\tIt is wet.\tneutral\tentailment\n1\t2\tg\tIt rains.\tIt is dry.\tneutral\tcontradiction\n",
+    "qnli": "index\tquestion\tsentence\tlabel\n0\tWho?\tHe did.\tentailment\n1\tWho?\tNo.\tnot_entailment\n",
+    "rte": "index\tsentence1\tsentence2\tlabel\n0\tHe won.\tHe played.\tentailment\n1\tA.\tB.\tnot_entailment\n",
+    "wnli": "index\tsentence1\tsentence2\tlabel\n0\tIt fell.\tThe cup fell.\t1\n1\tIt fell.\tThe table fell.\t0\n",
+}
+"""A line or two in the layout of each file of GLUE, invented."""
+READ = {
+    "cola": [("Our friends won.", "", 1), ('Friends our "won.', "", 0)],
+    "sst2": [("a warm story ", "", 1), ("dull ", "", 0)],
+    "mrpc": [("He left .", "He went .", 1), ("A", "B", 0)],
+    "qqp": [("Why?", "How?", 0), ("Who?", "Who is it?", 1)],
+    "stsb": [("A dog runs.", "A dog is running.", 4.8), ("A.", "B.", 0)],
+    "mnli": [("It rains.", "It is wet.", 0), ("It rains.", "It is dry.", 2)],
+    "qnli": [("Who?", "He did.", 0), ("Who?", "No.", 1)],
+    "rte": [("He won.", "He played.", 0), ("A.", "B.", 1)],
+    "wnli": [("It fell.", "The cup fell.", 1), ("It fell.", "The table fell.", 0)],
+}
+TEXTS = LabelledTexts(("no", "yes"), (Columns("label", "text", "pair"),))
+
+
+def read(file: Path, texts: LabelledTexts = TEXTS) -> list[Text]:
+    return list(read_texts(file, texts, Omitted()))
+
+
+@pytest.mark.parametrize("task", GLUE)
+def test_the_layout_of_each_task_is_read(task: str, tmp_path: Path) -> None:
+    name = task.removesuffix("-mm")
+    file = tmp_path / "train.tsv"
+    file.write_text(FILES[name], encoding="utf-8")
+    assert read(file, glue(task)) == READ[name]  # type: ignore[arg-type]
+    held = {"mnli": "dev_matched", "mnli-mm": "dev_mismatched"}.get(task, "dev")
+    for other in ("dev_matched", "dev_mismatched", "dev", "test"):
+        (tmp_path / f"{other}.tsv").write_text("")
+    files = find_files(tmp_path, glue(task), "k")  # type: ignore[arg-type]
+    assert file in files.train and tmp_path / f"{held}.tsv" in files.heldout and tmp_path / "test.tsv" in files.unread
+
+
+def test_files_of_ones_own_say_the_same_in_every_format(tmp_path: Path) -> None:
+    rows = [{"text": 'a, "b"', "pair": "c", "label": "yes"}, {"text": "d\ne", "pair": "", "label": 0}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "a.json").write_text("\ufeff" + json.dumps(rows), encoding="utf-8")
+    (tmp_path / "a.csv").write_text('text,pair,label\n"a, ""b""",c,yes\n"d\ne",,0\n')
+    pa = pytest.importorskip("pyarrow", reason="the extra 'formats' is not installed")
+    import pyarrow.parquet
+
+    text = [{**row, "label": str(row["label"])} for row in rows]
+    pyarrow.parquet.write_table(pa.Table.from_pylist(text), tmp_path / "a.parquet")
+    expected = [('a, "b"', "c", 1.0), ("d\ne", "", 0.0)]
+    assert [read(tmp_path / f"a.{kind}") for kind in ("jsonl", "json", "csv", "parquet")] == [expected] * 4
+
+
+def test_what_is_no_example_is_left_out_and_counted(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("label\ttext\tpair\nyes\ta\tb\n-1\tc\td\nno\te\n\tf\tg\n")
+    omitted = Omitted()
+    assert list(read_texts(file, TEXTS, omitted)) == [("a", "b", 1.0)]
+    assert omitted == Omitted(unlabelled=2, incomplete=["line 4"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        (
+            "a.tsv",
+            "text\tpair\tlabel\na\tb\tmaybe\n",
+            "line 2 has the label 'maybe', which is none of the classes (0 no, 1 yes)",
+        ),
+        ("a.tsv", "text\tpair\tlabel\na\tb\t2\n", "line 2 has the label '2', which is none"),
+        ("a.tsv", "text\tlabel\na\tb\n", "has the columns 'text', 'label'; needed are 'text', 'pair', 'label'"),
+        ("a.jsonl", '{"text": 3, "pair": "b", "label": 0}', "line 1 has '3' where a text is expected"),
+        ("a.jsonl", "[1]", "line 1 is no object but '[1]'"),
+        ("a.jsonl", "{", "line 1 is no JSON"),
+        ("a.json", '{"text": "a"}', "holds no list of objects"),
+        ("a.json", "[", "is no JSON"),
+        ("a.csv", 'text,pair,label\n"a,b,c\n', "is no table of comma-separated values"),
+        ("a.parquet", "PAR1 and no more", "is damaged or no Parquet"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(name: str, content: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / name)
+    assert says in str(caught.value) and str(tmp_path / name) in str(caught.value)
+
+
+def test_bytes_that_are_no_utf8_and_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes("text\tpair\tlabel\né\tb\t0\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"a\.tsv is not UTF-8"):
+        read(tmp_path / "a.tsv")
+    (tmp_path / "b.tsv").write_text(FILES["stsb"].replace("4.800", "nan"))
+    with pytest.raises(DataError, match="line 2 has the label 'nan', which is no number"):
+        read(tmp_path / "b.tsv", glue("stsb"))
+
+
+def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"k: .*away does not exist"):
+        find_files(tmp_path / "away", TEXTS, "k")
+    (tmp_path / "dev.tsv").write_text("")
+    with pytest.raises(RecipeError, match=r"has no file to train on: .* there is dev\.tsv"):
+        find_files(tmp_path, TEXTS, "k")
+    for name in ("rte_train.json", "rte_dev.json"):  # of HuLU
+        (tmp_path / name).write_text("")
+    assert [file.name for file in find_files(tmp_path, TEXTS, "k").train] == ["rte_train.json"]
+
+
+Made = Callable[..., Artifact]
+
+
+@pytest.fixture
+def build(tmp_path: Path, examples: Artifact) -> Made:
+    """`build(rows, dev)`: the examples artifact of rows (text, pair, label), and its vocabulary at `build.vocab`."""
+    documents = made.text(60)
+    vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "corpus", [documents]))
+
+    def make(rows: list[tuple[str, str, str]], dev: list[tuple[str, str, str]] = (), **config: object) -> Artifact:  # type: ignore[assignment]
+        folder = tmp_path / sha256_of([rows, list(dev)])[:8]
+        folder.mkdir(exist_ok=True)
+        for name, each in (("train", rows), ("dev", dev)):
+            if each:
+                lines = "".join("\t".join(row) + "\n" for row in each)
+                (folder / f"{name}.tsv").write_text("text\tpair\tlabel\n" + lines, encoding="utf-8")
+        data = ImportedData(0, folder, 16, MaskingConfig(), quarantine=False, texts=TEXTS)
+        settings = ExamplesConfig(**config)  # type: ignore[arg-type]
+        context = StageContext(folder / "examples")
+        return stage.run(settings, (PlanSet(length=16),), (data,), {"vocab": vocab}, context)
+
+    make.vocab = vocab  # type: ignore[attr-defined]
+    return make
+
+
+def sentences(number: int, seed: int) -> list[str]:
+    return [s for document in made.text(number, seed) for s in document]
+
+
+def pairs(number: int, seed: int = 2) -> list[tuple[str, str, str]]:
+    texts = sentences(number, seed)
+    return [(a, b, ("no", "yes")[i % 2]) for i, (a, b) in enumerate(zip(texts, texts[::-1], strict=True))]
+
+
+@pytest.mark.parametrize("length", [8, 9, 16, 64])
+def test_sequences_are_those_of_transformers_tokenizer(build: Made, length: int) -> None:
+    """Ids, segments and cut of `truncation=True`, as the Azure example and every fine-tuning of theirs has them."""
+    transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
+    rows = [*pairs(12), ("", "", "no"), ("ba", sentences(3, 5)[0], "yes"), (sentences(3, 5)[1], "ba", "yes")]
+    artifact, vocab = build(rows, pairs(2, 7)), build.vocab  # type: ignore[attr-defined]
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(vocab.file("tokenizer.json")))
+    theirs.cls_token, theirs.sep_token = "[CLS]", "[SEP]"
+    found = LabelledSet.open(artifact, "train", vocab)
+    batch = found.batch(np.arange(len(rows)), length)
+    for number, (a, b, label) in enumerate(rows):
+        lists = theirs([a], [b], truncation=True, max_length=length, return_token_type_ids=True)
+        expected = {name: values[0] for name, values in lists.items()}
+        inside = slice(*batch.cu_seqlens[number : number + 2])
+        assert batch.token_ids[inside].tolist() == expected["input_ids"], (a, b)
+        assert batch.segment_ids[inside].tolist() == expected["token_type_ids"]
+        assert batch.position_ids[inside].tolist() == list(range(len(expected["input_ids"])))
+        assert batch.next_sentence_labels[number] == ("no", "yes").index(label)
+    assert (
+        batch.counts.predictions == 0
+        and (found.lengths(np.arange(len(rows)), length) == np.diff(batch.cu_seqlens)).all()
+    )
+
+
+def test_an_epoch_has_every_example_once_on_any_number_of_ranks(build: Made) -> None:
+    artifact = build(pairs(12), pairs(2, 7))
+    number = artifact.counts["train"]["examples"]
+    settings = LoaderSettings(16, MaskingConfig(), number, MicroBatching(4), 1, "0")
+    loader = open_labelled(artifact, settings, build.vocab)  # type: ignore[attr-defined]
+    hashes = [sum(batch_hash(b) for r in range(ranks) for b in loader.step(0, r, ranks)) % 2**64 for ranks in (1, 2, 3)]
+    assert len(set(hashes)) == 1 and loader.epoch_sizes == [number]
+    whole = LabelledSet.open(artifact, "train").batch(np.arange(number), 16)
+    assert hashes[0] == batch_hash(whole)
+    counts = [loader.counts(0, r, 2) for r in range(2)]
+    assert sum(c.sequences for c in counts) == number and sum(c.tokens for c in counts) == whole.counts.tokens
+    assert loader.mean_tokens == whole.counts.tokens / number
+    assert sum(batch_hash(b) for b in loader.cut(1).step(1)) % 2**64 == hashes[0], "another order, the same examples"
+    held = list(heldout_labelled(artifact, 16, 4, most=5))
+    assert [b.counts.sequences for b in held] == [4, 1]
+
+
+def test_without_a_file_for_it_a_share_is_held_out_by_the_texts_alone(build: Made) -> None:
+    rows = pairs(40)
+    artifact = build(rows, heldout=0.2)
+    counts = artifact.counts
+    assert counts["train"]["examples"] + counts["heldout"]["examples"] == len(rows)
+    assert 0.1 < counts["heldout"]["examples"] / len(rows) < 0.3 and counts["heldout"]["repeated"] == 0
+    assert sum(counts["train"]["classes"]) == counts["train"]["examples"] and counts["labels"] == ["no", "yes"]
+    again = build(rows[::-1], heldout=0.2)
+    one, other = (Counter(LabelledSet.open(a, "heldout").arrays.first.tolist()) for a in (artifact, again))
+    assert one == other
+    with pytest.raises(DataError, match=r"none of the texts fell into the share examples\.heldout=0\.0001"):
+        build(pairs(2), heldout=0.0001)
+
+
+def test_held_out_texts_that_are_trained_on_are_told_of(build: Made) -> None:
+    rows = pairs(12)
+    assert build(rows, [*rows[:3], *pairs(2, 7)]).counts["heldout"]["repeated"] == 3

@@ -1,0 +1,144 @@
+"""Recipes that classify: from random and pre-trained weights, classes and numbers, down to stock transformers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.reference.teachers import SPECIALS, write_stock
+
+from bertwright import Recipe, run
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import read_json
+from bertwright.model.bert.config import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.saved import load_network
+
+WORDS = ("the", "old", "mill", "river", "bread", "is", "sings", "good", "bad", "cold", "warm", ".")
+ENTRIES = (*SPECIALS, *WORDS)
+NUMBERS = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+UNTIL_TRAIN = ("vocab", "examples", "train")
+UNTIL_EVALUATE = (*UNTIL_TRAIN, "evaluate")
+RECIPE = """
+vocab.file = {vocab}
+model.config = {model}
+optim.kind = "adamw"
+evaluate.samples = 2
+
+[train]
+device = "cpu"
+objective = {{kind = "classification", {objective}}}
+
+[[train.phases]]
+length = 16
+batch = 8
+learning_rate = 3e-2
+epochs = 12
+data = {data}
+"""
+
+
+def texts() -> list[dict[str, Any]]:
+    """Sentences that are told apart by one word."""
+    nouns = ("mill", "river", "bread")
+    adjectives = (("old", "bad", 0), ("old", "good", 1), ("cold", "bad", 0), ("warm", "good", 1))
+    return [{"text": f"the {a} {n} is {b} .", "label": label} for n in nouns for a, b, label in adjectives]
+
+
+def recipe(folder: Path, objective: str, rows: list[dict[str, Any]]) -> Recipe:
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    for name, each in (("train", rows * 3), ("dev", rows)):
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in each))
+    (folder / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
+    config = {"model_type": "bert", "vocab_size": len(ENTRIES), "max_position_embeddings": 16, **NUMBERS}
+    (folder / "config.json").write_text(json.dumps(config | {"initializer_range": 0.1}))
+    values = {"data": str(data), "vocab": str(folder / "vocab.txt"), "model": str(folder / "config.json")}
+    quoted = {name: json.dumps(value) for name, value in values.items()}
+    (folder / "recipe.toml").write_text(RECIPE.format(objective=objective, **quoted))
+    return Recipe.load(folder / "recipe.toml")
+
+
+def test_classes_are_learnt_and_stock_transformers_tells_them_apart(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
+    wanted = recipe(tmp_path, 'labels = ["poor", "fine"]', texts())
+    out = tmp_path / "run"
+    run(wanted, out)
+    summary = read_json(out / "summary.json")
+    assert summary["accuracy"] == summary["f1"] == pytest.approx(summary["matthews"]) == 1.0
+    assert summary["majority"] == 0.5
+    assert summary["labels"] == ["poor", "fine"] and "mlm_loss" not in summary
+    row = json.loads((out / "train" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert row["heldout_classification_accuracy"] == 1.0
+    classify = transformers.pipeline("text-classification", model=str(out / "export" / "hf"), device="cpu")
+    assert [line["label"] for line in classify(["The warm mill is good.", "The cold river is bad."])] == [
+        "fine",
+        "poor",
+    ]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Matthews&#x27; correlation" in page and "always “poor”: 50" in page and "Loss of masked" not in page
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    run(wanted, out)
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_numbers_are_learnt(tmp_path: Path) -> None:
+    rows = [{**row, "label": 3.5 if row["label"] else -1.5} for row in texts()]
+    run(recipe(tmp_path, 'labels = ["score"]', rows), tmp_path / "run", stages=UNTIL_EVALUATE)
+    scores = read_json(tmp_path / "run" / "evaluate" / "scores.json")
+    assert scores["regression_loss"] < 0.5 < scores["constant_loss"] == pytest.approx(6.25)
+    assert scores["pearson"] > 0.97 and scores["spearman"] > 0.8
+    assert read_json(tmp_path / "run" / "evaluate" / "predictions.json") == []
+
+
+def test_it_starts_from_a_folder_of_transformers_and_from_a_run_of_ours(tmp_path: Path) -> None:
+    """Of the pre-trained network the encoder; of a classifier of the same classes the classifier, too."""
+    torch.manual_seed(7)
+    wide = {"vocab_size": len(ENTRIES), "max_position_embeddings": 16, "initializer_range": 0.1}
+    teacher = PreTrainingModel(BertConfig(**NUMBERS, **wide))
+    write_stock(tmp_path / "stock", teacher, ENTRIES)
+    objective, rate = 'labels = ["poor", "fine"]', "train.phases.0.learning_rate=1e-9"
+    recipe(tmp_path, objective, texts())
+    start = [rate, f"train.init_from={tmp_path / 'stock'}"]
+    run(Recipe.load(tmp_path / "recipe.toml", start), tmp_path / "one", stages=UNTIL_TRAIN)
+    own = load_network(tmp_path / "one" / "train" / "model").state_dict()
+    for name, tensor in teacher.state_dict().items():
+        if name.startswith("bert."):
+            torch.testing.assert_close(own[name], tensor, rtol=0, atol=1e-6)
+    assert float(own["classification.classifier.weight"].std()) < 0.3
+    again = [rate, f"train.init_from={tmp_path / 'one' / 'train'}", "train.seed=9"]
+    run(Recipe.load(tmp_path / "recipe.toml", again), tmp_path / "two", stages=UNTIL_TRAIN)
+    for name, tensor in load_network(tmp_path / "two" / "train" / "model").state_dict().items():
+        torch.testing.assert_close(tensor, own[name], rtol=0, atol=1e-6, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["train.objective.task=cola"], "give exactly one of task (one of GLUE's: cola, "),
+        (["train.objective.labels=", "train.objective.task=cola", "train.objective.text=a"], "leave out text"),
+        (['train.objective.labels=["a","a"]'], "name a class twice"),
+        (["train.phases.0.data="], "train.phases.0.data: train.objective=classification learns from labelled texts"),
+        (["train.phases.0.masking.rate=0.2"], "train.phases.0.masking: nothing is masked where texts are classified"),
+        (["examples.passes=3"], "examples.passes: has no meaning with train.objective=classification"),
+        (["evaluate.mask_rate=0.2"], "evaluate.mask_rate: has no meaning"),
+        (["train.phases.0.quarantine=true"], "train.phases.0.quarantine: is about files of finished examples"),
+        (["vocab.file=", "vocab.size=100"], "vocab.file: there is no [corpus] to learn a vocabulary from"),
+        (["corpus.source=sample", "corpus.language=hu"], "corpus: nothing reads it"),
+        (["train.graph=ortmodule"], "train.objective: classification has no network that is exported"),
+        (["train.init_from=/nowhere"], "train.init_from: /nowhere is no folder"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(overrides: list[str], says: str, tmp_path: Path) -> None:
+    recipe(tmp_path, 'labels = ["poor", "fine"]', texts())
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(tmp_path / "recipe.toml", overrides)
+    assert says in str(caught.value)
+
+
+def test_another_network_to_start_from_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    write_stock(tmp_path / "stock", PreTrainingModel(BertConfig(**{**NUMBERS, "hidden_size": 24}, vocab_size=40)))
+    recipe(tmp_path, 'labels = ["poor", "fine"]', texts())
+    with pytest.raises(RecipeError, match=r"hidden_size is 24 in .*stock and 16 in \[model\]"):
+        Recipe.load(tmp_path / "recipe.toml", [f"train.init_from={tmp_path / 'stock'}"])

@@ -1,0 +1,86 @@
+"""Job files of Azure ML: what is put in, how often commands are started, and what is refused."""
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.azure_job import of_job
+from bertwright.translate.text import start_line, text
+from bertwright.translate.translation import Translation, translate
+
+COMMAND = (
+    "run_pretraining.py --input_dir ${{inputs.data}} --config_file c.json --output_dir ${{outputs.run}} --do_train"
+)
+JOB = f"""\
+# a comment
+type: command
+inputs:
+  data: {{type: uri_folder, path: ./hdf5/128}}
+  rate: 6e-3
+  none: {{type: number, optional: true}}
+outputs:
+  run: {{type: uri_folder}}
+environment_variables:
+  HF_TOKEN: planted
+compute: azureml:gpu-cluster
+limits: {{timeout: 3600}}
+resources: {{instance_count: 2, shm_size: 8g}}
+command: |
+  pip install apex
+  python {COMMAND} --learning_rate ${{{{inputs.rate}}}} $[[--seed ${{{{inputs.none}}}}]]
+"""
+
+
+def translated(job: str) -> Translation:
+    return translate(of_job(job), strict=False)
+
+
+def test_inputs_are_put_in_and_the_place_has_what_the_file_says_of_the_machine() -> None:
+    made = translated(JOB + "distribution: {type: pytorch, process_count_per_instance: 4}\n")
+    (phase,) = made.recipe["train"]["phases"]
+    assert phase["data"] == "./hdf5/128" and phase["learning_rate"] == 6e-3 and made.out == "run"
+    assert made.launch.ranks == 8 and phase["batch"] == 8 * 32
+    wanted = {"nodes": 2, "ranks": 4, "compute": "gpu-cluster", "shm_size": "8g", "timeout": 3600}
+    assert made.place == {"kind": "azureml", **wanted}
+    assert start_line(made, "a.toml", "here.toml") == "bertwright launch azureml a.toml --place here.toml --out run"
+    assert "planted" not in text(made) and made.left == ("line 15: pip",)
+
+
+def test_a_launcher_in_the_command_says_the_processes_and_the_file_the_machines() -> None:
+    made = translated(JOB.replace("python run", "torchrun --nproc_per_node 8 run"))
+    assert (made.launch.nodes, made.launch.processes) == (2, 8) and made.place["ranks"] == 8
+
+
+def test_the_commands_of_a_pipeline_are_one_recipe() -> None:
+    steps = []
+    for number, (length, steps_of) in enumerate([(128, 9), (512, 3)], 1):
+        line = COMMAND.replace("inputs.data", "inputs.text").replace("--do_train", f"--do_train --max_steps {steps_of}")
+        more = "--phase2 " if number == 2 else ""
+        given = "${{parent.inputs.far}}" if number == 1 else "${{parent.jobs.one.outputs.run}}"
+        steps += [
+            f"  {['one', 'two'][number - 1]}:",
+            f"    inputs: {{text: '{given}'}}",
+            "    outputs: {run: {type: uri_folder}}",
+            f"    command: python {line} {more}--max_seq_length {length}",
+        ]
+    made = translated("type: pipeline\ninputs: {far: 'azureml:text:1'}\njobs:\n" + "\n".join(steps) + "\n")
+    first, second = made.recipe["train"]["phases"]
+    assert (first["length"], second["length"]) == (128, 512) and first["data"] == "azureml:text:1"
+    assert second["data"] == "run"
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ("command: [", "this is no YAML: while parsing"),
+        ("- a", "this is no job file of Azure ML: it has no `command`"),
+        ("type: command", "the job has no `command`: give a command job"),
+        ("jobs: {a: {component: ./a.yml}}", "the job a has no `command`: its command is in ./a.yml; translate that"),
+        ("command: python run.py ${{inputs.x}}", r"the job: \$\{\{inputs.x\}\} names nothing that has a value"),
+        ("command: a\ndistribution: {type: ray}", "the job: distribution ray starts no equal ranks. Translate one"),
+        ("command: a\nresources: {instance_count: two}", "the job: instance_count two is no number of processes"),
+        ("command: python run.py", "line 1: run.py is no program that can be translated"),
+    ],
+)
+def test_what_cannot_be_translated_is_told(job: str, said: str) -> None:
+    with pytest.raises(RecipeError, match=said):
+        translated(job)
