@@ -9,8 +9,11 @@ from typing import Literal
 from bertwright.core.errors import RecipeError
 
 Noun = Literal["recipe", "place"]
-RENAMED = {"classic-large": "nvidia-large"}
-"""What recipes were called, and what they are called now: an old name is refused with the new one."""
+RENAMED: dict[Noun, dict[str, str]] = {
+    "recipe": {"classic-large": "nvidia-large"},
+    "place": {"azure-nc24": "azure-nc96-a100", "azure-nd40": "azure-nd96-a100", "azure-nd96": "azure-nd96-h100"},
+}
+"""What recipes and places were called, and what they are called now: an old name is refused with the new one."""
 SCHEMAS = ("recipe", "place")
 """Kinds of TOML files that have a JSON Schema."""
 
@@ -51,8 +54,8 @@ def find_shipped(noun: Noun, word: Path | str) -> Path:
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
         return path  # reading it says what is wrong with it
-    if noun == "recipe" and (new := RENAMED.get(path.name)):
-        raise RecipeError(f"the recipe {path} is called {new} now. Give that name.")
+    if new := RENAMED[noun].get(path.name):
+        raise RecipeError(f"the {noun} {path} is called {new} now. Give that name.")
     near = difflib.get_close_matches(str(path), known, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Give a TOML file, or one of {', '.join(known)}."
     raise RecipeError(f"{str(path)!r} is neither a file nor a {noun} that comes with bertwright. {hint}")

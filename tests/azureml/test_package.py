@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,18 @@ readers = {"environment": load_environment, "compute": load_compute, "datastore"
 said = {}
 for path in sys.argv[1:]:
     name = path.rpartition("/")[2].removesuffix(".yml")
+    known = said[path] = {}
     thing = readers.get(name.partition("-")[0], load_job)(path)
     mistakes = thing._validate().error_messages if hasattr(thing, "_validate") else {}
-    said[name] = {"type": type(thing).__name__, "mistakes": mistakes}
+    known |= {"type": type(thing).__name__, "mistakes": mistakes}
     if name == "pipeline":
         rest = thing._to_rest_object().properties
-        said[name]["jobs"] = rest.jobs
+        known["jobs"] = rest.jobs
     if name == "job":
-        said[name]["distribution"] = thing.distribution.process_count_per_instance
-        said[name]["instances"] = thing.resources.instance_count
-        said[name]["services"] = sorted(thing.services)
-        said[name]["tier"] = thing.queue_settings.job_tier
+        known["distribution"] = thing.distribution.process_count_per_instance
+        known["instances"] = thing.resources.instance_count
+        known["services"] = sorted(thing.services)
+        known["tier"] = thing.queue_settings.job_tier
 json.dump(said, sys.stdout, default=str)
 """
 EVERYTHING = (
@@ -55,13 +57,21 @@ def read(folder: Path, *settings: str) -> dict[str, Any]:
     description = load_place("azureml", "", settings).describe(job)
     for name, text in description.files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    files = [str(folder / name) for name in description.files if name.endswith(".yml")]
+    said = read_files([folder / name for name in description.files if name.endswith(".yml")])
+    return {path.stem: each for path, each in said.items()}
+
+
+def read_files(files: Sequence[Path]) -> dict[Path, Any]:
+    """The same of files of any jobs."""
     done = subprocess.run(
-        [sys.executable, "-c", READ, *files], capture_output=True, text=True, env=dict(os.environ), check=False
+        [sys.executable, "-c", READ, *map(str, files)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    return {Path(path): each for path, each in json.loads(done.stdout).items()}
 
 
 @pytest.mark.slow

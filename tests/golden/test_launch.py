@@ -4,10 +4,12 @@
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from tests.golden import azure_pairs
 
 from bertwright.cli import main
 
@@ -30,8 +32,9 @@ COMMANDS = {
         --set data.text={path="azureml://datastores/berts/paths/text"} --set prepare.vm_size=Standard_D16s_v5
         --set inputs.text={key="corpus.source.path",path="azureml:text:1",below="*.bz2"}
         train.observers=["tensorboard"]""",
-    "azure-nc24": "azureml ort-azure-nc24 --place azure-nc24",
-    "azure-nd40": "azureml ort-dgx2 --place azure-nd40 --nodes 8",
+    "azure-nc96-a100": "azureml ort-azure-nc24 --place azure-nc96-a100",
+    "azure-nd96-a100": "azureml ort-dgx2 --place azure-nd96-a100 --nodes 8",
+    **azure_pairs.COMMANDS,
     "container": "container smoke",
     "container-gpus": """container nvidia-large --set image=bertwright:cuda --set gpus=all --set ranks=8
         --set shm_size=64g --set mounts={"/data/128"="hdf5/128","/data/512"="~/hdf5/512"}""",
@@ -60,3 +63,20 @@ def test_what_would_be_submitted_is_what_was_recorded(
 
 def test_nothing_else_is_recorded() -> None:
     assert {path.stem for path in RECORDED.iterdir()} == set(COMMANDS)
+
+
+def test_the_guide_names_the_command_of_each_published_job() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "azure.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\|.*\| `bertwright launch (.*?)` \|$", guide, re.MULTILINE)
+    assert sorted(named) == sorted(azure_pairs.PAIRS.values())
+
+
+@pytest.mark.parametrize("name", azure_pairs.PAIRS)
+def test_a_published_job_lacks_nothing_but_its_data(name: str) -> None:
+    """Once the data is named, no note says that jobs do not see a file."""
+    told = (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
+    assert "do not see" not in told
+    assert ("deepspeed" in told.partition("environment.yml")[2].partition("===")[0]) is (
+        name == "glue-bert-large-deepspeed"
+    )
+    assert "sentencepiece" in told or "hungarian" not in name

@@ -30,11 +30,11 @@ MAY_IMPORT = {
     "report": {"core"},
     "translate": {"core", "explain"},
     "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
-    "check": {"core", "corpus", "examples", "formats", "model", "objectives", "train", "recipe"},
+    "check": {"core", "corpus", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},
     "scale": {"core", "sample", "train", "vocab", "check", "recipe"},
-    "launch": {"core", "plan", "recipe", "shipped"},
+    "launch": {"core", "needs", "plan", "recipe", "shipped"},
     "pipeline": {
         "core",
         "corpus",

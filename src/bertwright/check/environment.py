@@ -13,9 +13,8 @@ from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.memory import memory_size
 from bertwright.core.processor import default_workers
-from bertwright.core.redact import is_url
+from bertwright.needs import needs
 from bertwright.recipe import Recipe
-from bertwright.train.precision.config import Fp8Config
 
 # The oldest torch that is supported.
 _TORCH = (2, 11)
@@ -35,8 +34,6 @@ _EXTRAS = {
     "adlfs": ("azure", "sources and mirrors at az://"),
 }
 """Packages beside the base: the extra that has each, and what asks for it."""
-_STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
-"""The package that reads addresses of a scheme, and the extra that has it."""
 
 
 def check_machine() -> list[Verdict]:
@@ -136,39 +133,7 @@ def _packages() -> Iterator[Verdict]:
 
 def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     """An error for each package that one of `stages` will need and that is missing."""
-    if "export" in stages:
-        yield from _needed(
-            "export",
-            "export checks its folder with transformers",
-            "transformers",
-            "hf",
-            " Or stop before it (--until evaluate).",
-        )
-    if "train" in stages:
-        for watching in recipe.train.observers:
-            what = f"train.observers = {watching.kind} needs {watching.package}"
-            yield from _needed("train.observers", what, watching.package, watching.extra)
-    if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":
-        what = "vocab.trainer.kind = sentencepiece trains with sentencepiece"
-        yield from _needed("vocab.trainer", what, "sentencepiece", "sentencepiece")
-    if "train" in stages and isinstance(recipe.train.precision, Fp8Config):
-        yield from _needed("train.precision", "train.precision = fp8 computes with torchao", "torchao", "fp8")
-    if "train" in stages and recipe.train.engine.kind == "deepspeed":
-        yield from _needed("train.engine", "train.engine = deepspeed needs deepspeed", "deepspeed", "deepspeed")
-    if "train" in stages:
-        yield from _stored("train.mirror", "writing", recipe.train.mirror)
-    if "corpus" in stages and recipe.corpus is not None:
-        for source in recipe.corpus.source:
-            yield from _stored("corpus.source", "reading", source.path)
-
-
-def _stored(key: str, what: str, path: str) -> Iterator[Verdict]:
-    scheme = path.partition("://")[0].lower() if is_url(path) else ""
-    if scheme in _STORES:
-        yield from _needed(key, f"{what} {scheme}:// needs {_STORES[scheme][0]}", *_STORES[scheme])
-
-
-def _needed(about: str, what: str, module: str, extra: str, instead: str = "") -> Iterator[Verdict]:
-    if find_spec(module) is None:
-        text = f"{what}, which is not installed: pip install 'bertwright[{extra}]'."
-        yield error(about, text, instead.strip(), MissingExtraError)
+    for need in needs(recipe, stages):
+        if find_spec(need.package) is None:
+            text = f"{need.what}, which is not installed: pip install 'bertwright[{need.extra}]'."
+            yield error(need.key, text, need.instead, MissingExtraError)

@@ -13,6 +13,7 @@ from typing import Any
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import is_url
 from bertwright.launch.secrets import has_address, texts
+from bertwright.needs import ASKING, needs
 from bertwright.recipe import Recipe, Written
 
 FOLDER = "launch"
@@ -65,6 +66,11 @@ class Job:
         """The files and folders that the recipe reads, by their keys; addresses are none."""
         named = {key: text for key, text in texts(self.values) if _READ.fullmatch(key)}
         return {key: text for key, text in named.items() if not is_url(text) and text not in _SHIPPED}
+
+    @property
+    def extras(self) -> set[str]:
+        """The extras of bertwright that the stages of the recipe ask for."""
+        return {need.extra for need in needs(self.loaded, ASKING)}
 
     def require_relative_out(self, why: str) -> None:
         """`RecipeError`, whose reason is `why`, for a run folder that is not below the one where the place begins."""

@@ -92,7 +92,8 @@ class SkypilotPlace(Section):
         machine |= {"accelerators": self.accelerators} if self.accelerators else {}
         machine |= {"infra": self.cloud} if self.cloud else {}
         machine |= {"use_spot": True} if self.spot else {}
-        package = f"bertwright[hf,formats,s3,azure]=={__version__}"
+        extras = ",".join(sorted({"azure", "formats", "hf", "s3"} | job.extras))
+        package = f"bertwright[{extras}]=={__version__}"
         enter = 'cd "$HOME" && . bertwright/bin/activate'
         return {
             "name": _name(job),

@@ -163,3 +163,22 @@ def test_without_the_package_its_name_and_the_commands_are_said(
         f"az ml job create --file runs/smoke/launch/pipeline.yml {options}"
     )
     assert (tmp_path / "runs/smoke/launch/pipeline.yml").is_file(), "the files of that command"
+
+
+def test_the_environment_has_the_extras_that_the_recipe_asks_for() -> None:
+    def pip(*settings: str, overrides: tuple[str, ...] = ()) -> list[str]:
+        made = described(GPUS, *settings, overrides=overrides).files["environment.yml"]
+        (listed,) = (
+            each["pip"] for each in yaml.safe_load(made)["conda_file"]["dependencies"] if isinstance(each, dict)
+        )
+        return [each.partition("=")[0] for each in listed]
+
+    assert pip() == ["bertwright[azure,formats,hf,tensorboard]"]
+    more = (
+        'optim={kind="adamw"}',
+        "train.engine=deepspeed",
+        'vocab.trainer.kind="sentencepiece"',
+        'train.observers=["mlflow"]',
+    )
+    assert pip(overrides=more) == ["bertwright[azure,deepspeed,formats,hf,mlflow,sentencepiece,tensorboard]"]
+    assert pip('image.packages=["mine"]', overrides=more) == ["mine"], "what the user says is what is installed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -15,6 +16,8 @@ Document = dict[str, Any]
 """What stands in a YAML file."""
 SCHEMAS = "https://azuremlschemas.azureedge.net/latest"
 _ASSET = r"azureml:[\w.-]+(:[\w.-]+|@latest)"
+_EXTRAS = frozenset({"azure", "formats", "hf", "tensorboard"})
+"""Extras that every environment has."""
 _LONG = r"azureml://[^\s?#]+"
 _WEB = r"(https|wasbs|abfss)://[^\s]+"
 
@@ -138,14 +141,17 @@ class JobEnvironment(Section):
     """The image, or the base of it."""
     python: str = Field("3.12", pattern=r"^3\.\d+$")
     """The version of Python that is put on the base."""
-    packages: tuple[str, ...] = (f"bertwright[azure,formats,hf,tensorboard]=={__version__}",)
-    """What pip installs on the base; none: the image has all."""
+    packages: tuple[str, ...] | None = None
+    """What pip installs on the base; left out: bertwright, with the extras that the recipe asks for; none: the image
+    has all."""
 
-    def document(self) -> Document:
-        """The environment that is made."""
+    def document(self, extras: Set[str]) -> Document:
+        """The environment that is made, for a recipe that asks for `extras`."""
         document = {"$schema": f"{SCHEMAS}/environment.schema.json", "name": "bertwright", "image": self.image}
-        if not self.packages:
+        wanted = ",".join(sorted(_EXTRAS | extras))
+        packages = (f"bertwright[{wanted}]=={__version__}",) if self.packages is None else self.packages
+        if not packages:
             return document
-        dependencies = [f"python={self.python}", "pip", {"pip": list(self.packages)}]
+        dependencies = [f"python={self.python}", "pip", {"pip": list(packages)}]
         conda = {"name": "bertwright", "channels": ["conda-forge"], "dependencies": dependencies}
         return {**document, "conda_file": conda}

@@ -83,7 +83,7 @@ class AzuremlPlace(Section):
         self._check(job)
         made: dict[str, dict[str, Any]] = {file: document for _, file, document in self._assets()}
         if not self.image.registered:
-            made["environment.yml"] = self.image.document()
+            made["environment.yml"] = self.image.document(job.extras)
         made[self._file] = self._pipeline(job) if self.runs == "pipeline" else self._job(job)
         files = {RECIPE: job.recipe, ".amlignore": IGNORE}
         files |= {file: yaml_text(document) for file, document in made.items()}
