@@ -14,6 +14,8 @@ for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(_number, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The tests start hundreds of processes; without kept bytecode each would compile every module that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"

@@ -66,10 +66,10 @@ def torch_settings(
     if deterministic:
         os.environ.setdefault(_WORKSPACE, ":4096:8")  # what cuBLAS needs to be deterministic
     keep_freed_memory()
-    before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    before = torch.get_deterministic_debug_mode(), torch.get_num_threads()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     # A resumed run ends bit-identical to an undisturbed one; a kernel that adds in any order would break that.
-    torch.use_deterministic_algorithms(deterministic)
+    _set_deterministic(2 if deterministic else 0)
     # Else torch fills each of some 200 fresh tensors a step with NaN before a kernel writes them: 3 to 11 % of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     precision = torch.get_float32_matmul_precision()
@@ -79,11 +79,23 @@ def torch_settings(
         yield
     finally:
         # The process may be a notebook of the user's, with settings of its own.
-        torch.use_deterministic_algorithms(before[0])
+        _set_deterministic(before[0])
         torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
         torch.set_float32_matmul_precision(precision)
         torch.set_num_threads(before[1])
         _restore(environment)
+
+
+def _set_deterministic(mode: int) -> None:
+    """Let algorithms be as they are (0), or warn of (1) or refuse (2) those that are not deterministic.
+
+    `torch.use_deterministic_algorithms` loads torch's compiler to tell it, a second of a processor at each start. What
+    is not loaded is told when it is, by `graph.run_as`.
+    """
+    if "torch._inductor.config" in sys.modules:
+        torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+    else:
+        torch.set_deterministic_debug_mode(mode)
 
 
 def _restore(environment: Mapping[str, str | None]) -> None:

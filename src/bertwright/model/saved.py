@@ -5,14 +5,15 @@ Tensors are stored under this project's names; the tied decoder is stored once, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import atomic_file, cannot_write, make_folder, write_atomic, write_json
@@ -101,7 +102,7 @@ def network_from(
     config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
 ) -> Model:
     """A network that holds `tensors` themselves, under this project's names; strict, as `load_network` says."""
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+    with torch.device("meta"), _Undrawn():  # no memory and no random numbers for weights that are replaced at once
         model = build_model(config, kernel)
     expected = model.state_dict()
     faults = [f"missing {name}" for name in expected if name not in tensors]
@@ -121,3 +122,15 @@ def network_from(
         raise ArtifactError(f"{source} does not hold the model of its configuration: {shown}. Use the matching pair")
     model.load_state_dict(tensors, assign=True)
     return model
+
+
+class _Undrawn(TorchFunctionMode):
+    """Tensors made inside are not filled with normal numbers: on the meta device they are none, and torch loads its
+    compiler to see that, a second of a processor in each process that reads a model.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        return given["tensor"] if func is nn.init.normal_ else func(*args, **given)

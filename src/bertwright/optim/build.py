@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import assert_never
 
 import torch
@@ -39,6 +41,11 @@ def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, 
 
 def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None = None) -> Optimizer:
     """As `build_optimizer`, for parameters by their names; with `shards` they are this rank's parts."""
+    with _no_compiler():
+        return _by_kind(config, named, shards)
+
+
+def _by_kind(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None) -> Optimizer:
     groups = parameter_groups(named, config.weight_decay, config.groups)
     match config:
         case AdamWConfig():
@@ -55,3 +62,16 @@ def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Sh
             return Muon(split_matrices(groups, named), config, shards)
         case _:
             assert_never(config)
+
+
+@contextmanager
+def _no_compiler() -> Iterator[None]:
+    """Optimizers made inside add their groups by the plain method. torch hides it from its compiler, and loads the
+    compiler to do so, a second of a processor at each start, though nothing is compiled here.
+    """
+    hidden = Optimizer.add_param_group
+    Optimizer.add_param_group = inspect.unwrap(hidden)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Optimizer.add_param_group = hidden  # type: ignore[method-assign]

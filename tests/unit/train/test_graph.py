@@ -21,6 +21,7 @@ from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import packed
+from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
@@ -70,6 +71,23 @@ def test_one_graph_of_the_whole_network_serves_every_batch(family: Any, again: b
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
     assert counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_the_compiler_learns_how_deterministic_torch_was_asked_to_be_before_it_was_loaded(mode: int) -> None:
+    if missing := compiler.missing_compiler("cpu"):
+        pytest.skip(f"nothing is compiled without {missing}")
+    before, told = torch.get_deterministic_debug_mode(), torch._inductor.config.deterministic
+    try:
+        torch.set_deterministic_debug_mode(mode)  # which tells the compiler nothing, as where it is not loaded
+        torch._inductor.config.deterministic = mode == 0
+        section = BertModelConfig(size="tiny", max_positions=32)
+        run_as(PreTrainingModel(section.resolve(61, True), "padded"), CompiledConfig(), CPU)
+        assert torch._inductor.config.deterministic is (mode > 0)
+        assert torch.get_deterministic_debug_mode() == mode
+    finally:
+        torch.set_deterministic_debug_mode(before)
+        torch._inductor.config.deterministic = told
 
 
 @pytest.mark.slow

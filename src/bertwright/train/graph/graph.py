@@ -31,6 +31,9 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
         case CompiledConfig():
             if missing := missing_compiler(device.type):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
+            # The compiler is loaded here, and learns here what torch has been asked for before.
+            mode = torch.get_deterministic_debug_mode()
+            torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
             # Each phase, halved micro-batches and scoring have shapes of their own; torch gives up at eight.
             torch._dynamo.config.recompile_limit = _SHAPES
             graphs = config.cuda_graphs and device.type == "cuda"
