@@ -13,7 +13,7 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
-_OF_TEXT = ("passes", "plan", "short_seq_prob", "random_next_prob", "random_label")
+_OF_TEXT = ("passes", "plan", "short_seq_prob", "random_next_prob", "random_label", "seed")
 """Settings of examples that are made of running text."""
 _OF_MASKS = ("mask_rate", "cloze")
 """Settings of scores of masked tokens."""
@@ -32,6 +32,9 @@ def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: Ex
             yield f"{key}.data", f"{text} texts; give {train.phases[0].data}"
         if phase.masking != MaskingConfig():
             yield f"{key}.masking", "nothing is masked where texts are classified; leave it out"
+        if phase.document_range != (0.0, 1.0):
+            text = f"{list(phase.document_range)} is a share of documents, and these are texts"
+            yield f"{key}.document_range", f"{text}; leave it out"
         if phase.quarantine:
             yield f"{key}.quarantine", "is about files of finished examples, and these are texts; leave it out"
         if phase.target_accuracy is not None:
@@ -41,6 +44,9 @@ def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: Ex
         for name in names:
             if getattr(config, name) != fields[name].default:
                 yield f"{section}.{name}", "has no meaning with train.objective=classification; leave it out"
+    if train.init_from and not train.phases[0].restart_bias_correction:
+        text = "false needs moments to go on from, and a classifier takes weights alone of train.init_from"
+        yield "train.phases.0.restart_bias_correction", f"{text}; leave it out"
     if train.init_layers:
         yield "train.init_layers", "are for pre-training; a classifier starts from all layers of train.init_from"
 

@@ -4,16 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.reference.teachers import SPECIALS, write_stock
 
 from bertwright import Recipe, run
+from bertwright.check.resources import memory
+from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
+from bertwright.evaluate.classification import scores_of
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network
+from bertwright.pipeline.stage import STAGES
 
 WORDS = ("the", "old", "mill", "river", "bread", "is", "sings", "good", "bad", "cold", "warm", ".")
 ENTRIES = (*SPECIALS, *WORDS)
@@ -71,6 +76,8 @@ def test_classes_are_learnt_and_stock_transformers_tells_them_apart(tmp_path: Pa
     assert summary["labels"] == ["poor", "fine"] and "mlm_loss" not in summary
     row = json.loads((out / "train" / "metrics.jsonl").read_text().splitlines()[-1])
     assert row["heldout_classification_accuracy"] == 1.0
+    broken = scores_of(np.array([[0.0, 1.0], [np.nan, 0.0]]), np.array([1, 0]), open_artifact(out / "examples"))
+    assert (broken["accuracy"], broken["f1"], broken["matthews"], broken["majority"]) == (None, None, None, 0.5)
     classify = transformers.pipeline("text-classification", model=str(out / "export" / "hf"), device="cpu")
     assert [line["label"] for line in classify(["The warm mill is good.", "The cold river is bad."])] == [
         "fine",
@@ -89,6 +96,9 @@ def test_numbers_are_learnt(tmp_path: Path) -> None:
     scores = read_json(tmp_path / "run" / "evaluate" / "scores.json")
     assert scores["regression_loss"] < 0.5 < scores["constant_loss"] == pytest.approx(6.25)
     assert scores["pearson"] > 0.97 and scores["spearman"] > 0.8
+    answers = np.array([[1.0], [np.nan], [2.0]])
+    broken = scores_of(answers, np.array([1.0, 2.0, 3.0]), open_artifact(tmp_path / "run" / "examples"))
+    assert (broken["pearson"], broken["spearman"]) == (None, None)
     assert read_json(tmp_path / "run" / "evaluate" / "predictions.json") == []
 
 
@@ -121,6 +131,8 @@ def test_it_starts_from_a_folder_of_transformers_and_from_a_run_of_ours(tmp_path
         (['train.objective.labels=["a","a"]'], "name a class twice"),
         (["train.phases.0.data="], "train.phases.0.data: train.objective=classification learns from labelled texts"),
         (["train.phases.0.masking.rate=0.2"], "train.phases.0.masking: nothing is masked where texts are classified"),
+        (["examples.seed=3"], "examples.seed: has no meaning with train.objective=classification"),
+        (["train.phases.0.document_range=[0.0,0.5]"], "train.phases.0.document_range: "),
         (["examples.passes=3"], "examples.passes: has no meaning with train.objective=classification"),
         (["evaluate.mask_rate=0.2"], "evaluate.mask_rate: has no meaning"),
         (["train.phases.0.quarantine=true"], "train.phases.0.quarantine: is about files of finished examples"),
@@ -135,6 +147,20 @@ def test_what_has_no_meaning_is_refused(overrides: list[str], says: str, tmp_pat
     with pytest.raises(RecipeError) as caught:
         Recipe.load(tmp_path / "recipe.toml", overrides)
     assert says in str(caught.value)
+
+
+def test_updates_are_counted_anew_from_pretrained_weights(tmp_path: Path) -> None:
+    """They alone are taken of the network to start from."""
+    write_stock(tmp_path / "stock", PreTrainingModel(BertConfig(**NUMBERS, vocab_size=40)))
+    recipe(tmp_path, 'labels = ["poor", "fine"]', texts())
+    start = [f"train.init_from={tmp_path / 'stock'}", "train.phases.0.restart_bias_correction=false"]
+    with pytest.raises(RecipeError, match=r"train\.phases\.0\.restart_bias_correction: false needs moments"):
+        Recipe.load(tmp_path / "recipe.toml", start)
+
+
+def test_no_workers_are_counted_where_one_process_reads(tmp_path: Path) -> None:
+    about = [verdict.about for verdict in memory(recipe(tmp_path, 'labels = ["poor", "fine"]', texts()), STAGES)]
+    assert about == ["train memory"]
 
 
 def test_another_network_to_start_from_is_refused_before_anything_is_made(tmp_path: Path) -> None:

@@ -62,6 +62,15 @@ MISTAKES = {
         'decay, also for biases and layer norms; left out, each keeps its own."'
     ),
     "train.averaging=swa": "train.averaging: 'swa' is none of 'none', 'ema', 'last'; take one of these",
+    "export.name=../x": (
+        "export.name: '../x' must match the pattern ^[A-Za-z0-9][A-Za-z0-9._-]*$. It is described as: "
+        '"Name of the model in its card."'
+    ),
+    'optim={kind="adamw", groups=[{pattern=""}]}': (
+        "optim.groups.0.pattern: '' must have 1 or more characters. It is described as: "
+        '"Names of the tensors, with * for anything, such as "*.embeddings.*"; `inspect` of a trained model lists '
+        'them."'
+    ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
     "vocab.trainer=unigram": (

@@ -123,7 +123,8 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     """Whether the stages fit in memory."""
     available = memory_size()
     for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
-        if stage in stages and section is not None:
+        # Labelled texts are read by one process.
+        if stage in stages and section is not None and not (stage == "examples" and recipe.labels):
             workers = section.workers or default_workers()
             remedy = f"Use fewer workers ({stage}.workers=1)."
             yield _memory_verdict(

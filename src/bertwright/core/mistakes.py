@@ -30,6 +30,11 @@ _BOUNDS = {
     "less_than": "below {lt:g}",
     "less_than_equal": "{le:g} or less",
 }
+_TEXTS = {
+    "string_pattern_mismatch": "match the pattern {pattern}",
+    "string_too_short": "have {min_length} or more characters",
+    "string_too_long": "have {max_length} or fewer characters",
+}
 _WRONG_TYPE = {
     "int": "a whole number",
     "float": "a number",
@@ -122,6 +127,8 @@ def _sentence(
         return _section(keys, value, field)
     if kind in ("tuple_type", "list_type") and field and any(map(_is_model, members(field.annotation))):
         return f"is a list of sections, not {value!r}; write [[{'.'.join(keys)}]] before each of them"
+    if kind in _TEXTS:
+        return f"{value!r} must {_TEXTS[kind].format(**context)}{_meaning(field)}"
     for name, wanted in _WRONG_TYPE.items():
         if kind.startswith(f"{name}_"):
             article = "" if value is None else f"; got {value!r}"

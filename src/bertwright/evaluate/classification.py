@@ -41,14 +41,17 @@ def answers(model: SequenceClassifier, batches: Sequence[MicroBatch], log: Log) 
 
 
 def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
-    """The scores of logits [N, C] beside the labels [N], with the baselines that training's labels give."""
+    """The scores of logits [N, C] beside the labels [N], with the baselines that training's labels give; accuracies and
+    correlations are None where a logit is no number."""
     counted: dict[str, Any] = {"sequences": len(right)}
+    finite = np.isfinite(logits).all()
     if logits.shape[1] == 1:
         numbers, wanted = logits[:, 0], right.astype(np.float64)
         seen = LabelledSet.open(examples, "train").arrays.labels.mean(dtype=np.float64)
         constant = float(np.square(wanted - seen).mean())
         losses = {"regression_loss": float(np.square(numbers - wanted).mean()), "constant_loss": constant}
-        return {**losses, **of_numbers(numbers, wanted), **counted}
+        scores = of_numbers(numbers, wanted)
+        return {**losses, **(scores if finite else dict.fromkeys(scores)), **counted}
     classes = right.astype(np.int64)
     shifted = logits - logits.max(1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
@@ -60,6 +63,8 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
         "majority_label": examples.counts["labels"][commonest],
     }
     found = of_classes(logits.argmax(1), classes, logits.shape[1])
+    # The largest of what is no number is the first class, and that is sometimes right.
+    found = found if finite else dict.fromkeys(found)
     return {"classification_loss": loss, **found, **baseline, **counted}
 
 

@@ -31,6 +31,9 @@ def of_numbers(answered: Numbers, right: Numbers) -> dict[str, float | None]:
 
 
 def _correlation(x: Numbers, y: Numbers) -> float | None:
+    # Not told by the spread: the mean of a constant is rounded, and the constant is beside it by as much.
+    if x.min() == x.max() or y.min() == y.max():
+        return None
     x, y = x - x.mean(), y - y.mean()
     spread = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / spread if spread else None

@@ -28,24 +28,44 @@ def of_job(text: str) -> list[ShellCommand]:
 
     What is no such file, what it leaves to other files, and a reference to nothing are `RecipeError`s.
     """
-    try:
-        # The lines of values are told by nodes alone.
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        job = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise RecipeError(f"this is no YAML: {' '.join(str(error).split())}. Give a job file of Azure ML.") from error
+    job, node = _read(text)
     if not isinstance(job, dict):
         raise RecipeError("this is no job file of Azure ML: it has no `command`. Give one, or a shell script (.sh).")
     if "jobs" not in job:
         return _commands(job, node, "the job", {})
+    if not isinstance(job["jobs"], dict):
+        raise RecipeError("`jobs` is no section. Give under it each job of the pipeline by its name.")
     steps = _mapping(job, "jobs")
-    nodes = dict(_children(dict(_children(node))["jobs"]))
+    nodes = dict(_children(dict(_children(node)).get("jobs")))
     above = {f"parent.inputs.{name}": value for name, value in _inputs(job, {}).items()}
     return [
         command
         for name, step in steps.items()
-        for command in _commands(step if isinstance(step, dict) else {}, nodes[name], f"the job {name}", above)
+        for command in _commands(step if isinstance(step, dict) else {}, nodes.get(name), f"the job {name}", above)
     ]
+
+
+def _read(text: str) -> tuple[Any, Any]:
+    """The values of a YAML file, and its nodes, which alone tell the lines of values."""
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        # What `<<` merges into a section stands in its node afterwards.
+        return None if node is None else loader.construct_document(node), node
+    # Never the lines themselves, which PyYAML would show: they may hold a secret.
+    except yaml.MarkedYAMLError as error:
+        where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise RecipeError(f"this is no YAML: {error.problem}{where}. Give a job file of Azure ML.") from None
+    except yaml.YAMLError:
+        raise RecipeError(
+            "this is no YAML: it holds a character that no text has. Give a job file of Azure ML."
+        ) from None
+    except RecursionError:
+        raise RecipeError("this is no YAML that can be read: it is nested too deeply. Give a job file.") from None
+    # What it raises for values that are not of their own kind: 2024-13-45, !!int x, !!bool x, !!timestamp x.
+    except (ValueError, LookupError, AttributeError, TypeError):
+        text = "a value is none of its kind, such as the date 2024-13-45. Correct it, or put it in quotes"
+        raise RecipeError(f"this is no YAML that can be read: {text}.") from None
 
 
 def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str, str]) -> list[ShellCommand]:
@@ -55,8 +75,8 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str,
         raise RecipeError(f"{title} has no `command`: {where}.")
     known = {f"inputs.{name}": value for name, value in _inputs(job, above).items()}
     known |= {f"outputs.{name}": name for name in _mapping(job, "outputs")} | dict(above)
-    value = dict(_children(node))["command"]
-    first = value.start_mark.line + (1 if value.style in ("|", ">") else 0)
+    value = dict(_children(node)).get("command")
+    first = value.start_mark.line + (1 if value.style in ("|", ">") else 0) if value else 0
     launch, variables = _launch(job, title), {k: str(v) for k, v in _mapping(job, "environment_variables").items()}
     return [
         command._replace(variables=variables | dict(command.variables), line=first + command.line, launch=launch)
@@ -123,7 +143,8 @@ def _mapping(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _children(node: Any) -> Iterator[tuple[str, Any]]:
-    yield from ((str(key.value), value) for key, value in node.value)
+    """Nodes of the values; none where a job is found by another key than it is written with, such as 0x1."""
+    yield from ((str(key.value), value) for key, value in (node.value if isinstance(node, yaml.MappingNode) else ()))
 
 
 def within(own: Launch, outer: Launch) -> Launch:

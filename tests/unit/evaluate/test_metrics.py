@@ -64,4 +64,7 @@ def test_of_numbers_with_ties() -> None:
 
 def test_a_constant_has_no_correlation() -> None:
     assert of_classes(np.array([1, 1]), np.array([0, 1]), 2)["matthews"] is None
-    assert of_numbers(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == {"pearson": None, "spearman": None}
+    none = {"pearson": None, "spearman": None}
+    assert of_numbers(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == none
+    # Seven times 0.1 has not the mean 0.1.
+    assert of_numbers(np.full(7, 0.1), np.arange(7.0)) == none == of_numbers(np.arange(7.0), np.full(7, 0.1))

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256_of
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.batch import batch_hash
@@ -88,6 +88,34 @@ def test_what_is_no_example_is_left_out_and_counted(tmp_path: Path) -> None:
     omitted = Omitted()
     assert list(read_texts(file, TEXTS, omitted)) == [("a", "b", 1.0)]
     assert omitted == Omitted(unlabelled=2, incomplete=["line 4"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "numbers"),
+    [
+        (("-1", "0", "1"), [-1, 0, 1, "-1", "1"], [0, 1, 2, 0, 2]),
+        (("1", "0"), [1, 0, "1", "0"], [0, 1, 0, 1]),
+        (("-", "+"), ["-", "+", -1, None], [0, 1]),
+        (("-1", "1"), ["-1", 1, "", None], [0, 1]),
+        (("no", "yes"), [1, "0", "yes", -1, "-1", -1.0], [1, 0, 1]),
+        (("score",), [-1, "-1", "-1.0", 0, "-", "", None], [-1, -1, -1, 0]),
+    ],
+)
+def test_what_names_a_class_is_one_in_every_format(
+    labels: tuple[str, ...], values: list[object], numbers: list[float], tmp_path: Path
+) -> None:
+    texts = LabelledTexts(labels, (Columns("label", "text"),))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "a", "label": value}) + "\n" for value in values))
+    omitted = Omitted()
+    found = list(read_texts(tmp_path / "a.jsonl", texts, omitted))
+    assert [text.label for text in found] == numbers and omitted.unlabelled == len(values) - len(numbers)
+
+
+def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\na,1\nb,0\n")
+    stars = LabelledTexts(("1", "2", "3"), (Columns("label", "text"),))
+    with pytest.raises(DataError, match=r"line 3 has the label '0', which is none of the classes \(1, 2, 3\)"):
+        read(tmp_path / "a.csv", stars)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +237,19 @@ def test_an_epoch_has_every_example_once_on_any_number_of_ranks(build: Made) -> 
     assert sum(batch_hash(b) for b in loader.cut(1).step(1)) % 2**64 == hashes[0], "another order, the same examples"
     held = list(heldout_labelled(artifact, 16, 4, most=5))
     assert [b.counts.sequences for b in held] == [4, 1]
+
+
+def test_an_array_that_is_cut_while_it_is_read_is_refused(build: Made) -> None:
+    """Reading beyond its end would kill the process."""
+    artifact = build(pairs(12), pairs(2, 7))
+    loader = open_labelled(artifact, LoaderSettings(16, MaskingConfig(), 8, MicroBatching(4), 1, "0"), build.vocab)  # type: ignore[attr-defined]
+    loader.step(0)
+    file = artifact.file("labelled/train.tokens")
+    with file.open("r+b") as opened:
+        opened.truncate(2)
+    for read_it in (loader.step, loader.counts):
+        with pytest.raises(ArtifactError, match=r"train\.tokens has been cut while it was read: it has 2 bytes"):
+            read_it(1)
 
 
 def test_without_a_file_for_it_a_share_is_held_out_by_the_texts_alone(build: Made) -> None:

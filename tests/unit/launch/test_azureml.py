@@ -137,6 +137,11 @@ def test_a_workspace_is_of_the_place_or_of_the_environment(monkeypatch: pytest.M
     monkeypatch.setenv("AZURE_DEFAULTS_GROUP", "theirs")
     whole = Workspace(resource_group="mine", name="berts").whole()
     assert whole == Workspace(subscription="1", resource_group="mine", name="berts")
+    monkeypatch.setenv("AZURE_DEFAULTS_GROUP", "a b")
+    with pytest.raises(
+        RecipeError, match="^AZURE_DEFAULTS_GROUP in the environment is 'a b', which names no resource group"
+    ):
+        Workspace(name="berts").whole()
 
 
 def test_a_job_is_known_by_an_identifier_that_holds_its_workspace() -> None:

@@ -71,7 +71,19 @@ def test_the_commands_of_a_pipeline_are_one_recipe() -> None:
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        ("command: [", "this is no YAML: while parsing"),
+        ("command: [", "this is no YAML: expected the node content, but found '<stream end>' in line 1. Give"),
+        ("a: 1\na: b: c", "this is no YAML: mapping values are not allowed here in line 2. Give"),
+        ("a: \x01", "this is no YAML: it holds a character that no text has"),
+        ("[" * 3000, "nested too deeply"),
+        (
+            "when: 2024-13-45\ncommand: a",
+            "a value is none of its kind, such as the date 2024-13-45. Correct it, or put",
+        ),
+        ("a: !!timestamp x", "a value is none of its kind"),
+        ("a: !!bool x", "a value is none of its kind"),
+        ("jobs: [a, b]", "`jobs` is no section. Give under it each job of the pipeline by its name"),
+        ("jobs: abc", "`jobs` is no section"),
+        ("jobs: {0x1: {command: python run.py}}", "line 1: run.py is no program that can be translated"),
         ("- a", "this is no job file of Azure ML: it has no `command`"),
         ("type: command", "the job has no `command`: give a command job"),
         ("jobs: {a: {component: ./a.yml}}", "the job a has no `command`: its command is in ./a.yml; translate that"),
@@ -84,3 +96,16 @@ def test_the_commands_of_a_pipeline_are_one_recipe() -> None:
 def test_what_cannot_be_translated_is_told(job: str, said: str) -> None:
     with pytest.raises(RecipeError, match=said):
         translated(job)
+
+
+def test_a_command_that_is_merged_from_elsewhere_has_its_line() -> None:
+    job = "base: &base\n  command: |\n    python run.py\njobs:\n  one:\n    <<: *base\n"
+    with pytest.raises(RecipeError, match=r"line 3: run\.py is no program"):
+        translated(job)
+    assert len(of_job("x: &x\n  command: python run.py\n<<: *x\n")) == 1
+
+
+def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
+    with pytest.raises(RecipeError) as caught:
+        of_job("environment_variables:\n  HF_TOKEN: planted: planted\n")
+    assert "planted" not in str(caught.value) and "line 2" in str(caught.value)

@@ -18,6 +18,7 @@ from bertwright.examples.labelled.data import Ids, LabelledSet
 from bertwright.examples.loader import LoaderSettings, StepCounts, together
 from bertwright.examples.packing import Assignment, assign_to_ranks
 from bertwright.examples.plans import Epochs
+from bertwright.examples.store import refuse_cut
 
 
 class LabelledLoader:
@@ -60,6 +61,8 @@ class LabelledLoader:
         return LabelledLoader(self._examples, self.settings.cut(micro_batch))
 
     def _rows(self, step: int) -> Ids:
+        # At each step: whoever cuts a file does so while training runs.
+        refuse_cut(vars(self._examples.arrays).values())
         batches = self.settings.batches
         located = self._epochs.locate(np.arange(batches.before(step), batches.before(step + 1)))
         return np.concatenate([rows for _, _, rows in located])

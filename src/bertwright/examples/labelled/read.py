@@ -13,8 +13,11 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.labelled.records import SUFFIXES, records
 from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
-_NO_LABEL = (None, "", "-", -1, "-1")
+_NO_LABEL = (None, "", "-")
 """What stands in the place of a label where there is none: in test sets, and where annotators did not agree."""
+_NO_CLASS = (*_NO_LABEL, -1, "-1")
+"""The same where labels are classes, which are counted from 0."""
+_WHOLE = re.compile("[-+]?[0-9]+")
 
 
 class Text(NamedTuple):
@@ -88,7 +91,7 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
         values = [record.get(name) for name in columns.names[:-1]]
         if any(value is None for value in values) or columns.label not in record:
             omitted.incomplete.append(place)
-        elif record[columns.label] in _NO_LABEL and not (len(texts.labels) == 1 and record[columns.label] == -1):
+        elif _is_missing(record[columns.label], texts.labels):
             omitted.unlabelled += 1
         else:
             if wrong := next((value for value in values if not isinstance(value, str)), None):
@@ -97,8 +100,19 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
             yield Text(str(first), str(second), label_of(record[columns.label], texts, f"{file}: {place}"))
 
 
+def _is_missing(value: Any, labels: Sequence[str]) -> bool:
+    if len(labels) == 1:
+        return value in _NO_LABEL
+    # A class may be called what elsewhere says that there is none.
+    return value in _NO_CLASS and str(value) not in labels
+
+
 def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
-    """The number of the class that a file's `value` names, or the number that it is."""
+    """The number of the class that a file's `value` names, or the number that it is.
+
+    A name comes first, also where the file has it as a number. Where names are numbers themselves, such as -1 and 1 or
+    1 to 5, nothing else is one: a 0 would be another class than it says.
+    """
     labels = texts.labels
     if len(labels) == 1:
         try:
@@ -108,12 +122,14 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
         if not math.isfinite(number):
             raise DataError(f"{place} has the label {value!r}, which is no number. Mend it, or name classes (labels).")
         return number
-    if value in labels:
-        return float(labels.index(value))
     text = str(value)
-    if text.isascii() and text.isdigit() and int(text) < len(labels):
+    if text in labels:
+        return float(labels.index(text))
+    numbered = not any(_WHOLE.fullmatch(label) for label in labels)
+    # No longer than a number of a class is: Python refuses to read thousands of digits.
+    if numbered and len(text) < 10 and text.isascii() and text.isdigit() and int(text) < len(labels):
         return float(text)
-    known = ", ".join(f"{number} {label}" for number, label in enumerate(labels))
+    known = ", ".join(f"{number} {label}" if numbered else label for number, label in enumerate(labels))
     raise DataError(
         f"{place} has the label {text[:40]!r}, which is none of the classes ({known}). Mend it, or name other classes "
         "(train.objective.labels, or another task)."

@@ -40,7 +40,8 @@ class Workspace(Section):
         return [word for option, value in named.items() if value for word in (f"--{option}", value)]
 
     def whole(self) -> Workspace:
-        """With what the environment says of it; `RecipeError` where neither says it all."""
+        """With what the environment says of it; `RecipeError` where neither says it all, or a variable of it
+        holds what is no such name."""
         said = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}
         if missing := [key for key, value in said.items() if not value]:
             raise RecipeError(
@@ -48,6 +49,14 @@ class Workspace(Section):
                 f"(--set workspace.{missing[0]}=...), or {', '.join(_VARIABLES[key] for key in missing)} in the "
                 "environment."
             )
+        for key in (key for key in said if not getattr(self, key)):
+            try:
+                Workspace(**{key: said[key]})
+            except RecipeError:
+                raise RecipeError(
+                    f"{_VARIABLES[key]} in the environment is {said[key]!r}, which names no {key.replace('_', ' ')}. "
+                    f"Set it anew, or give workspace.{key} of the place."
+                ) from None
         return Workspace(**said)
 
 
