@@ -17,10 +17,12 @@ from tests.unit.train.test_mirror import brought, content, damage
 from bertwright.cli.verify import check_hashes
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
-from bertwright.core.files import read_json
+from bertwright.core.files import read_json, sha256, sha256_of
 from bertwright.core.log import SILENT
 from bertwright.core.remote_folder import RemoteFolder
-from bertwright.pipeline.upload import Sent, upload
+from bertwright.pipeline.parts import REPORT
+from bertwright.pipeline.sending import Sent
+from bertwright.pipeline.upload import upload
 
 FINISHED = ["corpus", "vocab", "examples"]
 
@@ -52,6 +54,12 @@ def bytes_of(run: Path, *stages: str) -> int:
     return sum(int(read_json(run / stage / MANIFEST)["disk"]["bytes"]) for stage in stages)
 
 
+def plain_bytes(run: Path) -> int:
+    """Of the files of the run itself, which are no part's."""
+    names = ("recipe.toml", "forecast.json", *REPORT)
+    return sum((run / name).stat().st_size for name in names if (run / name).is_file())
+
+
 @pytest.fixture
 def places(trained: Path) -> list[str]:
     """What of the run is sent, in order."""
@@ -66,7 +74,7 @@ def test_what_is_finished_is_there_and_sent_once(
     url, said = (url if kind == "memory" else f"file://{tmp_path}/the place"), Said()
     sent = upload(trained, url, [], said)
     assert sent.parts == places and sent.there_before == 0
-    assert sent.bytes == bytes_of(trained, *places)
+    assert sent.bytes == bytes_of(trained, *places) + plain_bytes(trained)
     assert said.lines == [f"{trained} has no finished evaluate, export, which is left out"]
     assert [shown for shown in said.shown if shown[0] == "upload"][-1] == ("upload", sent.bytes / 1e6, sent.bytes / 1e6)
     there = brought(url, tmp_path / "there")
@@ -128,8 +136,6 @@ def test_of_checkpoints_the_newest_and_the_best(trained: Path, url: str) -> None
 
 def reseal(checkpoint: Path) -> None:
     """Write the manifest anew, as of files that were changed on purpose."""
-    from bertwright.core.files import sha256, sha256_of
-
     manifest = read_json(checkpoint / MANIFEST)
     manifest.pop("sha256")
     for name, entry in manifest["files"].items():
@@ -162,9 +168,10 @@ def test_what_is_broken_off_does_not_look_whole_and_goes_on(
     assert not (there / "train").exists()
     files = [path for path in (there / "examples").rglob("*") if path.is_file() and path.name != "train.tokens"]
     before = sum(path.stat().st_size for path in files)
+    sent_before = plain_bytes(trained) - sum((trained / name).stat().st_size for name in REPORT[:1])
     sent = upload(trained, url, [], SILENT)
-    assert sent.there_before == bytes_of(trained, "corpus", "vocab") + before
-    assert sent.bytes + sent.there_before == bytes_of(trained, *places)
+    assert sent.there_before == bytes_of(trained, "corpus", "vocab") + before + sent_before
+    assert sent.bytes + sent.there_before == bytes_of(trained, *places) + plain_bytes(trained)
     assert check_hashes(brought(url, tmp_path / "whole"))
 
 
@@ -204,28 +211,139 @@ def test_what_comes_damaged_is_told(trained: Path, url: str, monkeypatch: pytest
         upload(trained, url, ["vocab"], SILENT)
 
 
+def with_manifest(run: Path, place: str, **changed: Any) -> None:
+    """The manifest of a part of `run` as of other settings, inputs or counts, sealed again."""
+    manifest = read_json(run / place / MANIFEST)
+    for name, values in changed.items():
+        manifest[name] = {**manifest[name], **values}
+    identity = [manifest["stage"], manifest["version"], manifest["changed"], manifest["inputs"]]
+    manifest["fingerprint"] = sha256_of(identity)
+    (run / place / MANIFEST).write_text(json.dumps(manifest))
+    reseal(run / place)
+
+
 def test_another_run_is_not_overwritten(trained: Path, url: str, tmp_path: Path) -> None:
+    for name in REPORT:
+        (trained / name).write_text("{}")
     upload(trained, url, [], SILENT)
     before = content(brought(url, tmp_path / "before"))
     other = Path(shutil.copytree(trained, tmp_path / "other"))
-    manifest = read_json(other / "train" / MANIFEST)
-    from bertwright.core.files import sha256_of
-
-    manifest["changed"] = {**manifest["changed"], "other": 1}
-    changed = [manifest["stage"], manifest["version"], manifest["changed"], manifest["inputs"]]
-    manifest["fingerprint"] = sha256_of(changed)
-    (other / "train" / MANIFEST).write_text(json.dumps(manifest))
-    reseal(other / "train")
-    with pytest.raises(
-        ArtifactError, match="holds another run, and nothing there is overwritten: train there was made with other"
-    ):
-        upload(other, url, [], SILENT)
+    for name in ("recipe.toml", *REPORT):
+        (other / name).write_text((other / name).read_text() + "\n")
+    with_manifest(other, "vocab", changed={"other": 1})
+    shutil.rmtree(other / "train")
+    for parts in ([], ["report"], ["corpus"]):  # whatever is sent: all that is there has to be of this run
+        with pytest.raises(ArtifactError, match="nothing there is overwritten: vocab there was made with other sett"):
+            upload(other, url, parts, SILENT)
+    shutil.rmtree(other / "vocab")
+    with pytest.raises(ArtifactError, match="recipe.toml there is another, and this run has no finished vocab"):
+        upload(other, url, ["report"], SILENT)
     system, root = fsspec.core.url_to_fs(url)
     system.pipe_file(f"{root}/corpus/shards/00099.txt.zst", b"of whom?")
     with pytest.raises(ArtifactError, match=r"corpus there has shards/00099.txt.zst, which is no file of this run"):
         upload(trained, url, [], SILENT)
     system.rm_file(f"{root}/corpus/shards/00099.txt.zst")
     assert content(brought(url, tmp_path / "after")) == before
+
+
+def test_a_report_alone_is_not_overwritten_by_another(trained: Path, url: str) -> None:
+    for name in REPORT:
+        (trained / name).write_text("{}")
+    sent = upload(trained, url, ["report"], SILENT)
+    assert (sent.parts, sent.bytes) == (["report"], plain_bytes(trained)), "plain files count as sent"
+    (trained / "recipe.toml").write_text("")
+    with pytest.raises(ArtifactError, match="holds another run.*recipe.toml there is another, beside a report"):
+        upload(trained, url, ["report"], SILENT)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (100, r"train there ended after \d+ steps, and this run is an extension of it to 100"),
+        (1, r"train there is an extension of this run, from 1 to \d+ steps"),
+        (None, r"train there has other weights, of another training with the same settings"),
+    ],
+)
+def test_an_extension_is_called_one(trained: Path, url: str, steps: int | None, said: str) -> None:
+    upload(trained, url, ["checkpoints", "train"], SILENT)
+    counts = {} if steps is None else {"steps": steps}
+    with_manifest(trained, "train", inputs={"weights": "0" * 64}, counts=counts)
+    with pytest.raises(ArtifactError, match=said):
+        upload(trained, url, ["train"], SILENT)
+
+
+def test_a_training_that_prunes_meanwhile(
+    trained: Path, places: list[str], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = trained / places[3]
+    saved = first.with_name(f"step-{int(first.name[5:]) + 1:09d}")
+    original = RemoteFolder.send
+
+    def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
+        if first.is_dir() and place.startswith(places[3]):
+            first.rename(saved)
+        original(self, place, path, **options)
+
+    monkeypatch.setattr(RemoteFolder, "send", send)
+    sent, said = upload(trained, url, [], (log := Said())), f"train/checkpoints/{saved.name}"
+    assert sent.parts == [*FINISHED, said, "train"]
+    done, total = [(done, total) for stage, done, total in log.shown if stage == "upload"][-1]
+    assert done == total and not any("damaged" in line for line in log.lines)
+
+
+def test_one_that_prunes_faster_than_is_sent_is_told(
+    trained: Path, places: list[str], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
+        folder = path.parent
+        folder.rename(folder.with_name(f"step-{int(folder.name[5:]) + 1:09d}"))
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    monkeypatch.setattr(RemoteFolder, "send", send)
+    with pytest.raises(ArtifactError, match=r"prunes its checkpoints faster than .*train.keep_checkpoints"):
+        upload(trained, url, ["checkpoints"], SILENT)
+
+
+def test_a_file_that_is_gone_here_is_no_fault_of_the_storage(
+    trained: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RemoteFolder.send
+
+    def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
+        path.unlink()
+        original(self, place, path, **options)
+
+    monkeypatch.setattr(RemoteFolder, "send", send)
+    with pytest.raises(DataError, match=r"vocab/.*: No such file or directory.*restore the file") as caught:
+        upload(trained, url, ["vocab"], SILENT)
+    assert "bucket" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", ["corpus/manifest.json", "recipe.toml", "train/metrics.jsonl"])
+def test_what_is_written_is_read_back(trained: Path, url: str, cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (trained / "train" / MANIFEST).unlink()
+    system, _ = fsspec.core.url_to_fs(url)
+    original = system.pipe_file
+
+    def pipe_file(path: str, value: bytes, **options: Any) -> None:
+        original(path, value[:-1] if path.endswith(cut) else value, **options)
+
+    monkeypatch.setattr(type(system), "pipe_file", lambda self, path, value, **options: pipe_file(path, value))
+    with pytest.raises(DataError, match=rf"{cut} is damaged at {url}: it was sent, and read back"):
+        upload(trained, url, [], SILENT, verify=True)
+
+
+def test_an_unfinished_training_goes_on_there_with_its_rows(trained: Path, url: str, tmp_path: Path) -> None:
+    (trained / "train" / MANIFEST).unlink()
+    rows = (trained / "train" / "metrics.jsonl").read_bytes()
+    upload(trained, url, [], SILENT)
+    assert (brought(url, tmp_path / "there") / "train" / "metrics.jsonl").read_bytes() == rows
+    # One that has gone on there has more rows, and a later checkpoint.
+    system, root = fsspec.core.url_to_fs(url)
+    system.pipe_file(f"{root}/train/metrics.jsonl", rows + rows)
+    system.pipe_file(f"{root}/train/checkpoints/step-000009999/manifest.json", b"{}")
+    upload(trained, url, [], SILENT)
+    assert system.cat_file(f"{root}/train/metrics.jsonl") == rows + rows
 
 
 @pytest.mark.parametrize(

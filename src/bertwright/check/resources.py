@@ -149,7 +149,8 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     if not recipe.train.checkpoint_activations:
         ways.insert(0, "set train.checkpoint_activations=true")
     if phases[number].micro_batch != "auto":  # which is lowered by itself
-        ways.insert(0, f"lower train.phases.{number}.micro_batch")
+        size = "micro_tokens" if phases[number].micro_tokens else "micro_batch"
+        ways.insert(0, f"lower train.phases.{number}.{size}")
     remedy = ", or ".join(filter(None, (", ".join(ways[:-1]), ways[-1])))
     remedy = f"{remedy[0].upper()}{remedy[1:]}."
     yield _memory_verdict("train memory", what, needs[number], place, remedy)

@@ -72,4 +72,5 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """A line for each verdict, in columns."""
     rows = list(verdicts)
     width = max((len(verdict.about) for verdict in rows), default=0)
-    return (f"{verdict.level:<7}  {verdict.about:<{width}}  {verdict.sentence}" for verdict in rows)
+    # Errors that are raised begin with their key, which has a column of its own here.
+    return (f"{row.level:<7}  {row.about:<{width}}  {row.sentence.removeprefix(f'{row.about}: ')}" for row in rows)

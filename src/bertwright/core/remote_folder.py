@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.manifest import read_manifest
+from bertwright.core.redact import shown
 from bertwright.core.servers import file_system
 
 BLOCK = 2**24
@@ -26,6 +27,7 @@ class RemoteFolder:
     """The storage as it is now; its methods raise what its package raises."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
         self._system, self._root = file_system(url)
         # Only these have folders that must be there before a file is; a bucket is never made.
         self._folders = "file" in (self._system.protocol, *self._system.protocol)
@@ -92,8 +94,13 @@ class RemoteFolder:
         self._system.put_file(str(path), self._ready(place), **options)
 
     def write(self, place: str, data: bytes) -> None:
-        """Make these bytes the file at `place`."""
+        """Make these bytes the file at `place`; `DataError` where it does not hold them then."""
         self._system.pipe_file(self._ready(place), data)
+        if self.content(place) != data:
+            raise DataError(
+                f"{place} is damaged at {shown(self._url)}: it was sent, and read back it is not what was sent. See to "
+                "the storage and the connection, and run the same command again: it is sent again."
+            )
 
     def get(self, place: str, target: Path) -> None:
         """Copy a file to this machine."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.init.draft import SIZES, Asked, PhaseDraft, Section, draft
-from bertwright.plan.data import KEPT, TOKEN_BYTES, Data
+from bertwright.plan.data import KEPT, Data
 from bertwright.plan.hours import FORWARD, stage_seconds
 from bertwright.plan.plan import make_plan
+from bertwright.plan.sequences import TOKEN_BYTES
 from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
 

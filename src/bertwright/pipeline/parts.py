@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,12 +13,14 @@ from bertwright.core.mistakes import nearest
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import rows_until
-from bertwright.train.state import best_of, state_of
+from bertwright.train.state import State, best_of, state_of
 
 ROWS = "metrics.jsonl"
 REPORT = ("report.html", "summary.json")
 PARTS = ("corpus", "vocab", "examples", CHECKPOINTS, "train", "evaluate", "export", "report")
 """In the order in which they are copied: what is made of others comes after them."""
+_STEPS = f"train/{CHECKPOINTS}/"
+STAGES = tuple(name for name in PARTS if name not in (CHECKPOINTS, "report"))
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Part:
     place: str
     beside: dict[str, bytes] = field(default_factory=dict)
     """Files that are copied with it, by name."""
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether it is one of the checkpoints of a training."""
+        return self.place.startswith(_STEPS)
 
     @property
     def bytes(self) -> int:
@@ -53,7 +60,9 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
     found, missing = list[Part](), list[str]()
     for name in (name for name in PARTS if name != "report"):
         if name == CHECKPOINTS:
-            found += _checkpoints(run, name in parts, log) if not parts or name in parts else []
+            found += checkpoints(run, log) if not parts or name in parts else []
+            if name in parts and not any(part.is_checkpoint for part in found):
+                raise ArtifactError(f"{run / 'train'} has no checkpoint that is whole. Train first.")
         elif name in parts or (not parts and (run / name / MANIFEST).is_file()):
             found.append(Part(RunFolder(run).artifact(name), name))
         elif not parts:
@@ -68,19 +77,22 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
     return found
 
 
-def _checkpoints(run: Path, named: bool, log: Log) -> Iterator[Part]:
-    states = {}
+def checkpoints(run: Path, log: Log) -> list[Part]:
+    """The best and the newest checkpoint of a training as it is now, the newest last; a damaged one is said."""
+    whole, states = dict[Path, Artifact](), dict[Path, State]()
     for path in sorted((run / "train" / CHECKPOINTS).glob("step-*")):
         try:
-            states[path] = state_of(open_artifact(path, "checkpoint"))
-        except ArtifactError as error:
-            log.say(f"leaving out the damaged checkpoint {path.name}: {error}")
-    if named and not states:
-        raise ArtifactError(f"{run / 'train'} has no checkpoint that is whole. Train first.")
+            artifact = open_artifact(path, "checkpoint")
+            whole[path], states[path] = artifact, state_of(artifact)
+        except (ArtifactError, FileNotFoundError) as error:
+            if path.is_dir():  # else a training that goes on has pruned it
+                log.say(f"leaving out the damaged checkpoint {path.name}: {error}")
     newest = list(states)[-1:]
     # The first of the held-out losses is that of the objective's first term, which judges (`objectives.judged_by`).
     judged_by = next((name for state in states.values() for name in state.heldout if name.endswith("_loss")), "")
     best = [path for path in (best_of(states, judged_by),) if path and path not in newest]
-    for path in [*best, *newest]:
-        rows = b"".join(rows_until(run / "train" / ROWS, states[path].total_steps))
-        yield Part(open_artifact(path, "checkpoint"), f"train/{CHECKPOINTS}/{path.name}", {ROWS: rows})
+    return [
+        Part(whole[path], f"{_STEPS}{path.name}", {ROWS: b"".join(rows_until(run / "train" / ROWS, steps))})
+        for path in [*best, *newest]
+        for steps in (states[path].total_steps,)
+    ]

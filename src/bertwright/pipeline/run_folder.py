@@ -32,8 +32,15 @@ class MetricsRow(TypedDict):
     """Steps that the phase has."""
     total_steps: int
     """Steps done over all phases."""
-    mlm_loss: float | None
-    """Training loss of the masked tokens."""
+    mlm_loss: NotRequired[float | None]
+    """Training loss of the masked tokens; absent where texts are classified."""
+    classification_loss: NotRequired[float | None]
+    """Training loss of the classes; absent without them."""
+    classification_accuracy: NotRequired[float | None]
+    """Share of the texts of the last step whose class was guessed right, with dropout; absent where it was not
+    counted."""
+    regression_loss: NotRequired[float | None]
+    """Mean squared error of numbers in training; absent without them."""
     nsp_loss: NotRequired[float | None]
     """Training loss of the next sentence; absent without such pairs."""
     sop_loss: NotRequired[float | None]
@@ -81,31 +88,60 @@ class MetricsRow(TypedDict):
     """The held-out loss of the masked tokens; absent where the model was not scored."""
     heldout_mlm_accuracy: NotRequired[float]
     """The held-out share of masked tokens guessed right."""
+    heldout_classification_loss: NotRequired[float | None]
+    """The held-out loss of the classes; absent where the model was not scored."""
+    heldout_classification_accuracy: NotRequired[float]
+    """The held-out share of texts whose class is guessed right."""
+    heldout_regression_loss: NotRequired[float | None]
+    """The held-out mean squared error of numbers."""
 
 
 class Scores(TypedDict):
-    """Held-out scores of the finished model beside their baselines, on the same tokens and pairs."""
+    """Held-out scores of the finished model beside their baselines, on the same tokens and pairs, or texts: those of
+    pre-training, of classes, or of numbers."""
 
-    mlm_loss: float | None
+    mlm_loss: NotRequired[float | None]
     """Cross-entropy of the masked tokens."""
-    mlm_accuracy: float
+    mlm_accuracy: NotRequired[float]
     """Share of masked tokens whose best guess is right."""
-    perplexity: float | None
+    perplexity: NotRequired[float | None]
     """e to the power of `mlm_loss`."""
     bits_per_character: NotRequired[float | None]
     """The loss in bits by the characters of the masked tokens, white space not counted; absent in older scores."""
-    unigram_loss: float
+    unigram_loss: NotRequired[float]
     """`mlm_loss` of the training tokens' frequencies alone."""
-    most_common_token_accuracy: float
+    most_common_token_accuracy: NotRequired[float]
     """`mlm_accuracy` of always guessing the commonest token."""
-    nsp_accuracy: float | None
+    nsp_accuracy: NotRequired[float | None]
     """Share of pairs labelled right; None without pairs of a next sentence."""
-    nsp_majority: float | None
+    nsp_majority: NotRequired[float | None]
     """Share of pairs with the commoner label; None without pairs of a next sentence."""
     sop_accuracy: NotRequired[float | None]
     """The same of pairs whose order is told; absent without them."""
     sop_majority: NotRequired[float | None]
     """Share of those pairs with the commoner label; absent without them."""
+    classification_loss: NotRequired[float | None]
+    """Cross-entropy of the classes of texts; this and what follows is of a classifier alone."""
+    accuracy: NotRequired[float]
+    """Share of texts whose class is guessed right."""
+    f1: NotRequired[float]
+    """F1 of class 1 where there are two, else the mean of all."""
+    matthews: NotRequired[float | None]
+    """Matthews' correlation of classes, from -1 to 1."""
+    majority: NotRequired[float]
+    """`accuracy` of always guessing the commonest class of the training texts."""
+    majority_label: NotRequired[str]
+    """That class."""
+    labels: NotRequired[list[str]]
+    """The classes in the order of their numbers; one name: labels are numbers."""
+    regression_loss: NotRequired[float | None]
+    """Mean squared error of numbers; this and what follows is of numbers alone."""
+    pearson: NotRequired[float | None]
+    """Pearson's correlation, from -1 to 1."""
+    spearman: NotRequired[float | None]
+    """Spearman's correlation of ranks, from -1 to 1."""
+    constant_loss: NotRequired[float]
+    """`regression_loss` of always saying the mean of the training labels."""
 
 
 class Summary(Scores):

@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertwright.check.data import sources
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
+from bertwright.plan.labelled import labelled_texts
+from bertwright.plan.sequences import TOKEN_BYTES, Sequences
 from bertwright.recipe import Recipe
 
-TOKEN_BYTES = 5.0
-"""Bytes of text that a token has about, with a vocabulary of usual size, as in `check.resources`."""
 KEPT = 0.85
 """Share of the text of a source that becomes corpus: the rest is dropped or repeated."""
 _FILL = {"next-sentence": 0.95, "sentence-order": 0.95, "full-sentences": 0.98, "doc-sentences": 0.85}
 """Mean length of an example by its longest, of a Wikipedia, until the examples are there."""
 
 Basis = Literal["examples", "corpus", "sources", "nothing"]
-
-
-@dataclass(frozen=True)
-class Sequences:
-    """The examples of one plan set or of one phase's own data."""
-
-    per_pass: tuple[int, ...]
-    """How many each pass has; () where that is not known."""
-    mean_length: float
-    """Tokens, special ones counted."""
-    deviation: float
-    """Of the lengths, in tokens."""
-
-    @classmethod
-    def guessed(cls, per_pass: tuple[int, ...], mean_length: float, length: int) -> Sequences:
-        """Sequences of which the mean is known: as the pairs of documents are, full ones and all others of any length
-        below alike."""
-        full = max(0.0, 2 * mean_length / length - 1)
-        square = (full + (1 - full) / 3) * length**2
-        return cls(per_pass, mean_length, math.sqrt(max(0.0, square - mean_length**2)))
-
-    @classmethod
-    def counted(cls, per_pass: Iterable[int], counts: Mapping[str, Any], length: int) -> Sequences:
-        """Sequences whose lengths were counted, in equal bins up to `length`."""
-        bins, mean = counts["lengths"], float(counts["mean_length"])
-        square = sum(n * ((i + 0.5) * length / len(bins)) ** 2 for i, n in enumerate(bins)) / max(1, sum(bins))
-        return cls(tuple(map(int, per_pass)), mean, math.sqrt(max(0.0, square - mean**2)))
 
 
 @dataclass(frozen=True)
@@ -85,8 +57,10 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
         # the vocabulary's own sample.
         tokens = float(rate) * _words(made["corpus"], made["vocab"]) * (1 - recipe.examples.heldout)
     sets = {plan.name: estimated(plan, recipe.examples, tokens) for plan in recipe.plan_sets()}
-    basis: Basis = "corpus" if "corpus" in made else "nothing" if text is None else "sources"
-    return Data(basis, text, tokens, sets, {}, {}, disk)
+    labelled, heldout = labelled_texts(recipe)
+    known = text is not None or labelled
+    basis: Basis = "corpus" if "corpus" in made else "sources" if known else "nothing"
+    return Data(basis, text, tokens, sets, labelled, heldout, disk)
 
 
 def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Sequences:

@@ -10,7 +10,8 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import PlanSet
 from bertwright.model.config import NetworkConfig
-from bertwright.plan.data import Data, Sequences
+from bertwright.plan.data import Data
+from bertwright.plan.sequences import Sequences
 from bertwright.recipe import Recipe
 from bertwright.train.pass_sizes import Pass
 from bertwright.train.phase_config import PhaseConfig

@@ -10,21 +10,22 @@ from bertwright.report.chart import Chart, Points, Series, histogram
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import NAN, definitions, large, number, percent, table
 
-_NAMES = {
+NAMES = {
     "accuracy": "accuracy",
     "f1": "F1",
     "matthews": "Matthews' correlation",
     "pearson": "Pearson's correlation",
     "spearman": "Spearman's correlation",
 }
-SCORES = ("classification_loss", "regression_loss", *_NAMES, "majority", "constant_loss")
+"""What is the better the higher it is, by the names of a summary."""
+SCORES = ("classification_loss", "regression_loss", *NAMES, "majority", "constant_loss")
 """The scores of a summary, of which those of classes or those of numbers are there."""
 
 
 def cards(facts: Facts) -> list[tuple[str, str, str]]:
     """The headline numbers, each with its name and a note."""
     scores = facts.scores
-    shown = [(name, scores[key]) for key, name in _NAMES.items() if key in scores]
+    shown = [(name, scores[key]) for key, name in NAMES.items() if key in scores]
     notes = {"accuracy": f"always “{scores.get('majority_label')}”: {percent(scores.get('majority') or 0)}"}
     shares = ("accuracy", "F1")
     found = [

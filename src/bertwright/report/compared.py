@@ -12,6 +12,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
+from bertwright.report.classified import SCORES as CLASSIFIED
 from bertwright.report.facts import METRICS, SCORES, SENTENCE_ORDER, TAKEN, read_metrics
 
 STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
@@ -19,8 +20,14 @@ MOST = 8
 """Most runs on a page: as many colours can be told apart."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
 """What training counts, in the order of the table."""
-SCORED = (*SCORES, *SENTENCE_ORDER)
-"""The scores that are compared, in the order of the table."""
+SCORED = (*SCORES, *SENTENCE_ORDER, *CLASSIFIED)
+"""The scores that are compared, in the order of the table; a run has those of pre-training or those of a classifier."""
+_TAKEN_OF_CLASSES = {
+    "classification_loss": "classification_loss",
+    "classification_accuracy": "accuracy",
+    "regression_loss": "regression_loss",
+}
+"""Those that training takes of a classifier, by their names in rows."""
 MACHINE = ("device", "ranks", "threads", "torch")
 
 
@@ -131,10 +138,18 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    taken = {f"heldout_{name}": score for name, score in _TAKEN_OF_CLASSES.items()}
+    classifies = any(name.removeprefix("heldout_") in row for row in rows[:1] for name in taken)
     if "evaluate" in stages:
-        return {name: stages["evaluate"].counts.get(name) for name in SCORED}
+        counts = stages["evaluate"].counts
+        known = [name for name in CLASSIFIED if name in counts] if classifies else (*SCORES, *SENTENCE_ORDER)
+        return {name: counts.get(name) for name in known}
+    if classifies:
+        found: Mapping[str, Any] = next((row for row in reversed(rows) if any(name in row for name in taken)), {})
+        return {score: found[name] for name, score in taken.items() if name in found}
     last: Mapping[str, Any] = next((row for row in reversed(rows) if "heldout_mlm_loss" in row), {})
-    return dict.fromkeys(SCORED) | {name: last.get(f"heldout_{name}") for name in TAKEN if name in SCORED}
+    scores = dict.fromkeys((*SCORES, *SENTENCE_ORDER))
+    return scores | {name: last.get(f"heldout_{name}") for name in TAKEN if name in scores}
 
 
 def differing(runs: Sequence[Run]) -> dict[str, list[str]]:

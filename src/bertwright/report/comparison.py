@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.report.chart import Chart, Format, Series, figure
+from bertwright.report.classified import NAMES
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
 from bertwright.report.formatting import duration, large, number, operations, percent, table
 from bertwright.report.page import document, time_of
@@ -37,6 +38,11 @@ _CURVES = (
     ("heldout_mlm_loss", "Held-out loss", "loss (nats)", "heldout", "{:.3g}".format),
     ("mlm_loss", "Training loss", "loss (nats)", "train", "{:.3g}".format),
     ("heldout_mlm_accuracy", "Held-out accuracy", "accuracy", "heldout", percent),
+    ("heldout_classification_loss", "Held-out loss of classes", "loss (nats)", "heldout", "{:.3g}".format),
+    ("classification_loss", "Training loss of classes", "loss (nats)", "train", "{:.3g}".format),
+    ("heldout_classification_accuracy", "Held-out accuracy of classes", "accuracy", "heldout", percent),
+    ("heldout_regression_loss", "Held-out squared error", "squared error", "heldout", "{:.3g}".format),
+    ("regression_loss", "Training squared error", "squared error", "train", "{:.3g}".format),
 )
 _BETTER: Mapping[str, Any] = {
     "mlm_loss": min,
@@ -45,7 +51,9 @@ _BETTER: Mapping[str, Any] = {
     "nsp_accuracy": max,
     "sop_accuracy": max,
 }
-"""Which of several scores is the best; of baselines none is."""
+"""Which of several scores of tokens is the best; of baselines none is."""
+_BETTER_OF_TEXTS: Mapping[str, Any] = {"classification_loss": min, "regression_loss": min, **dict.fromkeys(NAMES, max)}
+"""The same of scores of labelled texts, which no vocabulary changes."""
 
 
 def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str, Any]]:
@@ -76,7 +84,8 @@ def comparison(runs: Sequence[Run], written: str) -> str:
 def _warnings(runs: Sequence[Run]) -> str:
     """What must be known before any number is compared."""
     warned = []
-    if not _same_words(runs):
+    tokens = any("mlm_loss" in run.scores for run in runs)
+    if tokens and not _same_words(runs):
         warned.append(
             "<b>The vocabularies differ.</b> A loss and an accuracy are of tokens, and those of different vocabularies "
             "are other pieces of text: these numbers cannot be compared."
@@ -107,8 +116,8 @@ def _scores(runs: Sequence[Run]) -> str:
         known = [value for value in values if value is not None]
         if not known:
             continue
-        better = name in _BETTER and len(set(known)) > 1 and _same_words(runs)
-        best = _BETTER[name](known) if better else None
+        better = _BETTER_OF_TEXTS.get(name) or (_BETTER.get(name) if _same_words(runs) else None)
+        best = better(known) if better and len(set(known)) > 1 else None
         cells = (_cell(name, value) for value in values)
         shown = [f"<b>{c}</b>" if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]
         rows.append((escape(_TITLES.get(name, name.replace("_", " "))), *shown))
@@ -124,6 +133,11 @@ _TITLES = {
     "nsp_majority": "accuracy of the commoner label",
     "sop_accuracy": "sentence-order accuracy",
     "sop_majority": "accuracy of the commoner order",
+    "classification_loss": "loss of classes (nats)",
+    "regression_loss": "mean squared error",
+    **NAMES,
+    "majority": "accuracy of the commonest class",
+    "constant_loss": "squared error of training's mean",
     "tflops_done": "operations of the model",
     "hours": "time over all starts",
 }
@@ -132,7 +146,7 @@ _TITLES = {
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "–"
-    if name.endswith(("accuracy", "majority")):
+    if name.endswith(("accuracy", "majority", "f1")):
         return escape(percent(value))
     if name == "hours":
         return escape(duration(value * 3600))

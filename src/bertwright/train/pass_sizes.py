@@ -43,14 +43,14 @@ class Pass:
 def pass_numbers(network: NetworkConfig, phase: PhaseConfig, read: Pass, padded: bool, recompute: bool) -> float:
     """Numbers that a forward pass keeps for its backward pass, about; `recompute`: layers are computed again."""
     layers, hidden = network.num_hidden_layers, network.hidden_size
-    layer, predictions = layer_numbers(network, read, padded), predictions_of(phase, read)
+    layer, predictions = layer_numbers(network, read, padded), predictions_of(network, phase, read)
     embedded = (2 if network.hidden_dropout_prob else 1) * hidden * read.tokens
-    logits = 2 * predictions * network.vocab_size
+    logits = _logits(network, predictions, read)
     if recompute:
         # The layer is computed again when the logits are gone; its gradients are as wide as what they are of.
         layer += (network.intermediate_size + 2 * hidden) * read.tokens
         return embedded + layers * hidden * read.tokens + max(layer, logits)
-    shown = predictions + read.sequences * network.next_sentence
+    shown = predictions + read.sequences * (network.next_sentence or bool(network.labels))
     unread = max(0.0, read.tokens - shown)
     return embedded + layers * layer - unread * _read_numbers(network) + 5 * hidden * shown + logits
 
@@ -59,11 +59,18 @@ def scoring_bytes(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> flo
     """Bytes that a forward pass without a way back takes at a time, about."""
     wide = 4 if isinstance(network, ModernConfig) else 2
     inner = (wide * network.intermediate_size + 3 * network.hidden_size) * read.tokens
-    return 4 * max(inner, 2 * predictions_of(phase, read) * network.vocab_size)
+    return 4 * max(inner, _logits(network, predictions_of(network, phase, read), read))
 
 
-def predictions_of(phase: PhaseConfig, read: Pass) -> float:
-    """Masked tokens of a pass, at most."""
+def _logits(network: NetworkConfig, predictions: float, read: Pass) -> float:
+    """Two rows for each prediction, of entries; of a classifier for each sequence, of classes."""
+    return 2 * predictions * network.vocab_size + 2 * read.sequences * len(network.labels)
+
+
+def predictions_of(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> float:
+    """Masked tokens of a pass, at most; a classifier has none."""
+    if network.labels:
+        return 0.0
     # A coin for each token: the mean is the rate, not the bound of a fixed count.
     if phase.masking.count == "bernoulli":
         return phase.masking.rate_at(0) * read.tokens

@@ -90,6 +90,8 @@ def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
         assert verdict.level == level and f"about {needed / 1e9:.1f} GB" in verdict.text
         assert not verdict.remedy or verdict.remedy.startswith("Lower train.phases.0.micro_batch")
     monkeypatch.setattr(resources, "memory_size", lambda: 1000)
+    (verdict,) = memory(load("train.phases.0.micro_batch=0", "train.phases.0.micro_tokens=1024"), ["train"])
+    assert verdict.remedy.startswith("Lower train.phases.0.micro_tokens, set")
     own = "train.phases.0.micro_batch=auto"
     (verdict,) = memory(load(own), ["train"])
     assert verdict.remedy == "Set train.checkpoint_activations=true, or choose a smaller model.size."

@@ -1,0 +1,99 @@
+"""Whether an address holds another run than the one that is to be copied there: told before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.artifact import MANIFEST
+from bertwright.core.errors import ArtifactError
+from bertwright.core.manifest import read_manifest
+from bertwright.core.remote_folder import RemoteFolder
+from bertwright.pipeline.parts import REPORT, STAGES, Part
+from bertwright.train.identity import CHECKPOINTS
+
+RECIPE = "recipe.toml"
+_STEPS = f"train/{CHECKPOINTS}"
+_BESIDE = (CHECKPOINTS, "observers", "profile")
+"""Folders in `train` that are no part of that artifact."""
+Manifests = Mapping[str, Mapping[str, Any]]
+
+
+def refuse_other(remote: RemoteFolder, url: str, run: Path, parts: Sequence[Part]) -> None:
+    """Raise `ArtifactError` where anything that is whole at `url` is of another run than `run`, be it sent or not, or
+    where files lie in the places of `parts` that they do not have."""
+    steps = [name for name in remote.folders(_STEPS) if name.startswith("step-")]
+    places = [*STAGES, *(f"{_STEPS}/{name}" for name in steps)]
+    there = {place: manifest for place in places if (manifest := remote.manifest(place, _stage(place)))}
+    here = _here(run)
+    what = _differing(there, here) or _strange(remote, parts) or _unknown(remote, run, there, here)
+    if what:
+        raise ArtifactError(
+            f"{url} holds another run, and nothing there is overwritten: {what}. Give an address of its own, "
+            "or remove what is there."
+        )
+
+
+def _stage(place: str) -> str:
+    return "checkpoint" if place.startswith(_STEPS) else place
+
+
+def _here(run: Path) -> Manifests:
+    found = {}
+    for folder in [*(run / name for name in STAGES), *(run / _STEPS).glob("step-*")]:
+        place = folder.relative_to(run).as_posix()
+        # What is damaged here, or pruned by a training that goes on, tells nothing of what is there.
+        with suppress(ArtifactError, FileNotFoundError):
+            found[place] = read_manifest(folder, _stage(place))
+    return found
+
+
+def _differing(there: Manifests, here: Manifests) -> str:
+    ours = next((manifest["fingerprint"] for place, manifest in here.items() if place.startswith(_STEPS)), None)
+    for place, manifest in there.items():
+        checkpoint, own = place.startswith(_STEPS), here.get(place)
+        expected = ours if checkpoint else own and own["fingerprint"]
+        if expected not in (None, manifest["fingerprint"]):
+            if place == "train" and own and _checkpoints(there) & _checkpoints(here):
+                return _other_length(manifest["counts"]["steps"], own["counts"]["steps"])
+            return f"{place} there was made with other settings, or of other inputs"
+        # The settings of a checkpoint do not say how it came about.
+        if checkpoint and own and own["files"] != manifest["files"]:
+            return f"{place} there is of another training with the same settings"
+    return ""
+
+
+def _checkpoints(manifests: Manifests) -> set[str]:
+    """Their fingerprints, which are of all settings of a training but the lengths of its phases."""
+    return {manifest["fingerprint"] for place, manifest in manifests.items() if place.startswith(_STEPS)}
+
+
+def _other_length(theirs: int, ours: int) -> str:
+    if ours > theirs:
+        return f"train there ended after {theirs:,} steps, and this run is an extension of it to {ours:,}"
+    if ours < theirs:
+        return f"train there is an extension of this run, from {ours:,} to {theirs:,} steps"
+    return "train there has other weights, of another training with the same settings"
+
+
+def _strange(remote: RemoteFolder, parts: Sequence[Part]) -> str:
+    for part in parts:
+        names = {*part.artifact.names(), *part.beside, MANIFEST}
+        for name in remote.sizes(part.place):
+            if name not in names and not (part.place == "train" and name.split("/")[0] in _BESIDE):
+                return f"{part.place} there has {name}, which is no file of this run"
+    return ""
+
+
+def _unknown(remote: RemoteFolder, run: Path, there: Manifests, here: Manifests) -> str:
+    """Where nothing here tells whose it is, the recipe does."""
+    theirs, own = remote.content(RECIPE), run / RECIPE
+    if theirs is None or not own.is_file() or theirs == own.read_bytes():
+        return ""
+    absent = [place for place in there if place not in here and not (place.startswith(_STEPS) and _checkpoints(here))]
+    if absent:
+        return f"{RECIPE} there is another, and this run has no finished {absent[0]}"
+    reported = any(remote.size(name) is not None for name in REPORT)
+    return f"{RECIPE} there is another, beside a report" if reported and not there else ""

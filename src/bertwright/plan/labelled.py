@@ -1,0 +1,50 @@
+"""The labelled texts of a recipe, counted in their files before there are examples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, pstdev
+
+from bertwright.core.errors import BertwrightError
+from bertwright.examples.config import ImportedData
+from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
+from bertwright.plan.sequences import TOKEN_BYTES, Sequences
+from bertwright.recipe import Recipe
+
+
+def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]]:
+    """The training texts of each phase by its number, with estimated lengths; and how many are held out, by length.
+
+    Nothing where the recipe has none, or files are missing or wrong: `check` and the stage say what is.
+    """
+    phases = [each for each in recipe.train.imported_data() if each.texts is not None]
+    if not phases:
+        return {}, {}
+    try:
+        training, heldout = _texts(phases[0], recipe.examples.heldout)
+    except BertwrightError:
+        return {}, {}
+    lengths = {each.length: heldout for each in phases}
+    return {each.phase: _cut(training, each) for each in phases}, {f"{name}": n for name, n in lengths.items()}
+
+
+def _texts(data: ImportedData, share: float) -> tuple[list[Text], int]:
+    """The texts to train on, and how many are held out; where `share` of them is, it is not told which."""
+    assert data.texts is not None
+    files = find_files(data.path, data.texts, f"{data.key}.data")
+    train, heldout = (
+        [text for file in group for text in read_texts(file, data.texts, Omitted())]
+        for group in (files.train, files.heldout)
+    )
+    if files.heldout:
+        return train, len(heldout)
+    kept = round(len(train) * (1 - share))
+    return train[:kept], len(train) - kept
+
+
+def _cut(texts: Sequence[Text], data: ImportedData) -> Sequences:
+    """Their number, and the lengths that they have about when they are cut to that of the phase."""
+    special = 3 if data.texts is not None and data.texts.pairs else 2
+    sizes = [len(text.first.encode()) + len(text.second.encode()) for text in texts]
+    lengths = [min(float(data.length), special + size / TOKEN_BYTES) for size in sizes]
+    return Sequences((len(texts),), fmean(lengths or [data.length]), pstdev(lengths or [0.0]))

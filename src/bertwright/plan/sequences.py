@@ -1,0 +1,38 @@
+"""How many examples there are, and how long they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TOKEN_BYTES = 5.0
+"""Bytes of text that a token has about, with a vocabulary of usual size, as in `check.resources`."""
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The examples of one plan set or of one phase's own data."""
+
+    per_pass: tuple[int, ...]
+    """How many each pass has; () where that is not known."""
+    mean_length: float
+    """Tokens, special ones counted."""
+    deviation: float
+    """Of the lengths, in tokens."""
+
+    @classmethod
+    def guessed(cls, per_pass: tuple[int, ...], mean_length: float, length: int) -> Sequences:
+        """Sequences of which the mean is known: as the pairs of documents are, full ones and all others of any length
+        below alike."""
+        full = max(0.0, 2 * mean_length / length - 1)
+        square = (full + (1 - full) / 3) * length**2
+        return cls(per_pass, mean_length, math.sqrt(max(0.0, square - mean_length**2)))
+
+    @classmethod
+    def counted(cls, per_pass: Iterable[int], counts: Mapping[str, Any], length: int) -> Sequences:
+        """Sequences whose lengths were counted, in equal bins up to `length`."""
+        bins, mean = counts["lengths"], float(counts["mean_length"])
+        square = sum(n * ((i + 0.5) * length / len(bins)) ** 2 for i, n in enumerate(bins)) / max(1, sum(bins))
+        return cls(tuple(map(int, per_pass)), mean, math.sqrt(max(0.0, square - mean**2)))

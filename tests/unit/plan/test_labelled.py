@@ -1,0 +1,50 @@
+"""A classifier's forecast: its texts are counted before there are examples, its memory is that of classes."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.test_classification import recipe, texts
+
+from bertwright import Recipe, run
+from bertwright.pipeline.lineage import standing_artifacts
+from bertwright.plan.data import read_data
+from bertwright.plan.work import phase_work
+from bertwright.train.pass_sizes import Pass, pass_numbers, scoring_bytes
+
+LABELS = 'labels = ["poor", "fine"]'
+
+
+def test_texts_are_counted_before_the_examples_exist(tmp_path: Path) -> None:
+    wanted = recipe(tmp_path, LABELS, texts())
+    before = read_data(wanted, {})
+    assert before.imported[0].per_pass == (36,) and before.heldout == {"16": 12} and before.basis == "sources"
+    work = phase_work(wanted, 0, before)
+    assert work.steps == 54 and work.repeats == pytest.approx(12)
+    run(wanted, tmp_path / "run", stages=("vocab", "examples"))
+    after = read_data(wanted, standing_artifacts(wanted, tmp_path / "run"))
+    assert (after.imported[0].per_pass, after.heldout) == (before.imported[0].per_pass, before.heldout)
+    assert phase_work(wanted, 0, after).steps == work.steps
+
+
+def test_a_share_that_is_held_out_is_reckoned_with(tmp_path: Path) -> None:
+    recipe(tmp_path, LABELS, texts())
+    (tmp_path / "data" / "dev.jsonl").unlink()
+    data = read_data(Recipe.load(tmp_path / "recipe.toml", ["examples.heldout=0.25"]), {})
+    assert data.imported[0].per_pass == (27,) and data.heldout == {"16": 9}
+
+
+def test_files_that_are_not_there_are_not_known(tmp_path: Path) -> None:
+    recipe(tmp_path, LABELS, texts())
+    data = read_data(Recipe.load(tmp_path / "recipe.toml", ["train.phases.0.data=/nowhere"]), {})
+    assert (data.imported, data.heldout, data.basis) == ({}, {}, "nothing")
+
+
+def test_a_classifier_keeps_logits_of_classes_and_none_of_entries(tmp_path: Path) -> None:
+    wanted = recipe(tmp_path, LABELS, texts())
+    network, phase, read = wanted.network(), wanted.train.phases[0], Pass.full(8, 16)
+    larger = network.model_copy(update={"vocab_size": 1000 * network.vocab_size})
+    assert pass_numbers(larger, phase, read, True, False) == pass_numbers(network, phase, read, True, False)
+    assert scoring_bytes(larger, phase, read) == scoring_bytes(network, phase, read)
+    more = network.model_copy(update={"labels": tuple(map(str, range(102)))})
+    difference = pass_numbers(more, phase, read, True, False) - pass_numbers(network, phase, read, True, False)
+    assert difference == 2 * 8 * 100, "two rows of logits for each sequence"
