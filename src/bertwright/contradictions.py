@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError, BertwrightError, RecipeError
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.examples.config import PAIRS, ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.objectives.config import ClassificationConfig, DistillationConfig
-from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
 from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
@@ -185,45 +184,6 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
         # Only pairs have labels: the network has a next-sentence head for all phases or for none.
         elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
             yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
-
-
-def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """Layers to start from that the network in `init_from` does not have, or that are not those of the network here."""
-    if not train.init_layers or train.init_from is None:
-        return
-    try:
-        deeper = read_teacher(train.init_from).network
-    except BertwrightError as error:
-        yield "train.init_from", str(error)
-        return
-    own, depth, layers = network.num_hidden_layers, deeper.num_hidden_layers, train.init_layers
-    if len(layers) != own or max(layers) > depth:
-        text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
-        yield "train.init_layers", f"{text}, each a layer of train.init_from ({train.init_from})"
-    if deeper.hidden_size != network.hidden_size:
-        text = f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide and those of [model]"
-        yield "train.init_layers", f"{text} {network.hidden_size}; choose a model as wide, or leave init_layers out"
-
-
-def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
-    """A teacher that is none, or that does not go with the network, its data, or the given vocabulary."""
-    if not isinstance(config := train.objective, DistillationConfig):
-        return
-    for i, phase in enumerate(train.phases):
-        if phase.micro_batch == "auto":
-            text = "auto reckons with the network alone, and train.objective has a teacher beside it"
-            yield f"train.phases.{i}.micro_batch", f"{text}; give a number of sequences"
-    try:
-        teacher = read_teacher(config.teacher)
-        difference = other_entries(teacher, entries_of(vocab.file)) if vocab.file else ""
-    except BertwrightError as error:
-        yield "train.objective.teacher", str(error)
-        return
-    lengths = {f"train.phases.{i}.length": phase.length for i, phase in enumerate(train.phases)}
-    segments = 2 if pairs or train.imported_data() else 1
-    yield from misfits(config, teacher, network, lengths, segments)
-    if difference:
-        yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
 
 
 def _wrong_folder(path: Path, *stages: str) -> str:

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from bertwright.contradictions import Mistake
 from bertwright.core.artifact import MANIFEST
-from bertwright.core.errors import BertwrightError
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.model.config import NetworkConfig
-from bertwright.objectives.teacher_config import read_teacher
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -62,24 +59,3 @@ def idle_corpus(corpus: CorpusConfig | None, vocab: VocabConfig) -> Iterator[Mis
     if corpus is None and vocab.file is None:
         text = "there is no [corpus] to learn a vocabulary from"
         yield "vocab.file", f"{text}; give the vocab.txt of the network in train.init_from, or write a [corpus]"
-
-
-def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """A network to start from that is none, or another than the one of `[model]`."""
-    if train.init_from is None:
-        return
-    try:
-        other = read_teacher(train.init_from).network
-    except BertwrightError as error:
-        yield "train.init_from", str(error)
-        return
-    if other.family != network.family:
-        text = f"{train.init_from} is a {other.title} and [model] a {network.title}"
-        yield "train.init_from", f"{text}; set model.kind={other.family}"
-    for name in ("num_hidden_layers", "hidden_size", "intermediate_size", "max_position_embeddings"):
-        theirs, own = getattr(other, name), getattr(network, name)
-        # Positions of a ModernBERT are turned, not learnt.
-        if theirs != own and not (name == "max_position_embeddings" and network.family == "modern"):
-            text = f"{name} is {theirs} in {train.init_from} and {own} in [model]"
-            yield "train.init_from", f"{text}; give the recipe that network's size, or its config.json as model.config"
-            return

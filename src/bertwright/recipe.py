@@ -21,11 +21,9 @@ from bertwright.contradictions import (
     without_kernel,
     wrong_folders,
     wrong_groups,
-    wrong_init_layers,
     wrong_lengths,
-    wrong_teacher,
 )
-from bertwright.contradictions_classification import idle_corpus, of_classification, wrong_pretrained
+from bertwright.contradictions_classification import idle_corpus, of_classification
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes, read_text, write_atomic
@@ -38,7 +36,7 @@ from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
 from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
-from bertwright.objectives.config import labels_of
+from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.report.config import ReportConfig
 from bertwright.shipped import find_recipe
@@ -171,11 +169,19 @@ class Recipe(Section):
             mistakes.append(("model.config", f"{text}; {remedy}"))
         if self.labels:
             mistakes += of_classification(self.train, self.evaluate, self.examples)
-            mistakes += wrong_pretrained(self.train, network) if given else ()
-        elif given:
-            mistakes += wrong_init_layers(self.train, network)
-            mistakes += wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
+        if given and (self.train.init_from is not None or isinstance(self.train.objective, DistillationConfig)):
+            mistakes += self._other_network_mistakes(network)
         return mistakes
+
+    def _other_network_mistakes(self, network: NetworkConfig) -> Iterator[Mistake]:
+        # Reads the folders of other programs, which most recipes name none of.
+        from bertwright.contradictions_networks import wrong_init_layers, wrong_pretrained, wrong_teacher
+
+        if self.labels:
+            yield from wrong_pretrained(self.train, network)
+        else:
+            yield from wrong_init_layers(self.train, network)
+            yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
 
     def _vocabulary_entries(self) -> int:
         """The most entries the vocabulary will have (a small corpus may yield fewer)."""

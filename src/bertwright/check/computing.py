@@ -10,9 +10,7 @@ from bertwright.core.errors import MissingExtraError
 from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
-from bertwright.train.graph.compiler import missing_compiler
-from bertwright.train.graph.config import CompiledConfig, OrtModuleConfig
-from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
+from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.phase_config import PhaseConfig
 
 
@@ -25,15 +23,7 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         return
     train = recipe.train
     device = "cuda" if training_gpus(recipe) else "cpu"
-    if isinstance(train.graph, CompiledConfig) and (missing := missing_compiler(device)):
-        text = f"train.graph = compiled needs {missing}."
-        yield error("train.graph", text, "Install it, or set train.graph=eager.")
-    if isinstance(train.graph, OrtModuleConfig):
-        if missing := missing_ortmodule():
-            yield error("train.graph", f"train.graph = ortmodule needs {missing}.", REMEDY, MissingExtraError)
-        if device != "cpu":
-            text = "train.graph = ortmodule computes on a CPU, and this training runs on a GPU."
-            yield error("train.device", text, "Set train.device=cpu, or train.graph=compiled.")
+    yield from _graph(train.graph, device)
     # What it takes beside a GPU is told of the recipe itself (`contradictions`).
     if train.attention == "varlen" and device == "cpu":
         text = "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU."
@@ -46,6 +36,24 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
             "together: there would be nothing to average."
         )
         yield error("train.averaging", text, "Lower train.averaging.every, or set train.averaging=none.")
+
+
+def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
+    # Most recipes have no graph compiled, and need nothing of what compilers need.
+    if isinstance(graph, CompiledConfig):
+        from bertwright.train.graph.compiler import missing_compiler
+
+        if missing := missing_compiler(device):
+            text = f"train.graph = compiled needs {missing}."
+            yield error("train.graph", text, "Install it, or set train.graph=eager.")
+    if isinstance(graph, OrtModuleConfig):
+        from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
+
+        if missing := missing_ortmodule():
+            yield error("train.graph", f"train.graph = ortmodule needs {missing}.", REMEDY, MissingExtraError)
+        if device != "cpu":
+            text = "train.graph = ortmodule computes on a CPU, and this training runs on a GPU."
+            yield error("train.device", text, "Set train.device=cpu, or train.graph=compiled.")
 
 
 def _most_steps(phase: PhaseConfig) -> int | None:

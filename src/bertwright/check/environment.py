@@ -12,7 +12,7 @@ from bertwright.check.machine import disk_free, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.memory import memory_size
-from bertwright.core.tasks import default_workers
+from bertwright.core.processor import default_workers
 from bertwright.needs import needs
 from bertwright.recipe import Recipe
 

@@ -11,9 +11,9 @@ from bertwright.check.data import imported_data, sources
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
 from bertwright.check.resources import device, disk, instructions, memory, precision
-from bertwright.check.teacher import teacher
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
+from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 
 
@@ -37,7 +37,10 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
         yield from of_sources
     if "examples" in stages:
         yield from imported_data(recipe)
-    yield from teacher(recipe, out, pending)
+    if isinstance(recipe.train.objective, DistillationConfig):
+        from bertwright.check.teacher import teacher  # reads the folders of other programs
+
+        yield from teacher(recipe, out, pending)
     yield from device(recipe, pending)
     yield from precision(recipe, pending)
     yield from instructions(recipe, pending)

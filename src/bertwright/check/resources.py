@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertwright.check.machine import bf16_units, disk_free, gpu_capability, gpu_memory, torch_build
-from bertwright.check.teacher import teacher_bytes
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import DataError
 from bertwright.core.memory import memory_size
-from bertwright.core.tasks import default_workers
+from bertwright.core.processor import default_workers
+from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.instructions import lacking
 from bertwright.train.precision.config import (
@@ -139,7 +139,11 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
     place = (gpus[0] or None) if gpus else available
     bert = recipe.network()
     computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=bool(gpus)), recipe.train.phases
-    needs = [training_bytes(bert, p, computing) + teacher_bytes(recipe, bert, p, ranks) for p in phases]
+    needs = [training_bytes(bert, phase, computing) for phase in phases]
+    if isinstance(recipe.train.objective, DistillationConfig):
+        from bertwright.check.teacher import teacher_bytes  # reads the folders of other programs
+
+        needs = [need + teacher_bytes(recipe, bert, phase, ranks) for need, phase in zip(needs, phases, strict=True)]
     # Phases run one after another, so the largest of them decides.
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"

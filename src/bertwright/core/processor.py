@@ -1,7 +1,8 @@
-"""What the processor of this machine can do, as Linux says. Knows no torch."""
+"""The processors of this machine, how many there are and what they can do. Knows no torch."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -13,3 +14,8 @@ def processor_flags() -> frozenset[str]:
         return frozenset(Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split())
     except OSError:
         return frozenset()
+
+
+def default_workers() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -25,6 +25,7 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
+from bertwright.core.processor import default_workers
 from bertwright.core.signals import Stopped, unheard
 
 Task = TypeVar("Task")
@@ -193,8 +194,3 @@ def _vanish(number: int, frame: FrameType | None) -> None:
 
 def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(1)
-
-
-def default_workers() -> int:
-    """The processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

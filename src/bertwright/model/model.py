@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from bertwright.model.classifier import SequenceClassifier
+from typing import TYPE_CHECKING, TypeAlias
+
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 
-Model = PreTrainingModel | SequenceClassifier
+if TYPE_CHECKING:  # loaded where it is asked for
+    from bertwright.model.classifier import SequenceClassifier
+
+Model: TypeAlias = "PreTrainingModel | SequenceClassifier"
 """What can be trained, saved and exported."""
 
 
 def build_model(config: NetworkConfig, kernel: Kernel = "sequences") -> Model:
     """The network of a configuration with weights drawn from torch's generator."""
-    return SequenceClassifier(config, kernel) if config.labels else PreTrainingModel(config, kernel)
+    if not config.labels:
+        return PreTrainingModel(config, kernel)
+    from bertwright.model.classifier import SequenceClassifier
+
+    return SequenceClassifier(config, kernel)

@@ -15,9 +15,8 @@ from typing_extensions import TypedDict
 from bertwright.check.machine import gpu_names, torch_build
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, read_json, sha256_of, write_json
-from bertwright.core.processor import processor_flags
+from bertwright.core.processor import default_workers, processor_flags
 from bertwright.core.shapes import Number, Text
-from bertwright.core.tasks import default_workers
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 

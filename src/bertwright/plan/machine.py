@@ -9,7 +9,7 @@ from bertwright.check.machine import gpu_names
 from bertwright.check.resources import training_gpus
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
-from bertwright.core.tasks import default_workers
+from bertwright.core.processor import default_workers
 from bertwright.core.toml import read_toml
 from bertwright.plan.devices import Device, gpu_named, gpu_of_driver, processor
 from bertwright.plan.hardware import HardwareConfig, hardware_in

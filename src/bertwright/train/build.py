@@ -14,7 +14,6 @@ from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import session_facts
 from bertwright.train.job import Job
 from bertwright.train.meter import Meter, build_meter
-from bertwright.train.micro_batch import cut_phases
 from bertwright.train.network import build_network
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_from
@@ -63,7 +62,11 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     if threads := threads_for(job.config, state.sessions):
         # Each rank measures what is free; what the run goes on with is one number for all.
         torch.set_num_threads(min(ranks.each(threads)))
-    phases = cut_phases(job, state, device, ranks, log)
+    phases = job.phases
+    if any(phase.finds_micro_batch for phase in phases):
+        from bertwright.train.found_size import cut_phases
+
+        phases = cut_phases(job, state, device, ranks, log)
     facts = session_facts(state, device, kernel, ranks, job.config, phases)
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     meter = build_meter(model, precision, phases[state.phase].loader.settings, ranks)

@@ -24,6 +24,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
 from bertwright.core.log import Log
+from bertwright.train.saving import Snapshot
 from bertwright.train.state import State, best_of, state_of
 from bertwright.train.tensor_files import read_all, write_index, write_tensors
 
@@ -31,35 +32,22 @@ Tensors = dict[str, torch.Tensor]
 Given = Mapping[str, torch.Tensor]
 
 
-def save(
-    folder: Path, identity: Identity, state: State, model: Given, optimizer: Given, average: Given | None = None
-) -> Path:
-    """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is.
-
-    `average` is the state of an average of the weights, where the recipe has one.
-    """
+def save(folder: Path, identity: Identity, state: State, tensors: Snapshot) -> Path:
+    """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is."""
     # A killed run may have left a draft of this very step, with files of other sizes.
     shutil.rmtree(_draft(folder, state), ignore_errors=True)
-    save_part(folder, state, model, optimizer, average)
+    save_part(folder, state, tensors)
     return publish(folder, identity, state)
 
 
-def save_part(
-    folder: Path,
-    state: State,
-    model: Given,
-    optimizer: Given,
-    average: Given | None = None,
-    rank: int = 0,
-    world: int = 1,
-) -> None:
+def save_part(folder: Path, state: State, tensors: Snapshot, rank: int = 0, world: int = 1) -> None:
     """Write what one rank of so many has of the checkpoint of `state`; `publish` makes one of all of them."""
     with _writing(folder, state) as draft:
         make_folder(draft)
-        write_tensors(draft, "model", model, rank, world)
-        write_tensors(draft, "optimizer", optimizer, rank, world)
-        if average is not None:
-            write_tensors(draft, "average", average)
+        write_tensors(draft, "model", tensors.weights, rank, world)
+        write_tensors(draft, "optimizer", tensors.moments, rank, world)
+        if tensors.average is not None:
+            write_tensors(draft, "average", tensors.average)
 
 
 def publish(folder: Path, identity: Identity, state: State, world: int = 1) -> Path:

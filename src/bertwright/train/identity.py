@@ -19,7 +19,6 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
 from bertwright.objectives.config import DistillationConfig, labels_of
-from bertwright.objectives.teacher_config import content_of, missing_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig
 
@@ -130,8 +129,12 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
-    if key in ("train.objective.teacher", "train.init_from") and not missing_of(path):
-        return content_of(path)
+    if key in ("train.objective.teacher", "train.init_from"):
+        # Most trainings start from random weights, and read no model folder.
+        from bertwright.objectives.teacher_config import content_of, missing_of
+
+        if not missing_of(path):
+            return content_of(path)
     # Data that was deleted after training began still counts by what the checkpoints say of it.
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
         with suppress(ArtifactError):

@@ -19,7 +19,7 @@ from datetime import timedelta
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 
 from bertwright.core.errors import RankError, RecipeError
-from bertwright.train.watchdog import Peer
+from bertwright.train.peer import Peer
 
 ARRIVAL = 60.0
 """Seconds that the ranks have at least to come together: machines of a job do not start at once."""

@@ -1,30 +1,24 @@
-"""How large a forward pass is where the recipe leaves it open (`micro_batch = "auto"`).
+"""What a rank trains on at a step, in micro-batches of the size that was found at the start, or of smaller ones.
 
-At the start it is the largest that fits by the rules of `train.sizes`, the smallest of all ranks. Running out of memory
-kills a process on a CPU, so there the rules alone decide; a GPU says so, and the step is trained again from its
-beginning in micro-batches of half the size, as are all after it. The global batch, its masks and its counts stay the
-same: another cut changes the order of summation, and which elements dropout drops, as it is drawn for each micro-batch.
+Where the recipe leaves the size open (`micro_batch = "auto"`), `found_size` finds one. Running out of memory kills a
+process on a CPU, so there its rules alone decide; a GPU says so, and the step is trained again from its beginning in
+micro-batches of half the size, as are all after it. The global batch, its masks and its counts stay the same: another
+cut changes the order of summation, and which elements dropout drops, as it is drawn for each micro-batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from bertwright.core.distributed import ranks_here
 from bertwright.core.log import Log
-from bertwright.core.memory import memory_size
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import Loader, StepCounts
 from bertwright.model.batch import PackedBatch
 from bertwright.train.facts import cut_of
-from bertwright.train.job import Job
 from bertwright.train.phases import Phase
-from bertwright.train.ranks import Ranks
-from bertwright.train.sizes import computing_of, fitting_sequences
 from bertwright.train.state import State
 from bertwright.train.step import Trained
 
@@ -36,39 +30,6 @@ class Drawn(NamedTuple):
     micro_batches: list[MicroBatch]
     prepared: list[PackedBatch]
     """Those with sequences, in the host's memory as the network reads them (`Trained.prepare`)."""
-
-
-def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
-    """The phases with the sizes of their micro-batches found, the same on all ranks.
-
-    A run that goes on takes the sizes it had, so that it ends with the bits of one that was not stopped, or smaller
-    ones where memory is less.
-    """
-    before = state.sessions[-1].get("micro_batches", []) if state.sessions else []
-    limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
-    computing = computing_of(job.config, job.optim, ranks.world, device.type == "cuda")
-    phases = []
-    for phase, config in zip(job.phases, job.config.phases, strict=True):
-        if phase.finds_micro_batch:
-            size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
-            size = min(size, _found(before, phase.index) or size)
-            log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({limit / 1e9:.1f} GB for each rank)")
-            phase = phase.cut(size)
-        phases.append(phase)
-    return phases
-
-
-def _found(before: Sequence[Mapping[str, Any]], index: int) -> int:
-    """The size that an earlier start found for a phase; 0 where none did."""
-    recorded = before[index] if index < len(before) else {}
-    return int(recorded["micro_batch"]) if recorded.get("found") else 0
-
-
-def _device_memory(device: torch.device) -> float:
-    """Bytes that a rank may use where the recipe does not say."""
-    if device.type == "cuda":
-        return float(torch.cuda.get_device_properties(device).total_memory)
-    return memory_size() / ranks_here()
 
 
 class Cutting:

@@ -19,14 +19,14 @@ from bertwright.train.forecast import Forecast
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import Metrics, read_rows
+from bertwright.train.ranks import Ranks
 from bertwright.train.saving import Writer, written_beside
 from bertwright.train.session import Session
-from bertwright.train.sharded import ShardedWriter
-from bertwright.train.sizes import writes_shards
 
 if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
     from bertwright.train.profiler import StepProfiler
+    from bertwright.train.sharded import ShardedWriter
 
 OBSERVERS = "observers"
 PROFILE = "profile"
@@ -57,7 +57,7 @@ def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Ses
     """The session of this start; at the end of the block all that it wrote is on the disk."""
     trained, first = built.trained, built.trained.ranks.first
     device, profile = trained.precision.device, first and job.config.profile
-    sharded = writes_shards(job.config, job.network, job.optim, trained.ranks.world)
+    sharded = trained.ranks.world > 1 and _writes_shards(job, trained.ranks.world)
     with (
         Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
         _watched(job, log) if first and job.config.observers else nullcontext() as watch,
@@ -80,10 +80,23 @@ def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Ses
             profiler=profiler,
             watch=watch,
             averaging=built.averaging,
-            sharded=ShardedWriter(trained.ranks, writer) if sharded and writer else None,
+            sharded=_sharded(trained.ranks, writer) if sharded and writer else None,
             expected=job.config.expected,
             compare_every=job.config.compare_ranks_every,
         )
+
+
+def _writes_shards(job: Job, world: int) -> bool:
+    from bertwright.train.sizes import writes_shards
+
+    return writes_shards(job.config, job.network, job.optim, world)
+
+
+def _sharded(ranks: Ranks, writer: Writer) -> ShardedWriter:
+    """What has each rank write its own tensors of a checkpoint."""
+    from bertwright.train.sharded import ShardedWriter
+
+    return ShardedWriter(ranks, writer)
 
 
 def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:

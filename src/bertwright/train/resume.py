@@ -12,7 +12,6 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
-from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.model import Model
 from bertwright.model.saved import load_model
 from bertwright.train import checkpoint as checkpoints
@@ -65,7 +64,9 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
         )
     fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
     if config.init_from is not None:
-        # Neither is loaded by a training that starts from no other network.
+        # None of these is loaded by a training that starts from no other network.
+        from bertwright.model.classifier import SequenceClassifier
+
         if isinstance(model, SequenceClassifier):
             from bertwright.train.pretrained import start_from_pretrained
 

@@ -21,7 +21,6 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import to_device
 from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.teacher_config import check_teacher
 from bertwright.train.after_step import after_step, end_now, row_is_due
 from bertwright.train.build import build
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
@@ -63,6 +62,8 @@ def run(
         finished_before(job, context.log)
         return done
     if isinstance(job.config.objective, DistillationConfig):
+        from bertwright.objectives.teacher_config import check_teacher
+
         check_teacher(job.config.objective, job.network, [phase.length for phase in job.config.phases], inputs.vocab)
     with started(job, context.log) as (ranks, asked):
         log = context.log if ranks.first else SILENT

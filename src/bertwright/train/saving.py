@@ -25,7 +25,7 @@ class Snapshot:
 
     weights: Mapping[str, Tensor]
     moments: Mapping[str, Tensor]
-    average: Mapping[str, Tensor] | None
+    average: Mapping[str, Tensor] | None = None
     """The state of an average of the weights, where one is kept."""
 
 

@@ -23,7 +23,6 @@ from bertwright.train.meter import Meter
 from bertwright.train.metrics import Metrics
 from bertwright.train.same_weights import check_same_weights
 from bertwright.train.saving import Snapshot, Writer
-from bertwright.train.sharded import ShardedWriter
 from bertwright.train.state import State
 from bertwright.train.step import Trained
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
     from bertwright.train.phases import Phase
     from bertwright.train.profiler import StepProfiler
+    from bertwright.train.sharded import ShardedWriter
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,11 @@ class Session:
         self._sync_rows()
         # The watchdog ends a process whose peer is lost, but a checkpoint that is half written helps nobody.
         with self.trained.ranks.saving():
-            parts = tensors.weights, tensors.moments, tensors.average
-            self._saved(checkpoints.save(self.folder, self.identity, state, *parts))
+            self._saved(checkpoints.save(self.folder, self.identity, state, tensors))
 
     def _write_part(self, state: State, tensors: Snapshot) -> None:
-        parts, ranks = (tensors.weights, tensors.moments, tensors.average), self.trained.ranks
-        checkpoints.save_part(self.folder, state, *parts, rank=ranks.rank, world=ranks.world)
+        ranks = self.trained.ranks
+        checkpoints.save_part(self.folder, state, tensors, ranks.rank, ranks.world)
 
     def _publish(self, state: State) -> None:
         self._sync_rows()

@@ -12,7 +12,6 @@ from bertwright.core.distributed import rank_here
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.log import Log
-from bertwright.model.attention import varlen
 from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.device import Products, resolve_device, torch_settings
@@ -102,6 +101,8 @@ def training_kernel(config: TrainConfig, network: NetworkConfig, precision: Prec
     if config.attention == "auto":
         return kernel_for(device.type) if config.graph.kind == "eager" else "padded"
     if config.attention == "varlen":
+        from bertwright.model.attention import varlen
+
         windows = isinstance(network, ModernConfig)
         if reason := varlen.refusal(device, precision.low, network.attention_probs_dropout_prob, windows):
             raise RecipeError(f"train.attention = varlen {reason}.")

@@ -5,9 +5,6 @@ longer than the longest scoring; and of a killed one an address. So every rank k
 rank is lost when its connection ends without a farewell, is silent for `train.timeout`, or lives while the others wait
 for it for `train.hang_timeout`; the first rank passes on to the others what it finds. Seconds are counted in signs of
 life of one's own: a machine that slept as a whole has missed nobody.
-
-A connection carries lines of text: a number is a sign of life, and says how many sums over the ranks the rank has
-begun; `end` is a farewell, `lost SENTENCE` a finding.
 """
 
 from __future__ import annotations
@@ -20,9 +17,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from bertwright.core.errors import RankError
+from bertwright.train.peer import Peer
 
 GRACE = 5.0
 """Seconds in which a rank whose connection broke may learn from the others which one is lost."""
@@ -31,48 +28,10 @@ IN_ORDER = 0.75
 waits for a sum of ours (`ranks.LOOK`), and not while it waits in a library."""
 BETWEEN = 1.0
 """Most seconds between two signs of life."""
-_LONGEST_LINE = 4096
 _DEAD = "it was killed or its machine went down"
 _CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
 _HUNG = "Look whether its disk, network and driver answer; where it only took long, raise the key."
 _AGAIN = "Run the same command again: training goes on from its newest checkpoint."
-
-
-@dataclass
-class Peer:
-    """The other end of a connection."""
-
-    name: str
-    """As in "rank 1 of 2 (process 4711 on n2)"."""
-    connection: socket.socket
-    unread: bytes = b""
-    """The beginning of a line whose end has not come."""
-    heard: int = 0
-    """When it was last heard of, in signs of life of our own."""
-    sums: int = 0
-    """Sums over the ranks that it has begun."""
-    left: bool = False
-    """It has said farewell."""
-
-    def tell(self, line: str) -> None:
-        """Send a line; what cannot be sent shows in what does not come back."""
-        with contextlib.suppress(OSError):
-            # The socket does not block, so a peer that has stopped reading cannot stop this rank's signs of life.
-            self.connection.send(f"{line}\n".encode())
-
-    def lines(self) -> list[str] | None:
-        """The lines that have come since; None when the connection has ended."""
-        try:
-            data = self.connection.recv(_LONGEST_LINE)
-        except BlockingIOError:
-            return []
-        except OSError:
-            return None
-        if not data:
-            return None
-        # A connection is a stream: a line may come in parts, and several at once.
-        *whole, self.unread = (self.unread[-_LONGEST_LINE:] + data).split(b"\n")
-        return [line.decode(errors="replace") for line in whole]
 
 
 class Watchdog:

@@ -12,6 +12,7 @@ import torch
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
 from bertwright.train.checkpoint import load, newest_valid, prune, save
+from bertwright.train.saving import Snapshot
 from bertwright.train.state import State
 
 IDENTITY = Identity("checkpoint", 1, {}, {})
@@ -19,7 +20,7 @@ IDENTITY = Identity("checkpoint", 1, {}, {})
 
 def checkpoints(folder: Path, states: list[State]) -> list[Path]:
     weights = {"w": torch.arange(4.0)}
-    return [save(folder, IDENTITY, state, weights, weights) for state in states]
+    return [save(folder, IDENTITY, state, Snapshot(weights, weights)) for state in states]
 
 
 def state(step: int, loss: float | None = None, phase: int = 0, phase_end: bool = False) -> State:

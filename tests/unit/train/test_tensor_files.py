@@ -13,6 +13,7 @@ from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.log import SILENT
 from bertwright.train.checkpoint import load, newest_valid, publish, remove_partial, save, save_part
 from bertwright.train.engine.partition import Share
+from bertwright.train.saving import Snapshot
 from bertwright.train.state import State
 from bertwright.train.tensor_files import hash_of
 
@@ -25,14 +26,14 @@ MOMENTS = {f"exp_avg.{name}": tensor + 0.5 for name, tensor in WEIGHTS.items()} 
 def write(folder: Path, world: int, ranks: range | None = None) -> None:
     for rank in ranks or range(world):
         share = Share({name: tensor.numel() for name, tensor in WEIGHTS.items()}, world, rank)
-        save_part(folder, STATE, *share.of(WEIGHTS, MOMENTS), rank=rank, world=world)
+        save_part(folder, STATE, Snapshot(*share.of(WEIGHTS, MOMENTS)), rank, world)
 
 
 @pytest.mark.parametrize("world", [2, 3, 8])
 def test_what_several_ranks_write_is_read_as_what_one_writes(world: int, tmp_path: Path) -> None:
     write(tmp_path / "many", world)
     many = open_artifact(publish(tmp_path / "many", IDENTITY, STATE, world))
-    one = open_artifact(save(tmp_path / "one", IDENTITY, STATE, WEIGHTS, MOMENTS))
+    one = open_artifact(save(tmp_path / "one", IDENTITY, STATE, Snapshot(WEIGHTS, MOMENTS)))
     (state, *ours), (expected, *theirs) = load(many), load(one)
     assert state == expected
     for tensors, others in zip(ours, theirs, strict=True):
@@ -63,7 +64,7 @@ def test_a_checkpoint_that_a_rank_has_not_written_is_none(tmp_path: Path) -> Non
 def test_what_a_killed_run_left_is_removed_and_the_one_before_is_taken(tmp_path: Path) -> None:
     write(tmp_path, 2)
     before = publish(tmp_path, IDENTITY, STATE, 2)
-    save_part(tmp_path, State(total_steps=9), WEIGHTS, MOMENTS, rank=1, world=2)
+    save_part(tmp_path, State(total_steps=9), Snapshot(WEIGHTS, MOMENTS), rank=1, world=2)
     remove_partial(tmp_path)
     found = newest_valid(tmp_path, SILENT)
     assert found is not None and found.path == before and [path.name for path in tmp_path.iterdir()] == [before.name]
@@ -74,7 +75,7 @@ def test_damage_of_one_ranks_file_is_found(tmp_path: Path) -> None:
     older = publish(tmp_path, IDENTITY, STATE, 2)
     later = State(total_steps=8)
     for rank in range(2):
-        save_part(tmp_path, later, WEIGHTS if rank else {}, MOMENTS if rank else {}, rank=rank, world=2)
+        save_part(tmp_path, later, Snapshot(WEIGHTS if rank else {}, MOMENTS if rank else {}), rank, world=2)
     newer = publish(tmp_path, IDENTITY, later, 2)
     damaged = newer / "optimizer-00002-of-00002.safetensors"
     content = bytearray(damaged.read_bytes())

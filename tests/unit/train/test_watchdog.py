@@ -10,7 +10,8 @@ import pytest
 
 from bertwright.core.errors import RankError, RecipeError
 from bertwright.train import meeting, watchdog
-from bertwright.train.watchdog import Peer, Watchdog, failure
+from bertwright.train.peer import Peer
+from bertwright.train.watchdog import Watchdog, failure
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,7 +10,6 @@ from pydantic import Field, model_validator
 from bertwright.core.config import Section, UserPath, known_by_content
 from bertwright.model.choice import Labels, check_size_or_config, chosen, embedding_rows, refuse_pairs, validated
 from bertwright.model.modern.network import ModernConfig
-from bertwright.model.modern.stock_file import read_modern_config
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
@@ -61,7 +61,7 @@ class ModernModelConfig(Section):
     def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> ModernConfig:
         """As `BertModelConfig.resolve`; a `RecipeError` where a next-sentence head is asked for."""
         refuse_pairs(self.kind, next_sentence)
-        own = self._of_size() if self.config is None else read_modern_config(self.config)
+        own = self._of_size() if self.config is None else self._of_file(self.config)
         rows = embedding_rows(own, vocab_size, self.pad_vocab_to_multiple_of, self.config)
         wanted = chosen(
             {
@@ -75,6 +75,12 @@ class ModernModelConfig(Section):
         source = self.config or f"model.size {self.size}"
         values = own | wanted | {"vocab_size": rows, "labels": labels}
         return validated(ModernConfig, values, source, ModernConfig.title)
+
+    def _of_file(self, path: Path) -> dict[str, Any]:
+        # What other programs say about it is needed where they wrote it, not by every recipe.
+        from bertwright.model.modern.stock_file import read_modern_config
+
+        return read_modern_config(path)
 
     def _of_size(self) -> dict[str, Any]:
         assert self.size is not None

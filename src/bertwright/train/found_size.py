@@ -1,0 +1,53 @@
+"""The size of the micro-batches that a start finds where the recipe leaves it open (`micro_batch = "auto"`).
+
+It is the largest that fits by the rules of `train.sizes`, the smallest of all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from bertwright.core.distributed import ranks_here
+from bertwright.core.log import Log
+from bertwright.core.memory import memory_size
+from bertwright.train.job import Job
+from bertwright.train.phases import Phase
+from bertwright.train.ranks import Ranks
+from bertwright.train.sizes import computing_of, fitting_sequences
+from bertwright.train.state import State
+
+
+def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
+    """The phases with the sizes of their micro-batches found, the same on all ranks.
+
+    A run that goes on takes the sizes it had, so that it ends with the bits of one that was not stopped, or smaller
+    ones where memory is less.
+    """
+    before = state.sessions[-1].get("micro_batches", []) if state.sessions else []
+    limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
+    computing = computing_of(job.config, job.optim, ranks.world, device.type == "cuda")
+    phases = []
+    for phase, config in zip(job.phases, job.config.phases, strict=True):
+        if phase.finds_micro_batch:
+            size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
+            size = min(size, _found(before, phase.index) or size)
+            log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({limit / 1e9:.1f} GB for each rank)")
+            phase = phase.cut(size)
+        phases.append(phase)
+    return phases
+
+
+def _found(before: Sequence[Mapping[str, Any]], index: int) -> int:
+    """The size that an earlier start found for a phase; 0 where none did."""
+    recorded = before[index] if index < len(before) else {}
+    return int(recorded["micro_batch"]) if recorded.get("found") else 0
+
+
+def _device_memory(device: torch.device) -> float:
+    """Bytes that a rank may use where the recipe does not say."""
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    return memory_size() / ranks_here()
