@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertwright.cli.formatting import json_line
-from bertwright.cli.options import Json, Out, Overrides, RecipePath, Scale, load_at_scale, refuse_useless
+from bertwright.cli.grouped import grouped
+from bertwright.cli.options import Json, Run, Scale, load_at_scale, refuse_useless
 from bertwright.cli.plan_text import plan_lines
 from bertwright.recipe import Recipe
 
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
     from bertwright.plan.machine import Machine
 
 
+@grouped
 def plan(
-    recipe: RecipePath,
-    overrides: Overrides = None,
-    out: Out = None,
+    of: Run,
     place: Annotated[
         str,
         typer.Option(
@@ -44,8 +44,8 @@ def plan(
     from bertwright.plan.plan import make_plan
 
     where = read_place(place) if place else None
-    asked = [*(where.overrides if where else ()), *(overrides or [])]
-    loaded, folder, _ = load_at_scale(recipe, asked, out, scale)
+    asked = [*(where.overrides if where else ()), *(of.overrides or [])]
+    loaded, folder, _ = load_at_scale(of.recipe, asked, of.out, scale)
     machine = where.machine if where else this_machine(loaded)
     if place:
         refuse_useless("beside --place", {"--measure": measure})
@@ -55,9 +55,9 @@ def plan(
         machine = replace(machine, nodes=nodes)
     made = make_plan(loaded, standing_artifacts(loaded, folder), machine)
     if as_json:
-        print(json_line({"recipe": str(recipe), **made}))
+        print(json_line({"recipe": str(of.recipe), **made}))
     else:
-        print(*plan_lines(str(recipe), loaded, made), sep="\n")
+        print(*plan_lines(str(of.recipe), loaded, made), sep="\n")
 
 
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
