@@ -17,10 +17,24 @@ import typer
 import typer.core
 
 from bertwright._version import __version__
-from bertwright.cli import bench, check, convert, init, inspect, launch, plan, stages, transfer, translate
+from bertwright.cli import (
+    bench,
+    check,
+    convert,
+    corpus,
+    init,
+    inspect,
+    launch,
+    plan,
+    stages,
+    transfer,
+    translate,
+    vocab,
+)
 from bertwright.cli.formatting import json_line, visible
 from bertwright.core.errors import BertwrightError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
+from bertwright.pipeline.stage import STAGES
 
 
 class Verbs(typer.core.TyperGroup):
@@ -57,7 +71,10 @@ def program(
     """The options before any verb."""
 
 
-_GROUPS = (stages, check, init, plan, convert, inspect, launch, transfer, translate)
+_STAGES = {**stages.VERBS, **corpus.VERBS, **vocab.VERBS}
+for _name in ("run", *STAGES):
+    app.command(_name)(_STAGES[_name])
+_GROUPS = (check, init, plan, convert, inspect, launch, transfer, translate)
 for _name, _verb in [verb for group in _GROUPS for verb in group.VERBS.items()]:
     app.command(_name)(_verb)
 app.add_typer(bench.verbs, name="bench")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertwright.cli.formatting import columns, json_line, visible
-from bertwright.cli.options import Json, Out, Overrides, RecipePath, load_recipe
+from bertwright.cli.grouped import grouped
+from bertwright.cli.options import Json, Run, load_recipe
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
@@ -24,20 +25,33 @@ if TYPE_CHECKING:  # loaded where it is asked for: other verbs start without it
 HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s a step", "sequences/s", "memory GB", "outcome")
 
 
-def autotune(
-    recipe: RecipePath,
-    overrides: Overrides = None,
-    out: Out = None,
-    phase: Annotated[int, typer.Option(min=0, help="Which phase, counted from 0.")] = 0,
-    ranks: Annotated[int, typer.Option(min=1, help="Processes on this machine, a GPU each if there are any.")] = 1,
+@dataclass(frozen=True)
+class Timing:
+    """What is timed."""
+
+    phase: Annotated[int, typer.Option(min=0, help="Which phase, counted from 0.")] = 0
+    ranks: Annotated[int, typer.Option(min=1, help="Processes on this machine, a GPU each if there are any.")] = 1
+    steps: Annotated[int, typer.Option(min=1, help="Steps that are timed of each size.")] = 3
+    limit: Annotated[float, typer.Option(min=1, help="Seconds after which a trial is ended.")] = 600
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Among what the fastest is looked for."""
+
     engine: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Engines to try; default: all that suit so many ranks.")
-    ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps that are timed of each size.")] = 3,
+    ] = None
     micro_batch: Annotated[
         list[int] | None, typer.Option(min=1, metavar="N", help="Sizes to try; default: doubled while that is faster.")
-    ] = None,
-    limit: Annotated[float, typer.Option(min=1, help="Seconds after which a trial is ended.")] = 600,
+    ] = None
+
+
+@grouped
+def autotune(
+    of: Run,
+    timing: Timing,
+    among: Candidates,
     write: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the recipe with the fastest there.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -49,16 +63,16 @@ def autotune(
     from bertwright.bench.trial import Tried
     from bertwright.pipeline.trial_examples import trial_examples
 
-    loaded, folder = load_recipe(recipe, overrides, out)
+    loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
     if write and write.exists():
         raise RecipeError(f"--write {write} exists already. Give the name of a new file, or remove it first.")
-    tried = Tried(loaded, phase, ranks, steps, limit)
-    candidates = engines_to_try(tried, engine), sizes_to_try(tried, micro_batch)
+    tried = Tried(loaded, timing.phase, timing.ranks, timing.steps, timing.limit)
+    candidates = engines_to_try(tried, among.engine), sizes_to_try(tried, among.micro_batch)
     with Terminal() as log, open_table(folder, tried, tuning.machine_here(tried)) as table:
         trials = tuning.autotune(tried, *candidates, table, partial(trial_examples, loaded, folder, log), log)
     fastest = best(trials)
     if fastest and write:
-        _write(write, recipe, overrides or [], fastest, tried)
+        _write(write, of, fastest, tried)
     _print(trials, fastest, tried, table.file, as_json)
     if fastest is None:
         raise DataError(
@@ -66,17 +80,17 @@ def autotune(
         )
 
 
-def _write(file: Path, recipe: Path, overrides: Sequence[str], fastest: Trial, tried: Tried) -> None:
+def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     """The recipe as it was given, with its preset, its overrides and the fastest keys."""
     import tomli_w
 
     from bertwright.recipe import Written
 
     keys = [f"{key}={json.dumps(value)}" for key, value in fastest.candidate.keys(tried.phase).items()]
-    written = Written.read(recipe, [*overrides, *keys])
+    written = Written.read(of.recipe, [*(of.overrides or []), *keys])
     written.validated().check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
-    head = f"# {recipe} with what bench autotune found for phase {tried.phase} on {tried.ranks} ranks: {speed}.\n\n"
+    head = f"# {of.recipe} with what bench autotune found for phase {tried.phase} on {tried.ranks} ranks: {speed}.\n\n"
     write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
 
 

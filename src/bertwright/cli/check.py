@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.cli.formatting import fact_lines, print_facts
+from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.stage import STAGES
@@ -34,6 +36,23 @@ def places(
     _print_shipped("place", name, as_json)
 
 
+@dataclass(frozen=True)
+class Described:
+    """What is described in the place of a check."""
+
+    explain: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY", help="Describe a key, or another program's parameter or argument: 'run_pretraining.sh 11'."
+        ),
+    ] = ""
+    schema: Annotated[
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of recipes, or of `place`s, by which editors check TOML."),
+    ] = False
+
+
+@grouped
 def check(
     recipe: Annotated[
         Path | None,
@@ -41,34 +60,23 @@ def check(
     ] = None,
     overrides: Overrides = None,
     out: Out = None,
-    explain: Annotated[
-        str,
-        typer.Option(
-            metavar="KEY", help="Describe a key, or another program's parameter or argument: 'run_pretraining.sh 11'."
-        ),
-    ] = "",
-    schema: Annotated[
-        bool,
-        typer.Option("--schema", help="Print the JSON Schema of recipes, or of `place`s, by which editors check TOML."),
-    ] = False,
+    described: Described = Described(),
     scale: Scale = "",
     as_json: Json = False,
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
-    if schema:
-        refuse_useless("beside --schema", {"--explain": bool(explain), "--out": out is not None})
+    if described.schema:
+        refuse_useless("beside --schema", {"--explain": bool(described.explain), "--out": out is not None})
         print(_schema(recipe, overrides), end="")
         return
     # Here and not above: each looks at packages and the machine, which the other verbs do not need.
     from bertwright.check.environment import check_machine
     from bertwright.check.recipe import check_recipe
-    from bertwright.cli.explain_argument import explain_argument
-    from bertwright.explain import explain as explain_key
 
-    if explain or recipe is None:
+    if described.explain or recipe is None:
         refuse_useless("without a recipe", {"--scale": bool(scale)})
-    if explain:
-        print_facts(explain_argument(explain) or explain_key(Recipe, explain), as_json)
+    if described.explain:
+        _explain(described.explain, as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
@@ -87,6 +95,14 @@ def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
         return
     text = find_shipped(noun, name).read_text(encoding="utf-8")
     print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
+
+
+def _explain(name: str, as_json: bool) -> None:
+    """Describe a key, or another program's parameter or argument."""
+    from bertwright.cli.explain_argument import explain_argument
+    from bertwright.explain import explain
+
+    print_facts(explain_argument(name) or explain(Recipe, name), as_json)
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bertwright.cli.formatting import json_line
+from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
 
 
+@dataclass(frozen=True)
+class Form:
+    """What is written."""
+
+    to: Annotated[
+        str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; of a run also megatron.")
+    ]
+    length: Annotated[int | None, typer.Option(min=1, help="Room for tokens, where SRC does not say.")] = None
+    predictions: Annotated[int | None, typer.Option(min=1, help="Room for predictions, where SRC does not say.")] = None
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress TFRecord files.")] = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the source is read, and how much of it."""
+
+    vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, where LDDL's word pieces ask for one.")] = None
+    files: Annotated[int, typer.Option(min=0, help="Of a run: files of each phase; 0: one for each shard.")] = 0
+    heldout: Annotated[int | None, typer.Option(min=1, help="Of a run: most held-out examples, evenly spread.")] = None
+    quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False
+
+
+@grouped
 def convert(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="A run folder, or a folder of examples of any format.")],
     destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to make.")],
-    to: Annotated[
-        str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; of a run also megatron.")
-    ],
-    length: Annotated[int | None, typer.Option(min=1, help="Room for tokens, where SRC does not say.")] = None,
-    predictions: Annotated[
-        int | None, typer.Option(min=1, help="Room for predictions, where SRC does not say.")
-    ] = None,
-    vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, where LDDL's word pieces ask for one.")] = None,
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress TFRecord files.")] = False,
-    files: Annotated[int, typer.Option(min=0, help="Of a run: files of each phase; 0: one for each shard.")] = 0,
-    heldout: Annotated[int | None, typer.Option(min=1, help="Of a run: most held-out examples, evenly spread.")] = None,
-    quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False,
+    form: Form,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Examples of a run, with masks that stay, or anyone's examples, into a format of the field."""
@@ -36,9 +51,10 @@ def convert(
     from bertwright.cli.conversion import convert as write
     from bertwright.formats.names import Target, kind_of
 
+    options = ConvertOptions(reading.vocab, reading.files, reading.heldout, reading.quarantine)
     with Terminal() as log:
-        target = Target(kind_of(to), length, predictions, gzip)
-        note = write(source, destination, target, ConvertOptions(vocab, files, heldout, quarantine), log)
+        target = Target(kind_of(form.to), form.length, form.predictions, form.gzip)
+        note = write(source, destination, target, options, log)
     print(json_line(note) if as_json else destination)
 
 

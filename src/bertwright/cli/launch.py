@@ -10,7 +10,7 @@ import typer
 
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.grouped import grouped
-from bertwright.cli.options import Json, Out, Overrides, RecipePath
+from bertwright.cli.options import Json, Run
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.launch.job import Job
@@ -19,15 +19,6 @@ from bertwright.launch.target import DescribedOnly, Description, Scheduler, Subm
 TargetName = Annotated[
     str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.")
 ]
-
-
-@dataclass(frozen=True)
-class Run:
-    """What is to be run."""
-
-    recipe: RecipePath
-    overrides: Overrides = None
-    out: Out = None
 
 
 @dataclass(frozen=True)

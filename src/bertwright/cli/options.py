@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,6 @@ import typer
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
-
-DOWNLOADS = Path("downloads")
-"""Where --download puts files without --out."""
 
 
 def _folder(text: str) -> Path:
@@ -36,11 +34,18 @@ Out = Annotated[
     typer.Option("--out", parser=_folder, metavar="DIR", help="The run folder; without it runs/<name of the recipe>."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
-
-
 Scale = Annotated[
     str, typer.Option("--scale", metavar="tiny", help="The built-in text, a tiny network, a few steps: all in seconds.")
 ]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is to be run: options that verbs take together (`cli.grouped`)."""
+
+    recipe: RecipePath
+    overrides: Overrides = None
+    out: Out = None
 
 
 def refuse_useless(where: str, options: dict[str, bool]) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from bertwright.cli.formatting import json_line
 from bertwright.cli.grouped import grouped
-from bertwright.cli.options import Json, Out, Overrides, RecipePath, Scale, load_at_scale, refuse_useless
+from bertwright.cli.options import Json, Run, Scale, load_at_scale, refuse_useless
 from bertwright.cli.plan_text import plan_lines
 from bertwright.recipe import Recipe
 
@@ -39,10 +39,8 @@ class Where:
 
 @grouped
 def plan(
-    recipe: RecipePath,
+    of: Run,
     where: Where,
-    overrides: Overrides = None,
-    out: Out = None,
     scale: Scale = "",
     as_json: Json = False,
 ) -> None:
@@ -53,8 +51,8 @@ def plan(
     from bertwright.plan.plan import make_plan
 
     place = read_place(where.place) if where.place else None
-    asked = [*(place.overrides if place else ()), *(overrides or [])]
-    loaded, folder, _ = load_at_scale(recipe, asked, out, scale)
+    asked = [*(place.overrides if place else ()), *(of.overrides or [])]
+    loaded, folder, _ = load_at_scale(of.recipe, asked, of.out, scale)
     machine = place.machine if place else this_machine(loaded)
     if place:
         refuse_useless("beside --place", {"--measure": where.measure})
@@ -64,9 +62,9 @@ def plan(
         machine = replace(machine, nodes=where.nodes)
     made = make_plan(loaded, standing_artifacts(loaded, folder), machine)
     if as_json:
-        print(json_line({"recipe": str(recipe), **made}))
+        print(json_line({"recipe": str(of.recipe), **made}))
     else:
-        print(*plan_lines(str(recipe), loaded, made), sep="\n")
+        print(*plan_lines(str(of.recipe), loaded, made), sep="\n")
 
 
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
