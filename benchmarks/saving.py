@@ -65,7 +65,7 @@ def save(folder: Path, step: int, tensors: Snapshot) -> None:
     """Write one checkpoint, and remove those before it."""
     identity = Identity("checkpoint", 1, {}, {})
     state = State(total_steps=step)
-    path = checkpoint.save(folder, identity, state, tensors.weights, tensors.moments)
+    path = checkpoint.save(folder, identity, state, tensors)
     checkpoint.prune(folder, 1, path, "mlm")
 
 

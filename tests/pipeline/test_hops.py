@@ -1,5 +1,5 @@
 """From the verb to the line that calls backward one passes four files: who reads a traceback, or looks for how training
-works, has not far to go. Before them is the file that parses the command line, which a verb does not know of."""
+works, has not far to go. Before them are the files that parse the command line, which a verb does not know of."""
 
 import sys
 from collections.abc import Callable
@@ -42,4 +42,5 @@ def test_three_hops_from_a_verb_to_backward(
     monkeypatch.setattr(sys, "argv", ["bertwright", verb[0], str(small_recipe), "--out", str(folder), *verb[1:]])
     with pytest.raises(EnoughError):
         main()
-    assert passed == ["train/step.py", "train/run.py", "pipeline/run.py", "cli/stages.py", "cli/app.py"]
+    parsing = ["cli/grouped.py", "cli/app.py"]
+    assert passed == ["train/step.py", "train/run.py", "pipeline/run.py", "cli/stages.py", *parsing]

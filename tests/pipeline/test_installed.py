@@ -50,6 +50,7 @@ def test_the_wheel_has_the_sample_and_not_what_makes_it(package: Path) -> None:
         "__init__.py",
         "wiki.xml.bz2",
         "small.xml.bz2",
+        "cola",
     }
     assert not (package.parent / "tools").exists() and not list(package.rglob("*.wiki"))
 

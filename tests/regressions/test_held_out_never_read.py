@@ -51,7 +51,7 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     torch.manual_seed(0)
     model = PreTrainingModel(BERT)
     drawn = open_loader(prepared.examples, PlanSet(length=32), SETTINGS)
-    batch, (predictions, pairs, _) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
+    batch, (predictions, pairs, *_) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
     engine = Single(model, AdamWConfig(weight_decay=0.01))
     trained = Trained(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))

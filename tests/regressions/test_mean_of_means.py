@@ -67,7 +67,7 @@ def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.T
 
 
 def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
-    predictions, pairs, _ = drawn.counts(0)
+    predictions, pairs, *_ = drawn.counts(0)
     objective, engine = PreTraining(next_sentence=True), Single(model, AdamWConfig(max_grad_norm=0.0))
     trained = Trained(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertwright.cli import app, stages
+from bertwright.cli import app, corpus, stages
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_json
 from bertwright.core.work_split import SINGLE, WorkSplit
@@ -70,7 +70,7 @@ def test_who_looks_at_dropped_documents_may_be_one_rank_of_several(
     call: Call, small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[tuple[Path, int | None]] = []
-    monkeypatch.setattr(stages, "_print_dropped", lambda folder, limit: shown.append((folder, limit)))
+    monkeypatch.setattr(corpus, "_print_dropped", lambda folder, limit: shown.append((folder, limit)))
     asked = call("corpus", small_recipe, "--out", tmp_path, "--dropped", "--limit", 3, "--rank", 1, "--world", 2)
     assert asked.share == WorkSplit(1, 2) and shown == [(tmp_path, 3)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.formats.samples import sample
 
-from bertwright.cli import app, main, stages
+from bertwright.cli import app, corpus, main, stages
 from bertwright.core.artifact import build
 from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
@@ -91,7 +91,7 @@ def test_an_option_that_would_do_nothing_is_refused(line: str, says: str) -> Non
 def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     aside = {"corpus": {"filter": {"keep_dropped": False}}}
     build(tmp_path / "corpus", Identity("corpus", 1, aside, {}), SILENT, lambda draft: {})
-    monkeypatch.setattr(stages, "_run", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(corpus, "run_stages", lambda *_, **__: tmp_path)
     with pytest.raises(RecipeError, match="keep_dropped is off"):
         app.app(["corpus", "a.toml", "--dropped"], standalone_mode=False)
 

@@ -126,7 +126,7 @@ def test_the_policy_is_set_before_torch_is_loaded() -> None:
         "phases = [{'length': 16, 'batch': 8, 'learning_rate': 1e-2, 'steps': 1}]\n"
         "recipe = SimpleNamespace(train=TrainConfig.model_validate({'phases': phases}), corpus=True)\n"
         "try:\n"
-        "    stage.STAGES['train'].start(SimpleNamespace(recipe=recipe, log=SILENT))\n"
+        "    stage.STAGES['train'].prepared(SimpleNamespace(recipe=recipe, log=SILENT))\n"
         "except AttributeError:\n"  # this recipe has nothing to train on, but torch is loaded by then
         "    print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])\n"
     )
