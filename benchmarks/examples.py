@@ -29,9 +29,10 @@ from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet
 from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.inputs import Inputs
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
+from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
 from bertwright.formats.export import ExportSet, export

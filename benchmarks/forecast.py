@@ -1,4 +1,4 @@
-"""What was foretold beside what was measured: twelve short trainings of different size, precision, kernel and length.
+"""Forecasts beside what was measured: twelve short trainings of different size, precision, kernel and length.
 
     python benchmarks/forecast.py                memory and time, under eight minutes on two idle cores
     python benchmarks/forecast.py --memory       memory alone, which other programs do not disturb
@@ -110,7 +110,7 @@ def overrides(name: str, steps: int) -> list[str]:
 
 
 def measured(name: str, keys: list[str], prepared: Path) -> dict[str, Any]:
-    """What was foretold of a case and what it took."""
+    """The forecast of a case and what was measured."""
     folder = prepared.with_name(name.replace(" ", "-"))
     recipe = Recipe.load("demo", keys)
     if prepared.exists():
@@ -133,9 +133,9 @@ def measured(name: str, keys: list[str], prepared: Path) -> dict[str, Any]:
     return {
         "case": name,
         "parameters": train["parameters"],
-        "memory_foretold": plan["memory_bytes"],
+        "memory_forecast": plan["memory_bytes"],
         "memory": train["peak_memory_bytes"],
-        "seconds_foretold": plan["phases"][0]["step_seconds"],
+        "seconds_forecast": plan["phases"][0]["step_seconds"],
         "seconds": statistics.median(seconds),
         "parts": plan["phases"][0]["memory"],
     }
@@ -145,16 +145,16 @@ def lines(rows: list[dict[str, Any]], memory: bool) -> Iterator[str]:
     """The table, and how far off the forecasts are: in the middle, and at most."""
     kinds = ("memory",) if memory else ("memory", "seconds")
     form = {"memory": lambda value: f"{value / 1e6:,.0f} MB", "seconds": lambda value: f"{value:.3g} s"}
-    yield "| case | parameters | " + " | ".join(f"{kind} foretold | measured | ratio" for kind in kinds) + " |"
+    yield "| case | parameters | " + " | ".join(f"{kind} forecast | measured | ratio" for kind in kinds) + " |"
     yield "|---" * (2 + 3 * len(kinds)) + "|"
     for row in rows:
         cells = [row["case"], f"{row['parameters']:,}"]
         for kind in kinds:
-            expected, found = row[f"{kind}_foretold"], row[kind]
+            expected, found = row[f"{kind}_forecast"], row[kind]
             cells += [form[kind](expected), form[kind](found), f"{found / expected:.2f}"]
         yield f"| {' | '.join(cells)} |"
     for kind in kinds:
-        off = {row["case"]: abs(row[f"{kind}_foretold"] / row[kind] - 1) for row in rows}
+        off = {row["case"]: abs(row[f"{kind}_forecast"] / row[kind] - 1) for row in rows}
         worst, within = max(off, key=lambda case: off[case]), sum(value <= WANTED[kind] for value in off.values())
         yield (
             f"\n{kind}: {within} of {len(off)} within {WANTED[kind]:.0%}; off by {statistics.median(off.values()):.0%} "

@@ -26,8 +26,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.loader import LoaderSettings, PlanLoader, StepCounts
+from bertwright.examples.loader import LoaderSettings, StepCounts
 from bertwright.examples.padding import Room
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.model.batch import PackedBatch, to_device
 from bertwright.model.bert.config import BertModelConfig, SizeName
 from bertwright.model.config import Kernel
@@ -43,7 +44,8 @@ from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepSettings, Trained, train_step
+from bertwright.train.step import StepSettings, train_step
+from bertwright.train.trained import Trained
 from gpu_peer import peer_steps, same_network
 
 MATMUL = 8192

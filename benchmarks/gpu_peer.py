@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
-from bertwright.examples.loader import PlanLoader
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.model.batch import packed
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import NetworkConfig

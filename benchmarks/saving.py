@@ -66,7 +66,7 @@ def save(folder: Path, step: int, tensors: Snapshot) -> None:
     identity = Identity("checkpoint", 1, {}, {})
     state = State(total_steps=step)
     path = checkpoint.save(folder, identity, state, tensors)
-    checkpoint.prune(folder, 1, path, "mlm")
+    checkpoint.prune(folder, 1, path)
 
 
 if __name__ == "__main__":

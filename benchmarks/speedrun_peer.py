@@ -24,7 +24,8 @@ from transformers import (
 
 from bertwright.core.artifact import open_artifact
 from bertwright.examples.store import Store
-from bertwright.model.bert.config import BertConfig, BertModelConfig
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import model_from
 from speedrun_score import LENGTH, score_model

@@ -16,11 +16,13 @@ import numpy as np
 from bertwright.core.rng import below, fold, key
 from bertwright.examples import plans
 from bertwright.examples.config import ExamplesConfig, MicroBatching
-from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import ROW, Plans
-from bertwright.examples.store import Documents, Store, Vocabulary
+from bertwright.examples.store import Documents, Store
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.train.prefetch import prefetch
 
 TOKENS, SHARDS, PASSES = 100_000_000, 25, 3

@@ -1,13 +1,14 @@
 """The metadata services of clouds, on this machine."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.server import Quiet, listening
 
 
 class Metadata:
@@ -64,22 +65,12 @@ def event(kind: str, name: str, when: datetime) -> dict[str, Any]:
 def serving_metadata() -> Iterator[Metadata]:
     """Running services, stopped at the end."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             service.reply(self)
 
         do_PUT = do_GET
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    service = Metadata(f"http://127.0.0.1:{listening.server_port}")
-    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(Handler) as address:
+        service = Metadata(address)
         yield service
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()

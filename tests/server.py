@@ -1,6 +1,7 @@
 """A web server on this machine whose connections break when a test says so."""
 
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,24 +43,39 @@ class Server:
         handler.wfile.write(data[start:stop])
 
 
+class Quiet(BaseHTTPRequestHandler):
+    """Answers without a line in the terminal."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def listening(handler: type[Quiet], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Have requests answered on loopback; gives the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    # A client may keep its connection, whose thread must not be waited for.
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @contextmanager
 def serving() -> Iterator[Server]:
     """A running server, stopped at the end."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             server.answer(self)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server = Server(f"http://127.0.0.1:{listening.server_port}")
-    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(Handler) as address:
+        server = Server(address)
         yield server
-    finally:
-        listening.shutdown()
-        listening.server_close()
-        thread.join()

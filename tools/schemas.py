@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from bertwright.core.config import Section
 from bertwright.core.described import described
 from bertwright.core.files import write_atomic
-from bertwright.core.mistakes import members
+from bertwright.core.members import members
 from bertwright.launch.config import TARGETS
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.recipe import Recipe

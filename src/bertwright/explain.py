@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from bertwright.core.config import role
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import members
+from bertwright.core.members import members
 from bertwright.core.renamed import RENAMED, renamed
 
 
@@ -64,6 +64,15 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     if elsewhere:
         facts["elsewhere"] = {original.program: _said(original, keys) for original in elsewhere}
     return facts
+
+
+def value_at(values: Any, dotted: str) -> Any:
+    """What stands at a dotted key of a recipe's values; None where they have no such section or element."""
+    for part in dotted.split("."):
+        if isinstance(values, list):
+            values = {str(index): value for index, value in enumerate(values)}
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
 
 
 def where_is(model: type[BaseModel], name: str) -> str:

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, model_validator
 
-from bertwright.contradictions import (
+from bertwright.contradictions.classification import idle_corpus, of_classification
+from bertwright.contradictions.folders import wrong_folders
+from bertwright.contradictions.sections import (
     Mistake,
     in_parts,
     missing_without_corpus,
+    one_segment,
     pairs_unseen,
     too_many_ranks,
     unfixed,
     without_kernel,
-    wrong_folders,
     wrong_groups,
     wrong_lengths,
 )
-from bertwright.contradictions_classification import idle_corpus, of_classification
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import read_bytes, read_text, write_atomic
-from bertwright.core.presets import apply_preset
+from bertwright.core.files import read_bytes
 from bertwright.core.redact import redact_credentials
-from bertwright.core.toml import MAX_BYTES, apply_overrides, override_key, read_toml, validate
+from bertwright.core.toml import validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
-from bertwright.model.bert.config import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.optim.config import AdamWConfig, OptimConfig
+from bertwright.recipe_file import Written, write_values
 from bertwright.report.config import ReportConfig
-from bertwright.shipped import find_recipe
 from bertwright.train.config import TrainConfig
-from bertwright.train.phase_config import LENGTHS
 from bertwright.vocab.config import MAX_FILE, VocabConfig
 
 
@@ -89,8 +84,14 @@ class Recipe(Section):
         that has begun may have outlived them.
         """
         written = Written.read(path, overrides)
-        recipe = written.validated()
+        recipe = Recipe.validated(written)
         recipe.check(written.file, written.lines, given=given)
+        return recipe
+
+    @staticmethod
+    def validated(written: Written) -> Recipe:
+        """The recipe of these values, each section checked by itself; `RecipeError` with every mistake."""
+        recipe: Recipe = validate(Recipe, written.values, written.file, written.lines, _where_is)
         return recipe
 
     def plan_sets(self) -> tuple[PlanSet, ...]:
@@ -162,20 +163,17 @@ class Recipe(Section):
             return [*mistakes, ("model", str(error))]
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
-        one_segment = isinstance(network, BertConfig) and network.type_vocab_size < 2
-        if one_segment and not self.labels and (self.examples.pairs or self.train.imported_data()):
-            text = f"{self.model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
-            remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if self.examples.pairs else "")
-            mistakes.append(("model.config", f"{text}; {remedy}"))
         if self.labels:
             mistakes += of_classification(self.train, self.evaluate, self.examples)
+        else:
+            mistakes += one_segment(self.model, network, self.train, self.examples)
         if given and (self.train.init_from is not None or isinstance(self.train.objective, DistillationConfig)):
             mistakes += self._other_network_mistakes(network)
         return mistakes
 
     def _other_network_mistakes(self, network: NetworkConfig) -> Iterator[Mistake]:
         # Reads the folders of other programs, which most recipes name none of.
-        from bertwright.contradictions_networks import wrong_init_layers, wrong_pretrained, wrong_teacher
+        from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
 
         if self.labels:
             yield from wrong_pretrained(self.train, network)
@@ -193,19 +191,6 @@ class Recipe(Section):
         """The network, for the most entries that the vocabulary may have."""
         return self.model.resolve(self._vocabulary_entries(), self.next_sentence, self.labels)
 
-    def summary(self) -> dict[str, Any]:
-        """What the recipe amounts to, for people: network, parameters, phases."""
-        bert = self.network()
-        phases = {}
-        for i, p in enumerate(self.train.phases):
-            budget = next(f"{getattr(p, name):,} {name}" for name in LENGTHS if getattr(p, name) is not None)
-            budget += f" or {p.hours:g} hours" if p.hours else ""
-            phases[f"phase {i}"] = (
-                f"length {p.length}, batch {p.batch:,}, {budget}, {p.schedule.kind} to {p.learning_rate:g}"
-            )
-        shape = f"{bert.num_hidden_layers} layers, hidden {bert.hidden_size}, vocabulary {bert.vocab_size:,}"
-        return {"model": f"{shape}, {bert.parameters:,} parameters", "optimizer": self.optim.kind, **phases}
-
     def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
@@ -216,43 +201,7 @@ class Recipe(Section):
 
     def write(self, path: Path) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already says exactly that."""
-        values = self.shown(exclude_none=True)
-        # An equal file is not touched, whatever its comments: a user may have written it.
-        if not _says(path, values):
-            import tomli_w  # training what was prepared elsewhere writes no recipe, and does without
-
-            write_atomic(path, tomli_w.dumps(values).encode())
-
-
-@dataclass(frozen=True)
-class Written:
-    """The values of a recipe's file, its preset and overrides applied, before they are checked."""
-
-    file: str
-    values: dict[str, Any]
-    lines: dict[str, int]
-    """The line of each dotted key; 0 is the command line."""
-
-    @staticmethod
-    def read(path: Path | str, overrides: Sequence[str]) -> Written:
-        """As `Recipe.load` reads them."""
-        path = find_recipe(path)
-        values, lines = read_toml(path)
-        overrides = apply_preset(values, lines, overrides, str(path))
-        apply_overrides(values, overrides)
-        return Written(str(path), values, lines | {override_key(override): 0 for override in overrides})
-
-    def validated(self) -> Recipe:
-        """The recipe of them, each section checked by itself; `RecipeError` with every mistake."""
-        recipe: Recipe = validate(Recipe, self.values, self.file, self.lines, _where_is)
-        return recipe
-
-
-def _says(path: Path, values: Mapping[str, Any]) -> bool:
-    """Whether there is a TOML file at `path` with exactly these values."""
-    with suppress(FileNotFoundError, ValueError, RecursionError):  # what is no TOML, or no UTF-8, or a monster
-        return tomllib.loads(read_text(path, MAX_BYTES)) == values
-    return False
+        write_values(path, self.shown(exclude_none=True))
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:

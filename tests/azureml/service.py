@@ -7,15 +7,15 @@ import ipaddress
 import json
 import re
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.server import Quiet, listening
 
 TOKEN = base64.urlsafe_b64encode(b"planted-token").decode().rstrip("=")
 """What the tokens that sign-in gives end in; it may stand in no file and no output."""
@@ -239,7 +239,7 @@ def _certificate(folder: Path) -> Path:
 def serving(folder: Path) -> Iterator[Service]:
     """A running service, whose certificate lies in `folder`; stopped at the end."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def _answer(self) -> None:
@@ -261,20 +261,8 @@ def serving(folder: Path) -> Iterator[Service]:
 
         do_GET = do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = _answer
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(folder))
-    listening.socket = context.wrap_socket(listening.socket, server_side=True)
-    service = Service(f"https://127.0.0.1:{listening.server_port}")
-    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(Handler, context) as address:
+        service = Service(address)
         yield service
-    finally:
-        listening.shutdown()
-        listening.server_close()
-        thread.join()

@@ -110,7 +110,7 @@ def test_a_job_of_its_own(service: Service, call: Call) -> None:
     assert said["jobs"] == {"job": f"{WORKSPACE}/{created.path}"}
     body = created.body["properties"]
     assert body["jobType"] == "Command" and body["displayName"] == "smoke"
-    assert body["command"].endswith("exec bertwright train recipe.toml --out run\n")
+    assert body["command"].endswith("exec bertwright train recipe.toml --out run train.spot_notice=azure\n")
     assert body["distribution"] == {"distributionType": "PyTorch", "processCountPerInstance": 8}
     assert (body["resources"]["instanceType"], body["resources"]["instanceCount"]) == ("Standard_ND96asr_v4", 2)
     assert body["queueSettings"] == {"jobTier": "Spot"} and body["resources"]["shmSize"] == "2g"

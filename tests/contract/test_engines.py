@@ -16,7 +16,7 @@ from torch import distributed as dist
 from torch.nn.utils import clip_grad_norm_
 
 from bertwright.core.errors import CheckpointError, RecipeError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig

@@ -84,6 +84,7 @@ def starts(name: str, folder: str) -> None:
     first = begun(config, Path(folder))
     assert first.seen == 0
     take(first, 1, 2, 3, 4)
+    first.record({**{name: row(4)[name] for name in ("time", "phase", "step", "total_steps")}, "heldout_mlm_loss": 1.0})
     first.close(finished=False)
     second = begun(config, Path(folder))
     assert second.seen in (0, 4), "it has all rows, or wants them all again"

@@ -1,5 +1,7 @@
 """Every optimizer of the union: its state is saved by name, loaded to the bit, handed over, and refused where wrong."""
 
+import subprocess
+import sys
 from typing import Any, get_args
 
 import pytest
@@ -140,3 +142,26 @@ def test_build_chooses_by_kind_and_applies_the_settings() -> None:
     lamb = build_optimizer(LambConfig(betas=(0.7, 0.9), bias_correction=False, trust_ratio_on_undecayed=True), model)
     assert isinstance(lamb, Lamb) and [g["weight_decay"] for g in lamb.param_groups] == [0.01, 0.0]
     assert lamb.config == LambConfig(betas=(0.7, 0.9), bias_correction=False, trust_ratio_on_undecayed=True)
+
+
+UPDATES = """
+import sys
+import torch
+from typing import get_args
+from torch import nn
+from bertwright.optim.build import build_optimizer
+from bertwright.optim.config import OptimConfig
+
+for kind in get_args(get_args(OptimConfig)[0]):
+    model = nn.ModuleDict({"layers": nn.Linear(2, 2)})
+    optimizer = build_optimizer(kind(), model)
+    model["layers"](torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert "torch._dynamo" not in sys.modules, kind
+"""
+
+
+def test_no_update_loads_torchs_compiler() -> None:
+    """A second of a processor and its memory at each start, of each rank."""
+    done = subprocess.run([sys.executable, "-c", UPDATES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

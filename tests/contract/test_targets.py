@@ -75,7 +75,7 @@ def test_no_secret_gets_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(RecipeError, match=r"WANDB_API_KEY is a secret by its name"):
             load_place(name, "", [*EXAMPLES.get(name, ()), 'environment={WANDB_API_KEY="planted"}'])
     for source in ("https://me:planted@example.org/a.bz2", "az://box/a.bz2?sig=planted"):
-        with pytest.raises(RecipeError, match=r"corpus\.source is an address with a password, a token or a query"):
+        with pytest.raises(RecipeError, match=r"corpus\.source holds an address with a password, a token or a query"):
             load_job(Path("smoke"), [f"corpus.source={source}"], None)
 
 
@@ -99,27 +99,37 @@ def test_what_its_machines_ask_for_is_in_the_recipe(name: str) -> None:
     assert place.overrides == ("train.seed=5",)
 
 
-@each_target
-def test_it_is_described_without_network_and_package(name: str, tmp_path: Path) -> None:
-    """In a process whose sockets, and whose imports of the target's packages and of torch, fail."""
-    settings = [word for setting in EXAMPLES.get(name, ()) for word in ("--set", setting)]
-    arguments = ["launch", name, "smoke", *settings, "--json"]
-    code = f"""
-import socket, sys
+DESCRIBED = """
+import json, socket, sys
 class Refused(socket.socket):
     def __init__(self, *a, **k): raise AssertionError("a socket was opened")
 socket.socket = Refused
-for package in {["torch", "numpy", "azure", "skypilot", "sky", "kubernetes", *PACKAGES.get(name, ())]!r}:
-    sys.modules[package] = None
+commands, refused = json.loads(sys.argv[1])
+sys.modules.update(dict.fromkeys(refused))
 from bertwright.cli.app import app
-app({arguments!r}, standalone_mode=False)
+for words in commands:
+    print(*words, file=sys.stderr)
+    app(words, standalone_mode=False)
+    print("<end>")
 """
+
+
+def test_they_are_described_without_network_and_package(tmp_path: Path) -> None:
+    """In one process whose sockets, and whose imports of the packages of all targets and of torch, fail."""
+    settings = {name: [word for setting in EXAMPLES.get(name, ()) for word in ("--set", setting)] for name in TARGETS}
+    commands = [["launch", name, "smoke", *settings[name], "--json"] for name in TARGETS]
+    of_targets = [package for packages in PACKAGES.values() for package in packages]
+    refused = ["torch", "numpy", "azure", "skypilot", "sky", "kubernetes", *of_targets]
+    command = [sys.executable, "-c", DESCRIBED, json.dumps([commands, refused])]
     environment = {**os.environ, "PATH": str(tmp_path)}
-    command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
-    assert set(facts) == {"files", "commands", "note"} and facts["files"] and not list(tmp_path.iterdir())
+    *described, rest = done.stdout.split("<end>\n")
+    assert not rest
+    for name, text in zip(TARGETS, described, strict=True):
+        facts = json.loads(text)
+        assert set(facts) == {"files", "commands", "note"} and facts["files"], name
+    assert not list(tmp_path.iterdir())
 
 
 @each_target

@@ -93,7 +93,7 @@ def batches(phases: list[Phase]) -> Iterator[tuple[Phase, int, dict[str, Tensor]
             (batch,) = phase.loader.step(step)
             packed = host_tensors(batch, torch.device("cpu"))
             inputs, labels, _ = padded_inputs(packed)
-            yield phase, step, inputs, labels, packed.next_sentence_labels
+            yield phase, step, inputs, labels, packed.sequence_labels
 
 
 def rate_of(phase: Phase, step: int) -> float:

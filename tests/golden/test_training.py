@@ -9,9 +9,6 @@ import hashlib
 import json
 import os
 import platform
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +16,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import Prepared
-from tests.golden.training.settings import SETTINGS, train
+from tests.golden.training.settings import SETTINGS, train, train_as_rank
+from tests.pipeline.command import context
+from tests.pipeline.ranks_of import free_ports
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.files import sha256
 
-ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parent / "training"
 EXACT = ("phase", "step", "optimizer_step", "skipped", "learning_rate", "tokens_seen", "batch")
 MEASURED = ("mlm_loss", "nsp_loss", "grad_norm", "heldout_mlm_loss", "heldout_nsp_loss")
@@ -63,16 +61,22 @@ def trained(name: str, prepared: Prepared, out: Path) -> Artifact:
             return train(name, prepared.examples, prepared.vocab, out)
         finally:
             torch.set_num_threads(threads)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", str(port)]
-    program = ["-m", "tests.golden.training.settings", name, prepared.examples.path, prepared.vocab.path, out]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    ended = subprocess.run(
-        [sys.executable, *launch, *map(str, program)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
+    common = {
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": free_ports(1)[0],
+    }
+    inputs = name, prepared.examples.path, prepared.vocab.path, out
+    begun = [
+        context().Process(target=train_as_rank, args=(*inputs, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}))
+        for rank in range(ranks)
+    ]
+    for process in begun:
+        process.start()
+    for process in begun:
+        process.join()
+    assert [process.exitcode for process in begun] == [0] * ranks
     return open_artifact(out, "train")
 
 

@@ -28,7 +28,15 @@ ENVIRONMENT = {
     "COLUMNS": "200",
     "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "pipeline" / "offline"), str(ROOT / "src")]),
 }
-PRELOADED = ["bertwright.cli.app", "bertwright.corpus.run", "bertwright.train.run", "bertwright.examples.run"]
+PRELOADED = [
+    "bertwright.cli.stages",
+    "bertwright.corpus.run",
+    "bertwright.train.run",
+    "bertwright.train.engine.ddp",
+    "bertwright.examples.run",
+    "torch._dynamo",
+]
+"""The last is what torch's optimizers import when they are made: four fifths of what a small training takes."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The steps of the guides that add a member to a union are done to a copy of the package, all in one, and it trains.
 
-A guide has one new file, changes at most two others (the union, and what makes the thing of its section), and says in
-"Try it" which keys of a recipe use it, or in "See it" which command shows it. Then the contract tests, which know
-nothing of the new members, pass with them.
+A guide has one new file, changes at most two others (the union, and what makes the thing of its section), and where it
+says so gives the contract tests a sample. "Try it" says which keys of a recipe use the new member, "See it" which
+command shows it. Then the contract tests, which know nothing of the new members, pass with them.
 """
 
 import json
@@ -17,13 +17,35 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import ROOT
 
-GUIDES = sorted(
-    path
-    for path in (ROOT / "docs" / "how-to").glob("add-a*.md")
-    if re.search("^(Try|See) it: `", path.read_text(encoding="utf-8"), re.MULTILINE)
-)
+GUIDES = sorted((ROOT / "docs" / "how-to").glob("add-a*.md"))
 FENCED = re.compile(r"^```(python|diff)\n(?:# |--- )(\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONTRACTS = ("schedules", "optimizers", "kernels", "objectives", "engines", "networks", "observers", "targets")
+SEVERAL = """
+import json, sys
+from bertwright.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["bertwright", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+    print("<end>")
+"""
+"""The command line several times in one process."""
+ADDED = {
+    "schedules": "inverse_sqrt",
+    "optimizers": "lion",
+    "kernels": "one_by_one",
+    "objectives": "MaskedOnlyConfig",
+    "engines": "CheckedConfig",
+    "networks": "shared",
+    "observers": "table",
+    "targets": "ssh",
+    "formats": "json-lines",
+    "sources": "marked",
+    "damaged_sources": "marked",
+}
+"""The contract tests, and the member that a guide adds to what each asks."""
 
 
 def steps(guide: Path) -> list[tuple[str, str, str]]:
@@ -44,40 +66,70 @@ def changed(text: str, diff: str) -> str:
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_a_guide_adds_one_file_and_touches_at_most_two(guide: Path) -> None:
-    kinds = [kind for kind, _, _ in steps(guide)]
+    kinds = [kind for kind, path, _ in steps(guide) if path.startswith("src/")]
     assert kinds.count("python") == 1 and 1 <= kinds.count("diff") <= 2
+    assert len(steps(guide)) <= len(kinds) + 1, "what the tests are given is one file"
     assert not any((ROOT / path).exists() for kind, path, _ in steps(guide) if kind == "python")
 
 
-def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
-    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
-) -> None:
-    copy, overrides, shown = tmp_path / "src", [], []
-    shutil.copytree(ROOT / "src" / "bertwright", copy / "bertwright", ignore=shutil.ignore_patterns("__pycache__"))
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the sources and the tests, to which the steps of all guides are done."""
+    folder = tmp_path / "checkout"
+    for name in ("src", "tests"):
+        # With their bytecode, but for what another process is about to rename: else all of it is compiled once more.
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc.*"))
+    for name in ("pyproject.toml", "recipes", "places"):
+        (folder / name).symlink_to(ROOT / name)
     for guide in GUIDES:
         for kind, path, content in steps(guide):
-            file = tmp_path / path
+            file = folder / path
             file.write_text(content if kind == "python" else changed(file.read_text("utf-8"), content), "utf-8")
-        shown += re.findall(r"^See it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE)
-        overrides += re.findall(r"^Try it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE)
-    environment = {**os.environ, "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
+    return folder
+
+
+def named(kind: str) -> list[str]:
+    """What the guides say to try, or to see."""
+    found = [re.findall(rf"^{kind} it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE) for guide in GUIDES]
+    return [line for of_guide in found for line in of_guide]
+
+
+def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
+    small_recipe: Path, small_examples: Callable[[Path], Path], checkout: Path, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
 
     def output(*arguments: str) -> str:
-        command = [sys.executable, "-m", *arguments]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     folder = small_examples(tmp_path / "run")
-    output("bertwright.cli", "train", str(small_recipe), "--out", str(folder), *overrides)
+    output("-m", "bertwright.cli", "train", str(small_recipe), "--out", str(folder), *named("Try"))
     rows = [json.loads(line) for line in (folder / "train" / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert rows[-1]["mlm_loss"] is not None and "nsp_loss" not in rows[-1]
     config = json.loads((folder / "train" / "model" / "config.json").read_text("utf-8"))
     assert config["model_type"] == "shared"
     table = (folder / "train" / "observers" / "table" / "rows.csv").read_text("utf-8").splitlines()
     assert [line.partition(",")[0] for line in table] == [str(row["total_steps"]) for row in rows]
-    for command in shown:
-        assert "node7" in output("bertwright.cli", *command.split())
-    asked = output("pytest", "-vv", "-p", "no:cacheprovider", *(f"tests/contract/test_{name}.py" for name in CONTRACTS))
-    for added in ("inverse_sqrt", "lion", "one_by_one", "MaskedOnlyConfig", "CheckedConfig", "shared", "table", "ssh"):
-        assert f"[{added}" in asked or f"-{added}" in asked, f"no contract test asks {added}"
+    (tmp_path / "marked.txt").write_text("Egy irat.<|endoftext|>\nMég egy irat.<|endoftext|>\n", encoding="utf-8")
+    converted, see = str(tmp_path / "converted"), [command.split() for command in named("See")]
+    commands = [
+        ["convert", str(folder), converted, "--to", "json-lines"],
+        ["inspect", converted, "--json"],
+        ["inspect", str(tmp_path / "marked.txt"), "--json"],
+        *see,
+    ]
+    _, lines, marked, *seen, _ = output("-c", SEVERAL, json.dumps(commands)).split("<end>\n")
+    assert '"json-lines"' in lines
+    assert json.loads(marked)["what"] == "a marked"
+    assert len(seen) == len(see) > 0 and all("node7" in said for said in seen)
+    asked = output(
+        "-m", "pytest", "-vv", "-p", "no:cacheprovider", *(f"tests/contract/test_{name}.py" for name in ADDED)
+    )
+    for contract, added in ADDED.items():
+        of_contract = [line for line in asked.splitlines() if f"test_{contract}.py" in line]
+        assert any(f"[{added}" in line or f"-{added}" in line for line in of_contract), (
+            f"no {contract} test asks {added}"
+        )

@@ -40,8 +40,9 @@ def test_ranks_try_the_engines_of_several(tmp_path: Path, call: Call) -> None:
         "--micro-batch",
         "16",
     )
-    made = json.loads(call(*command, "--ranks", "2", "--engine", "zero").out)
-    assert [(row["candidate"]["engine"], row["outcome"]) for row in made["trials"]] == [("zero", "trained")] * 2
+    made = json.loads(call(*command, "--ranks", "2", "--engine", "zero", "--engine", "fsdp").out)
+    found = [(row["candidate"]["engine"], row["outcome"]) for row in made["trials"]]
+    assert found == [(engine, "trained") for engine in ("zero", "zero", "fsdp", "fsdp")]
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.conftest import Call
-from tests.pipeline.test_ranks import metrics, two_ranks
+from tests.pipeline.test_lost_ranks import said, start_two
+from tests.pipeline.test_ranks import metrics
 from tests.unit.test_classification import recipe, texts
 
 from bertwright import Recipe, RunFolder
@@ -45,8 +46,10 @@ def test_two_ranks_train_as_one_process(written: Path, tmp_path: Path, call: Cal
     shutil.copytree(alone, together)
     one = call("train", written, *TRAINED, "--out", alone)
     assert one.code == 0, one.err
-    two = two_ranks("train", written, *TRAINED, "--out", together)
-    assert two.returncode == 0, two.stderr
+    ranks = start_two(written, together, *TRAINED)
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(together, 0) + said(together, 1)
     for name in ("classification_loss", "heldout_classification_loss", "heldout_classification_accuracy"):
         assert losses(together, name) == pytest.approx(losses(alone, name), abs=1e-6)
     assert len(losses(alone)) == 18 and len(set(losses(alone))) == 18

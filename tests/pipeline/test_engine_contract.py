@@ -19,7 +19,7 @@ from tests.conftest import Prepared
 from tests.pipeline.ranks_of import NETWORK, PHASES, Training, train_on
 
 from bertwright.core.artifact import Artifact
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.optim.config import AdamWConfig, MuonConfig
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.engine.partition import owned
@@ -283,7 +283,7 @@ def test_sums_begin_before_the_last_backward_pass_of_a_step_ends_and_not_before_
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_rank_keeps_as_much_of_the_optimizers_state_as_is_foretold(engine: str, rank: int, watched: Path) -> None:
+def test_a_rank_keeps_as_much_of_the_optimizers_state_as_forecast(engine: str, rank: int, watched: Path) -> None:
     shapes = {name: tensor.shape for name, tensor in weights(watched / "ddp-fp32").items()}
     network = BertConfig(**{**NETWORK, "vocab_size": shapes["mlm.bias"][0]})
     assert network.tensors == {name: tuple(shape) for name, shape in shapes.items()}

@@ -139,6 +139,47 @@ def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
     assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
 
 
+def slow_mirror() -> None:
+    """Have what is brought back from a mirror, and each copy to it, last longer than the others wait for a rank."""
+    from bertwright.train.mirror import mirror, restore
+
+    def slow(work: Callable[..., None]) -> Callable[..., None]:
+        def later(*arguments: object) -> None:
+            time.sleep(5)
+            work(*arguments)
+
+        return later
+
+    restore.restore = slow(restore.restore)
+    mirror.Mirror._copy_checkpoints = slow(mirror.Mirror._copy_checkpoints)  # type: ignore[method-assign]
+
+
+@pytest.mark.slow
+def test_a_slow_mirror_ends_nobody_and_is_waited_for_by_all(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    """A training is stopped while it copies, its folder is lost, and it is ended from what is brought back."""
+    mirror = tmp_path / "mirror"
+    rare = ("train.checkpoint_every=1000", "train.evaluate_every=1000")
+    keys = ("train.phases.0.steps=400", "train.phases.1.steps=1", *rare, "train.hang_timeout=3")
+    ended = []
+    for name in ("first", "second"):
+        folder = small_examples(tmp_path / name)
+        ranks = start_two(small_recipe, folder, *keys, f"train.mirror=file://{mirror}", before=(slow_mirror, os.getpid))
+        if name == "first":
+            wait_for_lines(folder, 3, ranks)
+            for rank in ranks:
+                assert rank.pid is not None
+                os.kill(rank.pid, signal.SIGTERM)
+            ranks[1].join()
+            assert list(mirror.glob("checkpoints/*/manifest.json")), "it left before the last copy was made"
+        for rank in ranks:
+            rank.join()
+        ended.append([rank.exitcode for rank in ranks])
+    assert ended == [[75, 75], [0, 0]], said(folder, 0) + said(folder, 1)
+    assert (mirror / "manifest.json").is_file() and "brought back" in said(folder, 0)
+
+
 def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
     small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from tests.pipeline.test_documentation import blocks
 
 from bertwright import Recipe, RunFolder
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.pipeline.run_folder import MetricsRow, Scores, Summary
+from bertwright.pipeline.shapes import MetricsRow, Scores, Summary
 
 (SNIPPET,) = blocks(ROOT / "README.md", "python")
 

@@ -67,9 +67,9 @@ def test_two_ranks_train_as_one(
 
 def small_batches() -> None:
     """Make the held-out batches so small that each rank has some."""
-    from bertwright.train import phases
+    from bertwright.train import phase_data
 
-    phases.HELDOUT_MICRO_BATCH = 3
+    phase_data.HELDOUT_MICRO_BATCH = 3
 
 
 def test_ranks_share_the_batches_that_are_scored_and_the_scores_are_those_of_one(
@@ -107,11 +107,13 @@ def test_two_ranks_log_the_hash_that_inspect_prints(
         "train.log_every=5",
         "train.evaluate_every=3",
     )
-    arguments = (small_recipe, *OVERRIDES, *changed, "train.checkpoint_every=4", "--out", folder)
-    made = call("run", *arguments, "--until", "examples")
+    keys = (*OVERRIDES, *changed, "train.checkpoint_every=4")
+    made = call("run", small_recipe, *keys, "--out", folder, "--until", "examples")
     assert made.code == 0, made.err
-    done = two_ranks("train", *arguments)
-    assert done.returncode == 0, done.stderr
+    ranks = start_two(small_recipe, folder, *keys)
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
     rows = metrics(folder)
     due = [*((0, step) for step in (3, 4, 5, 6, 8, 9, 10, 12)), (1, 3), (1, 4)]
     assert [(row["phase"], row["step"]) for row in rows] == due

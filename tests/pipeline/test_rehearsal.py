@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe, run
+from bertwright.check.computing import computing
 from bertwright.core.errors import DataError
 from bertwright.pipeline.rehearsal import PREPARED, alone, link, rehearsal, remove
 from bertwright.sample import SMALL
@@ -39,6 +40,16 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
     assert found.recipe.train.observers == () and found.recipe.train.mirror == ""
     assert found.left_out == ("train.observers", "train.mirror")
     assert found.recipe.optim == recipe.optim and found.recipe.train.engine == recipe.train.engine
+
+
+def test_what_an_average_is_made_of_comes_within_the_few_steps(small_recipe: Path, tmp_path: Path) -> None:
+    recipe = Recipe.load(small_recipe, ["train.averaging={kind='last', count=3}", "train.phases.0.steps=200"])
+    found, _ = rehearsed(recipe, tmp_path)
+    assert found.train.averaging.model_dump() == {"kind": "last", "count": 3, "every": 1}
+    assert not [verdict.text for verdict in computing(found, ["train"]) if verdict.about == "train.averaging"]
+    moving = Recipe.load(small_recipe, ["train.averaging={kind='ema', decay=0.9}"])
+    (tmp_path / "moving").mkdir()
+    assert rehearsed(moving, tmp_path / "moving")[0].train.averaging == moving.train.averaging
 
 
 def test_the_network_of_a_sample_has_the_rows_of_the_real_one(small_recipe: Path, tmp_path: Path) -> None:
@@ -109,3 +120,14 @@ def test_a_phase_alone_keeps_its_size_and_the_examples_of_all(small_recipe: Path
     first = alone(recipe, 1)
     assert [phase.batch for phase in first.train.phases] == [1, 4] and first.train.phases[1] == recipe.train.phases[1]
     assert first.plan_sets() == recipe.plan_sets()
+
+
+def test_a_phase_alone_is_sound_beside_one_that_packs_or_finds_its_size(small_recipe: Path, tmp_path: Path) -> None:
+    packed = ["train.graph=compiled", "train.phases.0.packing=true", "train.phases.0.micro_batch=2"]
+    recipe, _ = rehearsed(Recipe.load(small_recipe, packed), tmp_path)
+    alone(recipe, 1).check()
+    assert alone(recipe, 0).train.phases[0].packing
+    (tmp_path / "auto").mkdir()
+    given = ["train.phases.0.micro_batch=auto", "train.memory_limit_gb=4"]
+    recipe, _ = rehearsed(Recipe.load(small_recipe, given), tmp_path / "auto")
+    assert [alone(recipe, index).train.memory_limit_gb for index in range(2)] == [4, 0]

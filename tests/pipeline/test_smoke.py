@@ -160,25 +160,26 @@ def test_a_trained_model_is_never_thrown_away(smoke: Run, tmp_path: Path, call: 
     assert state(folder) == before
 
 
-def test_until_stops_and_single_verbs_go_on(tmp_path: Path) -> None:
+def test_until_stops_and_single_verbs_go_on(tmp_path: Path, call: Call) -> None:
     folder = tmp_path / "run"
-    early = bertwright("vocab", SMOKE, "--out", folder)
+    early = call("vocab", SMOKE, "--out", folder)
     assert early.code == 4
     assert f"{folder / 'corpus'} is not finished. Make it first: bertwright corpus RECIPE" in early.err
-    first = bertwright("run", SMOKE, "--until", "corpus", "--out", folder, "--json")
+    first = call("run", SMOKE, "--until", "corpus", "--out", folder, "--json")
     assert first.code == 0, first.err
     assert json.loads(first.out) == {"folder": str(folder), "stages": ["corpus"]}
     assert {path.name for path in folder.iterdir()} == {".lock", "recipe.toml", "corpus"}
     before = state(folder / "corpus")
-    second = bertwright("vocab", SMOKE, "--out", folder)
+    second = call("vocab", SMOKE, "--out", folder)
     assert second.code == 0, second.err
     assert second.out.strip() == str(folder / "vocab")
     assert (folder / "vocab" / "vocab.txt").is_file() and not (folder / "examples").exists()
     assert state(folder / "corpus") == before
 
 
-def test_the_run_folder_is_named_after_the_recipe(tmp_path: Path) -> None:
-    done = bertwright("corpus", SMOKE, folder=tmp_path)
+def test_the_run_folder_is_named_after_the_recipe(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("corpus", SMOKE)
     assert done.code == 0, done.err
     assert (tmp_path / "runs" / "smoke" / "corpus" / "manifest.json").is_file()
 
@@ -195,8 +196,11 @@ def test_the_run_folder_is_named_after_the_recipe(tmp_path: Path) -> None:
         (("check", "--explain", "dupe_facto"), "did you mean 'dupe_factor'"),
     ],
 )
-def test_wrong_usage_exits_2(arguments: tuple[object, ...], says: str, tmp_path: Path) -> None:
-    done = bertwright(*arguments, folder=tmp_path)
+def test_wrong_usage_exits_2(
+    arguments: tuple[object, ...], says: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(*arguments)
     assert (done.code, done.out) == (2, "")
     assert says in done.err and "Traceback" not in done.err
     assert not list(tmp_path.iterdir())

@@ -16,7 +16,8 @@ from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.masking import Masking
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.store import Documents, Store, Vocabulary
+from bertwright.examples.store import Documents, Store
+from bertwright.examples.vocabulary import Vocabulary
 
 LENGTH, MOST, PASSES = 128, 20, 4
 VOCABULARY = Vocabulary(
@@ -65,7 +66,7 @@ def described(batch: object, a_start: np.ndarray) -> dict[str, np.ndarray]:
         "a": lengths - np.diff(second) - 2,
         "b": np.diff(second) - 1,
         "front": (tokens[cu[:-1] + 1] - 20 - a_start) % 50_000,
-        "label": batch.next_sentence_labels,  # type: ignore[attr-defined]
+        "label": batch.sequence_labels,  # type: ignore[attr-defined]
         "predictions": counts,
         "kind": kinds,
         "place": batch.prediction_positions - np.repeat(cu[:-1], counts),  # type: ignore[attr-defined]

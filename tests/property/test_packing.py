@@ -6,10 +6,11 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import MicroBatching
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import open_loader
 from bertwright.model.batch import packed
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
@@ -40,7 +41,7 @@ def gradient(artifact: Artifact, batching: MicroBatching, kernel: Kernel) -> tor
         batch = packed(arrays)
         mlm, nsp = model(batch)
         loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
-        loss = loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+        loss = loss + cross_entropy_sum(nsp, batch.sequence_labels, batch.sequence_weights)
         loss.backward()
         total += loss.detach()
     return torch.cat([total[None], *(p.grad.flatten() for p in model.parameters())])

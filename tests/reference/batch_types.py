@@ -13,7 +13,7 @@ TYPES = {
     "prediction_positions": "int64",
     "labels": "int64",
     "weights": "float32",
-    "next_sentence_labels": "int64",
+    "sequence_labels": "int64",
     "sequence_weights": "float32",
 }
 

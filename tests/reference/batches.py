@@ -35,6 +35,6 @@ def random_batch(lengths: Sequence[int], seed: int = 0, vocab_size: int = 61) ->
         prediction_positions=torch.tensor(places, dtype=torch.int64),
         labels=torch.randint(1, vocab_size, (len(places),), generator=random),
         weights=torch.ones(len(places)),
-        next_sentence_labels=torch.randint(0, 2, (count,), generator=random),
+        sequence_labels=torch.randint(0, 2, (count,), generator=random),
         sequence_weights=torch.ones(count),
     )

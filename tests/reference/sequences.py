@@ -22,6 +22,6 @@ def sequences(lengths: list[int], rows: list[int] | None = None, slack: int = 0)
         prediction_positions=nothing,
         labels=nothing,
         weights=nothing,
-        next_sentence_labels=nothing,
+        sequence_labels=nothing,
         sequence_weights=nothing,
     )

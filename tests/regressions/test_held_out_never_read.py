@@ -17,11 +17,12 @@ from tests.conftest import Prepared
 from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
@@ -30,7 +31,8 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepSettings, Trained, train_step
+from bertwright.train.step import StepSettings, train_step
+from bertwright.train.trained import Trained
 
 SETTINGS = LoaderSettings(
     32, MaskingConfig(max_predictions=5), global_batch=16, micro_batching=MicroBatching(16), seed=1, phase="0"

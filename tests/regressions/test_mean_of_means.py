@@ -13,10 +13,11 @@ import torch
 from tests.conftest import Prepared
 
 from bertwright.examples.config import MicroBatching, PlanSet
-from bertwright.examples.loader import LoaderSettings, PlanLoader, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import PlanLoader, open_loader
 from bertwright.model.batch import packed
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import cross_entropy_sum
@@ -25,7 +26,8 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepSettings, Trained, train_step
+from bertwright.train.step import StepSettings, train_step
+from bertwright.train.trained import Trained
 
 GLOBAL_BATCH = 32
 BERT = BertConfig(
@@ -58,7 +60,7 @@ def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.T
     for batch in batches:
         mlm_PV, nsp_B2 = model(batch)
         assert nsp_B2 is not None
-        labels, weights = batch.next_sentence_labels, batch.sequence_weights
+        labels, weights = batch.sequence_labels, batch.sequence_weights
         mlm = cross_entropy_sum(mlm_PV, batch.labels, batch.weights) / len(batch.labels)
         nsp = cross_entropy_sum(nsp_B2, labels, weights) / len(weights)
         ((mlm + nsp) / len(batches)).backward()  # type: ignore[no-untyped-call]

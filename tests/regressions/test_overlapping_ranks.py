@@ -19,10 +19,12 @@ import pytest
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import MicroBatching
-from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import ROW, Plans
-from bertwright.examples.store import Store, Vocabulary
+from bertwright.examples.store import Store
+from bertwright.examples.vocabulary import Vocabulary
 
 FILES, RANKS = 8, 4
 ROUNDS = FILES // RANKS

@@ -5,10 +5,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from bertwright.cli import app
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bertwright"
@@ -33,8 +37,9 @@ MAY_IMPORT = {
     "check": {"core", "corpus", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},
-    "scale": {"core", "sample", "train", "vocab", "check", "recipe"},
-    "launch": {"core", "needs", "plan", "recipe", "shipped"},
+    "contradictions": {"core", "corpus", "vocab", "examples", "model", "objectives", "optim", "train", "evaluate"},
+    "scale": {"core", "sample", "train", "vocab", "check", "recipe", "recipe_file"},
+    "launch": {"core", "needs", "plan", "recipe", "recipe_file", "shipped"},
     "pipeline": {
         "core",
         "corpus",
@@ -60,6 +65,7 @@ MAY_IMPORT = {
         "check",
         "launch",
         "recipe",
+        "recipe_file",
         "pipeline",
         "plan",
         "init",
@@ -83,6 +89,7 @@ WITHOUT_TORCH = {
     "config",
     "identity",
     "phases",
+    "phase_data",
     "forecast",
     "shapes",
     "sizes",
@@ -94,20 +101,30 @@ WITHOUT_TORCH = {
     "compiler",
     "ort_packages",
     "instructions",
+    "units",
+    "kernel_choice",
 }
 """Files that every verb, or a forecast, reads, also in the rooms of torch."""
 
 
+@cache
 def files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The file's imports, anywhere in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(path: Path) -> Iterator[str]:
     """Every dotted module that the file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}: relative import"
             yield node.module or ""
 
@@ -138,6 +155,7 @@ def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
         assert parts[0] not in {"tools", "tests", "benchmarks"}, f"{path} imports {module}, which is not installed"
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its dotted name; a package is its `__init__.py`."""
     names = {path: ".".join(("bertwright", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()}
@@ -147,10 +165,10 @@ def modules() -> dict[str, Path]:
 def imports(path: Path, known: Collection[str]) -> set[str]:
     """The modules of the package that the file imports, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             within = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in known else node.module for name in within}
     return found & set(known)
@@ -179,13 +197,14 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
         assert not any(name.startswith("bertwright.formats") for name in imported(path)), f"{path} is drawn with"
 
 
-OF_THE_RECIPE = ("contradictions.py", "contradictions_classification.py", "contradictions_networks.py")
+OF_THE_RECIPE = sorted(f"contradictions/{path.name}" for path in (SOURCE / "contradictions").glob("*.py"))
 
 
 @pytest.mark.parametrize("name", ["recipe.py", *OF_THE_RECIPE])
 def test_the_recipe_knows_only_configs(name: str) -> None:
-    mistakes = [Path(each).stem for each in OF_THE_RECIPE]
-    beside = {f"bertwright.{module}" for module in (*mistakes, "explain", "shipped", "optim.by_name")}
+    mistakes = [each.removesuffix(".py").replace("/", ".") for each in OF_THE_RECIPE]
+    others = ("explain", "recipe_file", "optim.by_name", "model.bert.network")
+    beside = {f"bertwright.{module}" for module in (*mistakes, *others)}
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):
             assert module.endswith("config") or module in beside, module
@@ -213,7 +232,11 @@ def test_no_unsafe_calls() -> None:
 
 
 def loaded_after(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(*sorted(m.partition('.')[0] for m in sys.modules))"
+    return {name.partition(".")[0] for name in modules_after(statement)}
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
 
 
@@ -222,7 +245,7 @@ def test_recipes_load_without_torch_or_the_text_tools() -> None:
 
 
 def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
-    loaded = loaded_after("import bertwright.examples.loader")
+    loaded = loaded_after("import bertwright.examples.plan_loader")
     assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded
 
 
@@ -250,11 +273,20 @@ def test_a_recipe_is_checked_without_rich_and_what_speaks_to_servers() -> None:
     assert not {"rich", "http", "ssl"} & loaded_after(statement)
 
 
-def test_no_verb_loads_what_only_another_one_needs() -> None:
-    code = "import sys, bertwright.cli.app; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("bertwright.")}
-    assert not {"translate", "plan", "init", "formats"} & rooms
+def test_a_verb_is_loaded_when_it_is_called() -> None:
+    statement = f"from bertwright.cli.app import app; app(['check', {str(DEMO)!r}], standalone_mode=False)"
+    rooms = {name.split(".")[1] for name in modules_after(statement) if name.startswith("bertwright.")}
+    assert not {"translate", "init", "formats", "bench", "launch"} & rooms
+    version = modules_after("from bertwright.cli.app import app; app(['--version'], standalone_mode=False)")
+    assert not {"bertwright.recipe", "pydantic", "numpy"} & version
+
+
+def test_each_verb_is_found_in_the_module_that_is_named_for_it() -> None:
+    modules = [
+        path.stem for path in (SOURCE / "cli").glob("*.py") if re.search(r"^VERBS\b", path.read_text("utf-8"), re.M)
+    ]
+    defined = {name: module for module in modules for name in import_module(f"bertwright.cli.{module}").VERBS}
+    assert dict(sorted(app._VERBS.items())) == dict(sorted(defined.items()))
 
 
 def test_a_run_is_planned_without_torch() -> None:

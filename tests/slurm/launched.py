@@ -28,6 +28,11 @@ tasks = 2
 cpus = 1
 memory = "1G"
 time = "10"
+
+[finish]
+cpus = 1
+memory = "2G"
+time = "10"
 """
 RECIPE = (
     "smoke",

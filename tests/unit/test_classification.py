@@ -15,7 +15,7 @@ from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
 from bertwright.evaluate.classification import scores_of
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network
 from bertwright.pipeline.stage import STAGES

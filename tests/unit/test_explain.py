@@ -10,15 +10,37 @@ from pydantic import BaseModel
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import members
+from bertwright.core.members import is_model, members
 from bertwright.explain import Original, explain, originals, where_is
 from bertwright.optim.config import OptimConfig, ScheduleConfig
+from bertwright.train.averaging.config import AveragingConfig
+from bertwright.train.engine.config import EngineConfig
 from bertwright.train.graph.config import GraphConfig
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.precision.config import PrecisionConfig
+from bertwright.train.spot.config import SpotNoticeConfig
 
+KINDS = {
+    "train.engine": EngineConfig,
+    "train.precision": PrecisionConfig,
+    "train.graph": GraphConfig,
+    "train.averaging": AveragingConfig,
+    "train.observers": ObserverConfig,
+    "train.spot_notice": SpotNoticeConfig,
+}
+"""Keys of unions whose meaning names the kinds, with the union."""
 ALL = [original for group in originals().values() for original in group]
 PHASE = "train.phases.0"
+
+
+@pytest.mark.parametrize("key", KINDS)
+def test_the_meaning_of_a_union_names_each_kind(key: str) -> None:
+    kinds = {member.model_fields["kind"].default for member in members(KINDS[key]) if is_model(member)}
+    assert kinds == kinds & set(re.findall(r"`(\w+)`", explain(Recipe, key)["meaning"]))
+
+
+def test_the_data_of_a_phase_may_be_labelled_texts() -> None:
+    assert "labelled texts" in explain(Recipe, f"{PHASE}.data")["meaning"]
 
 
 @pytest.mark.parametrize("original", ALL, ids=lambda o: f"{o.program.split()[0]}-{o.name}")

@@ -140,3 +140,15 @@ def test_a_page_that_cannot_be_written_is_said_and_training_goes_on(trained: Pat
     watching = Watching(trained)
     run(load(), trained, ["train"], watching)
     assert [m for m in watching.said if m.startswith("report: no page at step-000000001: cannot write")]
+
+
+def test_nor_does_a_fault_of_the_page_end_it(trained: Path, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("mlm_loss")
+
+    monkeypatch.setattr("bertwright.report.run.write_page", broken)
+    shutil.rmtree(trained / "train")
+    watching = Watching(trained)
+    done = run(load(), trained, ["train"], watching)
+    assert done.artifact("train").counts["steps"] == 3
+    assert "report: no page at step-000000003: KeyError: 'mlm_loss'" in watching.said

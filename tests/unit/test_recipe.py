@@ -12,9 +12,9 @@ from bertwright import Recipe
 from bertwright.core.config import fingerprinted
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import members
-from bertwright.model.bert.config import BertConfig
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.core.members import members
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
 
 Load = Callable[..., Recipe]

@@ -1,5 +1,6 @@
 """The walk: nothing is made of what other settings made, and nothing is touched before a trained model is safe."""
 
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import chdir
@@ -168,6 +169,18 @@ def test_a_refused_recipe_does_not_replace_the_one_that_was_run(trained: Path, l
     with pytest.raises(ArtifactError, match="may grow, not shrink"):
         run(load("train.phases.0.steps=2"), trained, ["train"])
     assert (trained / "recipe.toml").read_bytes() == before
+
+
+def test_nor_does_one_that_a_stage_refuses_by_what_its_sources_are(
+    small_recipe: Path, load: Load, tmp_path: Path
+) -> None:
+    (tmp_path / "texts.jsonl").write_text(json.dumps({"text": (small_recipe.parent / "text.txt").read_text()}) + "\n")
+    source = f"corpus.source={tmp_path / 'texts.jsonl'}"
+    run(load(source), tmp_path / "run", ["corpus"])
+    before = (tmp_path / "run" / "recipe.toml").read_bytes()
+    with pytest.raises(RecipeError, match=r"corpus\.keep_disambiguation is for dumps of wikis"):
+        run(load(source, "corpus.keep_disambiguation=true"), tmp_path / "run", ["corpus"])
+    assert (tmp_path / "run" / "recipe.toml").read_bytes() == before
 
 
 def test_an_error_inside_the_walk_is_not_taken_for_a_foreign_lock(

@@ -108,7 +108,7 @@ def originals(batches: list[MicroBatch]) -> Rows:
         tokens = batch.token_ids.copy()
         tokens[batch.prediction_positions] = batch.labels
         for i, (a, b) in enumerate(pairwise(batch.cu_seqlens)):
-            label = int(batch.next_sentence_labels[i]) if batch.sequence_weights[i] else -1
+            label = int(batch.sequence_labels[i]) if batch.sequence_weights[i] else -1
             found[tokens[a:b].tobytes(), batch.segment_ids[a:b].tobytes(), label] += 1
     return found
 
@@ -191,7 +191,7 @@ def test_masks_are_undone_and_drawn_anew(
     twice = [[batch_hash(batch) for batch in held(folder, 32)] for _ in range(2)]
     assert twice[0] == twice[1] and sum(len(batch.labels) for batch in held(folder, 32)) > 0
     for batch in held(folder, 32):
-        assert batch.sequence_weights.all() and set(batch.next_sentence_labels.tolist()) <= {0, 1}
+        assert batch.sequence_weights.all() and set(batch.sequence_labels.tolist()) <= {0, 1}
 
 
 def test_pairs_without_a_label_and_several_texts_in_one_example(
@@ -258,7 +258,7 @@ def test_tokenised_documents_are_held_out_by_their_hash(two_phases: Path, recipe
         assert (
             sum(len(batch.sequence_weights) for batch in batches) == examples.counts["heldout"]["rows"][f"{length}"][0]
         )
-        assert any(batch.next_sentence_labels.any() for batch in batches), "random partners come from other documents"
+        assert any(batch.sequence_labels.any() for batch in batches), "random partners come from other documents"
     assert examples.counts["heldout"]["phases"]["train.phases.0"]["documents"] == len(texts) - len(here)
 
 

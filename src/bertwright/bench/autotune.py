@@ -14,7 +14,7 @@ from bertwright._version import __version__
 from bertwright.bench.search import Candidate, Trial, search
 from bertwright.bench.table import Table
 from bertwright.bench.trial import Tried, attempt
-from bertwright.check import resources
+from bertwright.check import device
 from bertwright.check.machine import gpu_names, torch_build
 from bertwright.core.log import Log
 from bertwright.recipe import Recipe
@@ -58,7 +58,7 @@ def autotune(
 
 def machine_here(tried: Tried) -> dict[str, Any]:
     """What trials on other machines, or with other programs, may differ in."""
-    gpus = list(gpu_names()) if resources.training_gpus(tried.recipe) else []
+    gpus = list(gpu_names()) if device.training_gpus(tried.recipe) else []
     names = {"machine": platform.node(), "cpu": platform.machine(), "gpus": gpus}
     return {**names, "torch": torch_build().version, "bertwright": __version__}
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from bertwright.bench.search import sizes
 from bertwright.bench.trial import Tried
-from bertwright.check import resources
+from bertwright.check import device
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
 from bertwright.train.sizes import computing_of, fitting_sequences
@@ -40,7 +40,7 @@ def first_size(tried: Tried) -> int:
             f"train.phases.{tried.phase}.{name} decides how many sequences a forward pass has, and autotune tries "
             f"micro_batch. Leave {name} out: train.phases.{tried.phase}.{name}="
         )
-    gpus = resources.training_gpus(tried.recipe)
+    gpus = device.training_gpus(tried.recipe)
     computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=bool(gpus))
     # A GPU is one rank's; of AMD's no memory is known.
     memory = min(gpus, default=0) or memory_size() / tried.ranks

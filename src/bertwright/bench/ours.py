@@ -14,8 +14,8 @@ from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.loader import StepCounts
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.padding import Room
-from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.config import kernel_for
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
@@ -26,7 +26,8 @@ from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepSettings, Trained, train_step
+from bertwright.train.step import StepSettings, train_step
+from bertwright.train.trained import Trained
 
 
 def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:

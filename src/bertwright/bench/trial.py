@@ -17,7 +17,9 @@ from bertwright.core.end_group import end_group
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
 from bertwright.recipe import Recipe
+from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.metrics import read_rows
+from bertwright.train.phase_config import ONE_PASS
 
 LENGTHS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
 _GUARDED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
@@ -47,20 +49,21 @@ class Tried:
 
     def recipe_for(self, candidate: Candidate) -> Recipe:
         """The recipe of a trial: of its phase some steps of one forward pass and then of two, of the others one of a
-        sequence. `RecipeError` where the candidate cannot be had with this recipe."""
+        sequence. `RecipeError` where the candidate is not possible with this recipe."""
         values = self.recipe.shown(exclude_none=True)
         train = values["train"]
         for number, phase in enumerate(train["phases"]):
             if number == self.phase:
                 phase |= self._timed(candidate)
             else:
-                phase |= {"batch": self.ranks, "micro_batch": 0, "micro_tokens": 0, "steps": 1, "warmup": 0.0}
+                phase |= {"batch": self.ranks, "steps": 1, "warmup": 0.0, **ONE_PASS}
                 phase.pop("batch_warmup", None)
             for name in LENGTHS:
                 phase.pop(name, None)
         train |= {"engine": {"kind": candidate.engine}, "checkpoint_activations": candidate.checkpoint_activations}
         train |= {"log_every": 1, "heldout_sequences": 1, "keep_checkpoints": 1, "checkpoint_every": 0, "profile": 0}
         train |= {"memory_limit_gb": 0.0, "evaluate_every": 10**6}
+        train["averaging"] = within_few_steps(self.recipe.train.averaging)
         for name in ("observers", "mirror", "spot_notice"):
             train.pop(name, None)
         recipe = Recipe.model_validate(values)

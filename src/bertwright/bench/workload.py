@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import ExamplesConfig, MicroBatching
-from bertwright.examples.loader import LoaderSettings, PlanLoader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import Plans
-from bertwright.examples.store import Documents, Store, Vocabulary
+from bertwright.examples.store import Documents, Store
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.model.bert.config import SizeName
 
 VOCABULARY = Vocabulary(hash="", size=30_522, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=())
@@ -107,5 +109,5 @@ def examples_of(batch: MicroBatch) -> Iterator[Example]:
     tokens = batch.token_ids.copy()
     tokens[batch.prediction_positions] = batch.labels
     for number, (first, stop) in enumerate(zip(batch.cu_seqlens[:-1], batch.cu_seqlens[1:], strict=True)):
-        label = int(batch.next_sentence_labels[number])
+        label = int(batch.sequence_labels[number])
         yield Example(tokens[first:stop], batch.segment_ids[first:stop], label)

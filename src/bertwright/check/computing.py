@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertwright.check.resources import training_gpus
+from bertwright.check.device import training_gpus
 from bertwright.check.verdict import Verdict, error
 from bertwright.core.errors import MissingExtraError
 from bertwright.examples.batch_sizes import BatchSizes
@@ -15,7 +15,7 @@ from bertwright.train.phase_config import PhaseConfig
 
 
 def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """What of the graph, the attention kernel and the average of the weights cannot be had.
+    """What of the graph, the attention kernel and the average of the weights is not supported.
 
     Patterns of `optim.groups` are not looked at: names of tensors are known to the networks alone, which are torch's.
     """

@@ -46,7 +46,7 @@ def torch_build() -> TorchBuild:
 def gpu_memory() -> tuple[int, ...]:
     """Bytes of memory of each GPU that may be used, as NVIDIA's driver reports them; () where there is no driver.
 
-    Of AMD's only that there is one can be seen so: its memory is given as 0.
+    Without torch only the presence of an AMD GPU is known: its memory is given as 0.
     """
     try:
         # By the driver, which says what CUDA_VISIBLE_DEVICES leaves, and without torch.

@@ -8,9 +8,10 @@ from pathlib import Path
 from bertwright.check.advice import advice
 from bertwright.check.computing import computing
 from bertwright.check.data import imported_data, sources
+from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
-from bertwright.check.resources import device, disk, instructions, memory, precision
+from bertwright.check.resources import disk, memory
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
 from bertwright.objectives.config import DistillationConfig

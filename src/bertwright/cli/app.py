@@ -9,42 +9,87 @@ saved (run again).
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 import typer.core
 
 from bertwright._version import __version__
-from bertwright.cli import (
-    bench,
-    check,
-    convert,
-    corpus,
-    init,
-    inspect,
-    launch,
-    plan,
-    stages,
-    transfer,
-    translate,
-    vocab,
-)
 from bertwright.cli.formatting import json_line, visible
 from bertwright.core.errors import BertwrightError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
-from bertwright.pipeline.stage import STAGES
+
+_VERBS = {
+    "run": "stages",
+    "corpus": "corpus",
+    "vocab": "vocab",
+    "examples": "stages",
+    "train": "stages",
+    "evaluate": "stages",
+    "export": "stages",
+    "report": "stages",
+    "recipes": "check",
+    "places": "check",
+    "check": "check",
+    "init": "init",
+    "plan": "plan",
+    "convert": "convert",
+    "inspect": "inspect",
+    "launch": "launch",
+    "launch upload": "transfer",
+    "translate": "translate",
+    "bench": "bench",
+}
+"""The module of each verb, in the order of `--help`."""
+
+
+_USAGE: Any = typer.BadParameter.__mro__[1]
+"""All errors of usage: click's class, or that of typer's own copy of it, which has no public name."""
 
 
 class Verbs(typer.core.TyperGroup):
-    """The verbs by their names, of which some have two words: `launch upload` is no `launch` of a target."""
+    """The verbs by their names, each loaded when it is asked for: together they take longer than most of them alone.
+    `--help` asks for all of them, so their modules import what they only need to do their work where they do it.
+
+    Some have two words: `launch upload` is no `launch` of a target.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names."""
+        return list(_VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of that name, if there is one."""
+        if cmd_name in _VERBS and cmd_name not in self.commands:
+            self.add_command(_load(cmd_name), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The verb that the command line begins with, its name, and the words after it."""
-        if (two := " ".join(args[:2])) in self.commands:
+        if (two := " ".join(args[:2])) in _VERBS:
             args = [two, *args[2:]]
+        elif args[0] not in _VERBS:
+            for name in _VERBS:  # to name those that are like a mistyped one
+                self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
+
+
+def _load(name: str) -> Any:
+    # What a module makes when it is loaded stays: a collection of garbage meanwhile looks at all of it, and finds none.
+    gc.disable()
+    try:
+        verb = import_module(f"bertwright.cli.{_VERBS[name]}").VERBS[name]
+    finally:
+        gc.enable()
+    if not isinstance(verb, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(verb)
+        verb = alone
+    return typer.main.get_command(verb)
 
 
 app = typer.Typer(
@@ -71,15 +116,6 @@ def program(
     """The options before any verb."""
 
 
-_STAGES = {**stages.VERBS, **corpus.VERBS, **vocab.VERBS}
-for _name in ("run", *STAGES):
-    app.command(_name)(_STAGES[_name])
-_GROUPS = (check, init, plan, convert, inspect, launch, transfer, translate)
-for _name, _verb in [verb for group in _GROUPS for verb in group.VERBS.items()]:
-    app.command(_name)(_verb)
-app.add_typer(bench.verbs, name="bench")
-
-
 def main() -> None:
     """Parse and call: errors of the user's make are printed without a traceback and give their exit code."""
     try:
@@ -92,7 +128,11 @@ def main() -> None:
 
 def _parse_and_call() -> None:
     try:
-        app()
+        # With --json the errors of usage, too, are objects; without it they are shown with the usage.
+        sys.exit(app(standalone_mode=not _as_json()) or 0)
+    except _USAGE as error:
+        where = f" Look at {error.ctx.command_path} --help." if error.ctx else ""
+        _leave(" ".join(error.format_message().split()).rstrip(".") + "." + where, error.exit_code)
     except BertwrightError as error:
         _leave(str(error), error.exit_code)
     # A full disk, a folder without permission: the user's to mend, so a sentence and no traceback.
@@ -107,6 +147,11 @@ def _parse_and_call() -> None:
         _leave(*farewell(stop))
 
 
+def _as_json() -> bool:
+    # Of the words as they were typed: an error may come before they are parsed.
+    return "--json" in sys.argv[1:]
+
+
 def _leave_for_memory(error: Exception) -> NoReturn:
     """Leave with a sentence if the error says that there is no memory left; else it is raised again."""
     if (full := of_memory(error)) is None:
@@ -118,8 +163,7 @@ def _leave(message: str, code: int) -> NoReturn:
     """Say what ended the command, and exit; with --json as an object on standard output, whose hint is what to do: the
     last sentence, by the rule that errors follow.
     """
-    # Of the words as they were typed: the error may come before they are parsed.
-    if "--json" in sys.argv[1:]:
+    if _as_json():
         hint = re.split(r"(?<=[.?;:]) ", message)[-1]
         print(json_line({"error": {"code": code, "message": message, "hint": hint}}))
     else:

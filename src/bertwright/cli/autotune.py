@@ -18,7 +18,7 @@ from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
 
-if TYPE_CHECKING:  # loaded where it is asked for: other verbs start without it
+if TYPE_CHECKING:
     from bertwright.bench.search import Trial
     from bertwright.bench.trial import Tried
 
@@ -84,11 +84,12 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     """The recipe as it was given, with its preset, its overrides and the fastest keys."""
     import tomli_w
 
-    from bertwright.recipe import Written
+    from bertwright.recipe import Recipe
+    from bertwright.recipe_file import Written
 
     keys = [f"{key}={json.dumps(value)}" for key, value in fastest.candidate.keys(tried.phase).items()]
     written = Written.read(of.recipe, [*(of.overrides or []), *keys])
-    written.validated().check(str(file), ranks=tried.ranks)
+    Recipe.validated(written).check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
     head = f"# {of.recipe} with what bench autotune found for phase {tried.phase} on {tried.ranks} ranks: {speed}.\n\n"
     write_atomic(file, (head + tomli_w.dumps(written.values)).encode())

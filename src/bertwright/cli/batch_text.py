@@ -55,7 +55,7 @@ def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) 
     shown = {}
     for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
         words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
-        label = batch.next_sentence_labels[number]
+        label = batch.sequence_labels[number]
         said = f" ({labels[int(label)] if len(labels) > 1 else f'{label:g}'})"
         shown[f"sequence {number}{said if batch.sequence_weights[number] else ''}"] = " ".join(words)
     return shown

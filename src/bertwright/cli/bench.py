@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +11,7 @@ import typer
 
 from bertwright.cli.autotune import autotune
 from bertwright.cli.formatting import columns
+from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import MissingExtraError, RecipeError
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from bertwright.bench.measured import Measured
     from bertwright.bench.training import Precision, Side
 
-verbs = typer.Typer(help="Measure this machine, beside other programs.", no_args_is_help=True)
+verbs = typer.Typer(
+    name="bench", help="Measure this machine, beside other programs.", no_args_is_help=True, add_completion=False
+)
+VERBS = {"bench": verbs}
 SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
 verbs.command("autotune")(autotune)
 HEAD = (
@@ -28,40 +32,59 @@ HEAD = (
 )
 
 
-@verbs.command("train")
-def train(
+@dataclass(frozen=True)
+class Sides:
+    """What is trained, and beside whom."""
+
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Of full-128, pairs-128, half-512, base-128; default: all.")
-    ] = None,
+    ] = None
     peer: Annotated[
         Literal["hf", "none"], typer.Option(help="Beside Hugging Face's Trainer (hf), as started and tuned, or alone.")
-    ] = "none",
+    ] = "none"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How every side trains."""
+
     precision: Annotated[
         Literal["fp32", "bf16", "both"], typer.Option(help="Of every side; both: each side in either, in the same run.")
-    ] = "fp32",
-    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Of hidden states, of all sides.")] = 0.1,
+    ] = "fp32"
+    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Of hidden states, of all sides.")] = 0.1
     attention_dropout: Annotated[
         float, typer.Option(min=0, max=0.9, help="Of attention weights, of all sides; the paper has 0.1.")
-    ] = 0.0,
-    threads: Annotated[int, typer.Option(min=1, help="Of each side.")] = 2,
-    rounds: Annotated[int, typer.Option(min=1, help="Blocks of steps of each side, in turn.")] = 3,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of a block.")] = 5,
-    as_json: Json = False,
-) -> None:
+    ] = 0.0
+    threads: Annotated[int, typer.Option(min=1, help="Of each side.")] = 2
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How much is measured."""
+
+    rounds: Annotated[int, typer.Option(min=1, help="Blocks of steps of each side, in turn.")] = 3
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a block.")] = 5
+
+
+@verbs.command("train")
+@grouped
+def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False) -> None:
     """Train made-up text in turn with a peer: median, fastest and slowest step, and how many times as fast ours is."""
-    # Here and not above: other verbs start without torch.
     from bertwright.bench.run import Setting, bench
     from bertwright.bench.workload import WORKLOADS
 
-    if unknown := [name for name in workload or () if name not in WORKLOADS]:
+    wanted = sides.workload or list(WORKLOADS)
+    if unknown := [name for name in wanted if name not in WORKLOADS]:
         raise RecipeError(f"--workload {unknown[0]}: there is no such workload; there are {', '.join(WORKLOADS)}")
-    if peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
+    if sides.peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
         raise MissingExtraError("--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'")
-    names = [name for name in WORKLOADS if not workload or name in workload]
-    precisions: tuple[Precision, ...] = ("fp32", "bf16") if precision == "both" else (precision,)
-    setting = Setting(precisions, threads, dropout, attention_dropout, rounds, steps)
+    names = [name for name in WORKLOADS if name in wanted]
+    precisions: tuple[Precision, ...] = ("fp32", "bf16") if numbers.precision == "both" else (numbers.precision,)
+    setting = Setting(
+        precisions, numbers.threads, numbers.dropout, numbers.attention_dropout, blocks.rounds, blocks.steps
+    )
     with Terminal() as log:
-        measured = bench(names, SIDES[peer], setting, log.say)
+        measured = bench(names, SIDES[sides.peer], setting, log.say)
     if as_json:
         print(json.dumps([asdict(each) for each in measured]))
     else:

@@ -18,6 +18,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.shipped import Noun, find_shipped, titles
+from bertwright.train.phase_config import LENGTHS
 
 
 def recipes(
@@ -43,7 +44,9 @@ class Described:
     explain: Annotated[
         str,
         typer.Option(
-            metavar="KEY", help="Describe a key, or another program's parameter or argument: 'run_pretraining.sh 11'."
+            metavar="KEY",
+            help="Describe a key, with a recipe its value there, or another program's parameter or argument: "
+            "'run_pretraining.sh 11'.",
         ),
     ] = ""
     schema: Annotated[
@@ -66,23 +69,25 @@ def check(
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
     if described.schema:
-        refuse_useless("beside --schema", {"--explain": bool(described.explain), "--out": out is not None})
+        # Not --json: a schema is JSON.
+        useless = {"--explain": bool(described.explain), "--out": out is not None, "--scale": bool(scale)}
+        refuse_useless("beside --schema", useless)
         print(_schema(recipe, overrides), end="")
         return
-    # Here and not above: each looks at packages and the machine, which the other verbs do not need.
     from bertwright.check.environment import check_machine
     from bertwright.check.recipe import check_recipe
 
-    if described.explain or recipe is None:
-        refuse_useless("without a recipe", {"--scale": bool(scale)})
+    for where, given in (("beside --explain", described.explain), ("without a recipe", recipe is None)):
+        if given:
+            refuse_useless(where, {"--out": out is not None, "--scale": bool(scale)})
     if described.explain:
-        _explain(described.explain, as_json)
+        _explain(described.explain, Recipe.load(recipe, overrides or [], given=False) if recipe else None, as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
         loaded, folder, replaced = load_at_scale(recipe, overrides, out, scale)
         scaled = {"scaled": replaced if as_json else "\n".join(replaced)} if replaced else {}
-        facts = {"recipe": str(recipe), **loaded.summary(), **scaled}
+        facts = {"recipe": str(recipe), **_summary(loaded), **scaled}
         _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
 
 
@@ -97,12 +102,19 @@ def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
     print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
 
 
-def _explain(name: str, as_json: bool) -> None:
-    """Describe a key, or another program's parameter or argument."""
+def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
+    """Describe a key, with its value in a recipe, or another program's parameter or argument."""
     from bertwright.cli.explain_argument import explain_argument
-    from bertwright.explain import explain
+    from bertwright.explain import explain, value_at
 
-    print_facts(explain_argument(name) or explain(Recipe, name), as_json)
+    told = explain_argument(name)
+    facts = told or explain(Recipe, name)
+    if recipe is not None:
+        values = recipe.shown()
+        named = [key for version in told.values() for key in version] if told else list(facts)
+        several = {key: value_at(values, key) for key in named if "." in key}
+        facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
+    print_facts(facts, as_json)
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:
@@ -114,6 +126,18 @@ def _schema(kind: Path | None, others: list[str] | None) -> str:
         given = " ".join([name, *(others or [])])
         raise RecipeError(f"--schema {given}: a schema is of a kind of files. Give one of {', '.join(SCHEMAS)}.")
     return schema_file(name).read_text(encoding="utf-8")
+
+
+def _summary(recipe: Recipe) -> dict[str, str]:
+    """What a recipe trains: network, parameters, phases."""
+    network, phases = recipe.network(), dict[str, str]()
+    for i, phase in enumerate(recipe.train.phases):
+        budget = next(f"{getattr(phase, name):,} {name}" for name in LENGTHS if getattr(phase, name) is not None)
+        budget += f" or {phase.hours:g} hours" if phase.hours else ""
+        rate = f"{phase.schedule.kind} to {phase.learning_rate:g}"
+        phases[f"phase {i}"] = f"length {phase.length}, batch {phase.batch:,}, {budget}, {rate}"
+    shape = f"{network.num_hidden_layers} layers, hidden {network.hidden_size}, vocabulary {network.vocab_size:,}"
+    return {"model": f"{shape}, {network.parameters:,} parameters", "optimizer": recipe.optim.kind, **phases}
 
 
 def _print_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: bool) -> None:

@@ -11,7 +11,8 @@ from bertwright.core.log import SILENT, Log
 from bertwright.corpus.config import CorpusConfig
 from bertwright.examples.config import PlanSet
 from bertwright.examples.heldout_loader import open_heldout
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 from bertwright.formats import convert as between
 from bertwright.formats.export import ExportSet, export

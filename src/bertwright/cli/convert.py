@@ -46,7 +46,6 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Examples of a run, with masks that stay, or anyone's examples, into a format of the field."""
-    # Here and not above: every verb loads this module, and only this one needs formats and their libraries.
     from bertwright.cli.conversion import ConvertOptions
     from bertwright.cli.conversion import convert as write
     from bertwright.formats.names import Target, kind_of

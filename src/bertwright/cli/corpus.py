@@ -13,7 +13,7 @@ import typer
 from bertwright.cli.download import DOWNLOADS, print_download
 from bertwright.cli.formatting import json_line
 from bertwright.cli.grouped import grouped
-from bertwright.cli.options import Json, MaybeRecipe, Out, Overrides, Run, refuse_useless
+from bertwright.cli.options import Json, MaybeRun, Run, refuse_useless
 from bertwright.cli.stages import Workers, run_and_print, run_stages
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
@@ -38,15 +38,6 @@ class Dump:
     mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of dumps.wikimedia.org.")] = ""
 
 
-@dataclass(frozen=True)
-class MaybeRun:
-    """What is to be run, which a download goes without."""
-
-    recipe: MaybeRecipe = None
-    overrides: Overrides = None
-    out: Out = None
-
-
 @grouped
 def corpus(
     of: MaybeRun,
@@ -65,7 +56,9 @@ def corpus(
     if not asked.dropped:
         refuse_useless("without --dropped", {"--limit": asked.limit is not None})
     if dump.download:
-        refuse_useless("beside --download", {"RECIPE": of.recipe is not None, "--dropped": asked.dropped})
+        refuse_useless(
+            "beside --download", {"RECIPE": of.recipe is not None, "--dropped": asked.dropped, **workers.given()}
+        )
         _fetch(dump, of.out or DOWNLOADS, as_json)
         return
     if of.recipe is None:

@@ -12,7 +12,7 @@ from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.options import Json
 from bertwright.core.errors import RecipeError
 
-if TYPE_CHECKING:  # they load the forecast, which most verbs do not need
+if TYPE_CHECKING:
     from bertwright.init.answers import Answers
 
 

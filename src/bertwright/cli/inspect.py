@@ -60,11 +60,14 @@ def inspect(
         raise RecipeError(f"--against is called --diff now. Write --diff {other.against}.")
     if shown.batch is None:
         refuse_useless("without --batch", {"--phase": shown.phase != 0})
+    elsewhere = {"--vocab": data.vocab is not None, "--limit": data.limit is not None, "--world": data.world != 1}
     if other.diff is not None:
+        refuse_useless("beside --diff", {"--batch": shown.batch is not None, "--verify": verify, **elsewhere})
         from bertwright.cli.compare import compare
 
         print_facts(compare(path, other.diff), as_json)
     elif shown.batch is not None:
+        refuse_useless("beside --batch", {"--verify": verify, **elsewhere})
         from bertwright.cli.batch_text import describe_batch
 
         print_facts(describe_batch(path, shown.phase, shown.batch), as_json)

@@ -13,7 +13,8 @@ from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Run
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
-from bertwright.launch.job import Job
+from bertwright.launch.job import Job, load_job
+from bertwright.launch.submission import submit, submitted
 from bertwright.launch.target import DescribedOnly, Description, Scheduler, Submitter, Target
 
 TargetName = Annotated[
@@ -66,9 +67,7 @@ class Action:
 @grouped
 def launch(target: TargetName, of: Run, at: Place, action: Action, as_json: Json = False) -> None:
     """Print what running a recipe in some place would submit; or submit it, and look after it."""
-    # Here and not above: the other verbs need no target.
     from bertwright.launch.config import load_place
-    from bertwright.launch.job import load_job
 
     what = action.name()
     where = load_place(target, at.place, at.given())
@@ -101,8 +100,6 @@ def _print_note(note: str) -> None:
 
 
 def _submit(where: Target, job: Job, as_json: bool) -> None:
-    from bertwright.launch.submission import submit
-
     with Terminal() as log:
         sent = submit(where, job, log)
     # What bertwright does not submit itself, its user does.
@@ -119,8 +116,6 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
 
 
 def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
-    from bertwright.launch.submission import submitted
-
     if isinstance(where, DescribedOnly):
         raise RecipeError(
             f"--{what}: launch {where.kind} submits nothing itself, so its jobs are not known here. Where you "

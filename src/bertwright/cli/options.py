@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ def _folder(text: str) -> Path:
     # A variable that is not set gives an empty text in a script, and Path("") is the working folder.
     if not text.strip():
         raise RecipeError(
-            "--out is empty. Give the path of a folder, or leave --out away for runs/<name of the recipe>."
+            "--out is empty. Give the path of a folder, or leave --out away for the one that --help names."
         )
     return Path(text).expanduser()
 
@@ -29,10 +29,16 @@ MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A 
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", parser=_folder, metavar="DIR", help="The run folder; without it runs/<name of the recipe>."),
-]
+_RUN_FOLDER = "The run folder; without it runs/<name of the recipe>"
+
+
+def _out(help: str) -> Any:
+    return typer.Option("--out", parser=_folder, metavar="DIR", help=f"{help}.")
+
+
+Out = Annotated[Path | None, _out(_RUN_FOLDER)]
+OutOrPage = Annotated[Path | None, _out(f"{_RUN_FOLDER}. Of several runs: where comparison.html is put; else here")]
+OutOrDownload = Annotated[Path | None, _out(f"{_RUN_FOLDER}. With --download: where the file is put; else downloads")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Scale = Annotated[
     str, typer.Option("--scale", metavar="tiny", help="The built-in text, a tiny network, a few steps: all in seconds.")
@@ -46,6 +52,15 @@ class Run:
     recipe: RecipePath
     overrides: Overrides = None
     out: Out = None
+
+
+@dataclass(frozen=True)
+class MaybeRun:
+    """What is to be run, which a download goes without."""
+
+    recipe: MaybeRecipe = None
+    overrides: Overrides = None
+    out: OutOrDownload = None
 
 
 def refuse_useless(where: str, options: dict[str, bool]) -> None:

@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bertwright.check.resources import training_gpus
+from bertwright.check.device import training_gpus
 from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
-from bertwright.core.places import Place
 from bertwright.core.signals import Stopped, handed_on
+from bertwright.core.sockets import Processors
 from bertwright.recipe import Recipe
 
 PROGRAM = (sys.executable, "-m", "bertwright.cli")
@@ -43,8 +43,8 @@ def refuse_other_ranks(recipe: Recipe) -> None:
         )
 
 
-def train_on(places: Sequence[Place], arguments: Sequence[str]) -> None:
-    """Run `bertwright ARGUMENTS` once for each place, as the ranks of one training, to their end.
+def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
+    """Run `bertwright ARGUMENTS` once for each group of processors, as the ranks of one training, to their end.
 
     Signals are handed on to all. Where a rank fails the others are ended; the error, or `SystemExit` after a signal,
     has its exit code.
@@ -60,23 +60,23 @@ def train_on(places: Sequence[Place], arguments: Sequence[str]) -> None:
     try:
         with handed_on(hand_on):
             port = _free_port()
-            for number, place in enumerate(places):
-                ranks.append(_start(number, len(places), place, port, arguments))
+            for number, group in enumerate(groups):
+                ranks.append(_start(number, len(groups), group, port, arguments))
             codes = _wait(ranks)
     finally:
         _end(ranks)
     # One that was still loading is ended by the signal itself, before it listens.
     codes = {number: Stopped(-code).exit_code if -code in heard else code for number, code in codes.items()}
     if (failed := _first_failed(codes)) is not None:
-        raise _failure(failed, codes[failed], places)
+        raise _failure(failed, codes[failed], groups)
     if stopped := [code for code in codes.values() if code]:
         raise SystemExit(stopped[0])  # the first rank has said why
 
 
-def _failure(rank: int, code: int, places: Sequence[Place]) -> RankError:
+def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:
     """What to say of a rank that failed, with its exit code."""
     error = RankError(
-        f"rank {rank} of {len(places)} ({places[rank].name}) failed with exit code {_shells(code)}, so the others were "
+        f"rank {rank} of {len(groups)} ({groups[rank].name}) failed with exit code {_shells(code)}, so the others were "
         "ended. Run the same command again when its fault is mended: training goes on from its newest checkpoint."
     )
     error.exit_code = _shells(code)
@@ -88,13 +88,13 @@ def _shells(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _start(number: int, world: int, place: Place, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """One rank, bound to the processors of its place."""
+def _start(number: int, world: int, group: Processors, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    """One rank, bound to the processors of its group."""
     environment = {**os.environ, **told(number, world, port)}
     # As many as cores, not as hardware threads, of which two share the units that multiply.
-    environment.setdefault("OMP_NUM_THREADS", str(place.cores))
+    environment.setdefault("OMP_NUM_THREADS", str(group.cores))
     command = [*PROGRAM, *arguments]
-    with _bound_to(place.processors):
+    with _bound_to(group.processors):
         # A group of its own: Ctrl-C reaches this process alone, which hands it on once.
         return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, process_group=0)
 

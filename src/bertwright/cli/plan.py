@@ -45,7 +45,6 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Say what a run will take: memory by part, disk, steps, tokens, hours, energy and cost."""
-    # Here and not above: it reads data as the stages do, which the other verbs do not need.
     from bertwright.pipeline.lineage import standing_artifacts
     from bertwright.plan.machine import read_place, this_machine
     from bertwright.plan.plan import make_plan

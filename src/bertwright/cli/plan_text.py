@@ -40,7 +40,8 @@ def _head(name: str, plan: Plan) -> Iterator[str]:
     machine, text = plan["machine"], plan["text_bytes"]
     nodes = f"{machine['nodes']:,} times " if machine["nodes"] > 1 else ""
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
-    yield f"{visible(name)} on {nodes}{visible(machine['title'])}{ranks}, {giga(machine['memory_bytes'])} each"
+    memory = f"{giga(machine['memory_bytes'])} each" if machine["memory_bytes"] else "memory not known"
+    yield f"{visible(name)} on {nodes}{visible(machine['title'])}{ranks}, {memory}"
     yield f"network  {plan['parameters']:,} parameters"
     size = "" if text is None else f"{giga(text)} of text, "
     yield f"data     {size}{_BASIS[plan['basis']]}"
@@ -73,8 +74,8 @@ def _memory(plan: Plan) -> Iterator[str]:
     parts = [part for part in phases[0]["memory"] if any(phase["memory"][part] for phase in phases)]  # type: ignore[literal-required]
     rows = [(part, *(f"{phase['memory'][part] / size:,.2f}" for phase in phases)) for part in parts]  # type: ignore[literal-required]
     rows.append(("together", *(f"{phase['memory_bytes'] / size:,.2f}" for phase in phases)))
-    there = plan["machine"]["memory_bytes"]
-    rows.append(("share of what is there", *(f"{phase['memory_bytes'] / there:.0%}" for phase in phases)))
+    if there := plan["machine"]["memory_bytes"]:
+        rows.append(("share of what is there", *(f"{phase['memory_bytes'] / there:.0%}" for phase in phases)))
     yield from aligned(head, rows)
 
 

@@ -13,7 +13,7 @@ from bertwright.cli.formatting import json_line
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import (
     Json,
-    Out,
+    OutOrPage,
     Run,
     Scale,
     load_at_scale,
@@ -24,7 +24,7 @@ from bertwright.cli.options import (
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
-from bertwright.core.places import Kind, places
+from bertwright.core.sockets import Kind, processors_of
 from bertwright.core.work_split import WorkSplit
 from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
@@ -42,6 +42,10 @@ class Workers:
     world: Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")] = 1
     dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")] = ""
 
+    def given(self) -> dict[str, bool]:
+        """Which of the options are given."""
+        return {"--rank": self.rank != 0, "--world": self.world != 1, "--dask": bool(self.dask)}
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -54,8 +58,8 @@ class Ranks:
         bool, typer.Option("--per-node", help="One rank on each memory node (NUMA) of this machine, likewise.")
     ] = False
 
-    def places(self) -> Kind | None:
-        """The places that get a rank each, where one of the options asks for it."""
+    def group_by(self) -> Kind | None:
+        """What gets a rank each, where one of the options asks for it."""
         if self.per_socket and self.per_node:
             raise RecipeError("--per-socket and --per-node are two ways to place the same ranks. Give one of them.")
         if self.per_socket:
@@ -100,8 +104,8 @@ def examples(of: Run, workers: Workers, as_json: Json = False) -> None:
 def train(of: Run, ranks: Ranks, profile: Profile = 0, as_json: Json = False) -> None:
     """Only this stage: token store and plans to checkpoints and a model."""
     given = _profiled(of, profile)
-    if kind := ranks.places():
-        _train_on_places(given, kind, as_json)
+    if kind := ranks.group_by():
+        _train_on_groups(given, kind, as_json)
     else:
         run_and_print(given, ["train"], as_json)
 
@@ -113,7 +117,7 @@ def report(
     others: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE | RUN]...", help="Overrides, or more run folders.")
     ] = None,
-    out: Out = None,
+    out: OutOrPage = None,
     as_json: Json = False,
 ) -> None:
     """Only this stage: `report.html` and `summary.json`; or, of several run folders, a page that compares them."""
@@ -127,15 +131,15 @@ def report(
     print(json_line({"path": str(path), **facts}) if as_json else path)
 
 
-def _train_on_places(of: Run, kind: Kind, as_json: bool) -> None:
-    """Train with a rank on each place of this machine, and print where the result lies."""
+def _train_on_groups(of: Run, kind: Kind, as_json: bool) -> None:
+    """Train with a rank on each socket or memory node of this machine, and print where the result lies."""
     from bertwright.cli.per_socket import refuse_other_ranks, train_on
 
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
     refuse_other_ranks(loaded)
-    where = places(kind)
+    where = processors_of(kind)
     with Terminal() as log:
-        shown = ", ".join(f"{place.name} ({place.cores})" for place in where)
+        shown = ", ".join(f"{group.name} ({group.cores})" for group in where)
         log.say(f"train: a rank on each {kind}, bound to its cores: {shown}")
     train_on(where, ["train", str(of.recipe), *(of.overrides or []), "--out", str(folder)])
     _print_result(folder, ["train"], as_json)
@@ -181,7 +185,6 @@ def _print_result(folder: Path, stages: Sequence[str], as_json: bool) -> None:
 
 def run_stages(of: Run, stages: Sequence[str], workers: Workers = Workers(), scale: str = "") -> Path:
     """Run the stages; returns the run folder."""
-    # Loaded with the stages, not at every start of the program.
     from bertwright.core.dask import Dask
     from bertwright.train.expected import OUTSIDE
     from bertwright.train.metrics import read_rows

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the tables of the other programs are for this verb alone
     from bertwright.translate.shell import ShellCommand
 
 MAX_SCRIPT = 2**20
-"""Most bytes of a script that is read."""
+"""Most characters of a script that is translated."""
 Script = Annotated[
     str,
     typer.Option(
@@ -88,13 +88,20 @@ def _commands(words: list[str], script: str, environment: bool) -> list[ShellCom
 def _read(script: str) -> str:
     try:
         if script == "-":
-            return sys.stdin.read(MAX_SCRIPT)
-        with Path(script).open(encoding="utf-8") as file:
-            return file.read(MAX_SCRIPT)
+            text = sys.stdin.read(MAX_SCRIPT + 1)
+        else:
+            with Path(script).open(encoding="utf-8") as file:
+                text = file.read(MAX_SCRIPT + 1)
     except (OSError, ValueError) as error:
         raise RecipeError(
             f"--script {script} cannot be read: {error}. Give a shell script or a job file (.yml) in UTF-8."
         ) from error
+    if len(text) > MAX_SCRIPT:
+        raise RecipeError(
+            f"--script {script} has more than {MAX_SCRIPT:,} characters, so it is no script of commands, and a part of "
+            "it would be translated wrongly. Give the script, or a file with its commands alone."
+        )
+    return text
 
 
 VERBS: dict[str, Callable[..., None]] = {"translate": translate}

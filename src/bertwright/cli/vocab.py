@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from bertwright.cli.download import DOWNLOADS, print_download
-from bertwright.cli.options import Json, MaybeRecipe, Out, Overrides, Run, refuse_useless
+from bertwright.cli.grouped import grouped
+from bertwright.cli.options import Json, MaybeRun, Run, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 
 
-def vocab(
-    recipe: MaybeRecipe = None,
-    overrides: Overrides = None,
-    out: Out = None,
+@dataclass(frozen=True)
+class Published:
+    """A published vocabulary to be fetched."""
+
     download: Annotated[
         str, typer.Option(metavar="NAME", help="Only fetch google-uncased, google-cased or google-multilingual-cased.")
-    ] = "",
-    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of huggingface.co.")] = "",
-    as_json: Json = False,
-) -> None:
+    ] = ""
+    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of huggingface.co.")] = ""
+
+
+@grouped
+def vocab(of: MaybeRun, published: Published, as_json: Json = False) -> None:
     """Only this stage: shards to vocabulary."""
-    if not download:
+    name, mirror = published.download, published.mirror
+    if not name:
         refuse_useless("without --download", {"--mirror": bool(mirror)})
-    if download:
-        refuse_useless("beside --download", {"RECIPE": recipe is not None})
+    if name:
+        refuse_useless("beside --download", {"RECIPE": of.recipe is not None})
         from bertwright.vocab.download import HUB, PUBLISHED
         from bertwright.vocab.download import download as fetch
 
         with Terminal() as log:
-            path = fetch(download, out or DOWNLOADS, log, mirror or HUB)
-        print_download(path, f"{mirror or HUB}/{PUBLISHED[download].repository}/resolve/main/vocab.txt", as_json)
-    elif recipe is None:
+            path = fetch(name, of.out or DOWNLOADS, log, mirror or HUB)
+        print_download(path, f"{mirror or HUB}/{PUBLISHED[name].repository}/resolve/main/vocab.txt", as_json)
+    elif of.recipe is None:
         raise RecipeError("give a recipe, or --download NAME to fetch a published vocabulary.")
     else:
-        run_and_print(Run(recipe, overrides, out), ["vocab"], as_json)
+        run_and_print(Run(of.recipe, of.overrides, of.out), ["vocab"], as_json)
 
 
 VERBS: dict[str, Callable[..., None]] = {"vocab": vocab}

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from bertwright.core.redact import is_url, is_web
-
-_SECRET = re.compile(r"://[^/@]*:[^/@]*@")
+from bertwright.core.redact import has_credentials, is_url, is_web
 
 
 def check_address(url: str, what: str) -> None:
@@ -15,7 +11,7 @@ def check_address(url: str, what: str) -> None:
     The address itself is in no message: what is wrong with it may be a password.
     """
     # It would be written to the recipe of the run folder, which people share, or stay in the history of a shell.
-    if _SECRET.search(url):
+    if has_credentials("".join(url.split())):  # white space would end an address in running text
         raise ValueError(
             f"{what} has a name and a password in front of its @: take them out; credentials come from the environment"
         )

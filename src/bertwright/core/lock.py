@@ -70,7 +70,7 @@ class FolderLock:
             self._take(kind)
 
     def _take(self, kind: int) -> bool:
-        """Whether it is had now; always, unless `kind` says not to wait."""
+        """Whether the lock is held now; always, unless `kind` says not to wait."""
         try:
             # Of the system and not a file that says "locked": kill -9 leaves none of these behind.
             fcntl.flock(self._descriptor, kind)

@@ -35,13 +35,13 @@ Word = Annotated[str, Field(strict=True, max_length=1024)]
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     size: Count
     sha256: Hash
 
 
 class _Disk(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     bytes: Count
     scratch_bytes: Count
 
@@ -49,7 +49,7 @@ class _Disk(BaseModel):
 class Manifest(BaseModel):
     """What a manifest holds, besides its seal."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     stage: Word
     version: Count
     fingerprint: Hash

@@ -9,13 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from bertwright.core.described import described
+from bertwright.core.members import field_at, is_model, members
 from bertwright.core.renamed import renamed
 
 WhereIs = Callable[[type[BaseModel], str], str]
@@ -56,7 +55,7 @@ def mistakes(
     details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
     sentences: dict[str, list[tuple[bool, str]]] = {}
     for detail in details:
-        keys, known, field = _resolve(model, detail["loc"])
+        keys, known, field = field_at(model, detail["loc"])
         dotted = ".".join(keys)
         sentence = _sentence(model, detail, keys, known, field, where_is)
         sentences.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
@@ -79,13 +78,6 @@ def place(dotted: str, file: str, lines: Lines) -> str:
         parts.pop()
     line = lines.get(".".join(parts), -1)
     return "command line" if line == 0 else f"{file}:{line}" if line > 0 else file
-
-
-def members(annotation: Any) -> list[Any]:
-    """The classes inside unions, tuples, lists and Annotated types."""
-    if get_origin(annotation) in (Union, UnionType, tuple, list, dict) or hasattr(annotation, "__metadata__"):
-        return [m for a in get_args(annotation) for m in members(a)]
-    return [annotation]
 
 
 def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
@@ -114,10 +106,7 @@ def _sentence(
         tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
         return f"{context['tag']!r} is none of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
     if kind == "union_tag_not_found":
-        kinds = (
-            [repr(m.model_fields["kind"].default) for m in members(field.annotation) if _is_model(m)] if field else []
-        )
-        return f"needs a kind beside its other keys: one of {', '.join(kinds)}"
+        return f"needs a kind beside its other keys: one of {', '.join(_kinds(field))}"
     if kind == "literal_error":
         choices = [str(c) for c in (get_args(field.annotation) if field else ()) if isinstance(c, str)]
         return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")
@@ -125,7 +114,7 @@ def _sentence(
         return f"{value!r} must be {_BOUNDS[kind].format(**context)}{_share(value, context)}{_meaning(field)}"
     if kind in ("model_type", "model_attributes_type", "dataclass_type", "dict_type"):
         return _section(keys, value, field)
-    if kind in ("tuple_type", "list_type") and field and any(map(_is_model, members(field.annotation))):
+    if kind in ("tuple_type", "list_type") and field and any(map(is_model, members(field.annotation))):
         return f"is a list of sections, not {value!r}; write [[{'.'.join(keys)}]] before each of them"
     if kind in _TEXTS:
         return f"{value!r} must {_TEXTS[kind].format(**context)}{_meaning(field)}"
@@ -135,6 +124,10 @@ def _sentence(
             right = wanted.format(value=value if value is not None else "")
             return f"must be {right}{article}{_meaning(field)}"
     return f"{detail['msg']}{_got(value)}"
+
+
+def _kinds(field: FieldInfo | None) -> list[str]:
+    return [repr(m.model_fields["kind"].default) for m in members(field.annotation) if is_model(m)] if field else []
 
 
 def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[str], where_is: WhereIs | None) -> str:
@@ -158,7 +151,7 @@ def _or_those(word: str, choices: Sequence[str]) -> str:
 
 
 def _section(keys: Sequence[str], value: Any, field: FieldInfo | None) -> str:
-    models = [c for c in members(field.annotation) if _is_model(c)] if field else []
+    models = [c for c in members(field.annotation) if is_model(c)] if field else []
     inside = list(dict.fromkeys(name for m in models for name in m.model_fields))
     said = f"is a section with keys of its own ({', '.join(inside[:4])}{', ...' if len(inside) > 4 else ''})"
     example = f"{'.'.join(keys)}.{inside[0]}={value}" if inside else f"{'.'.join(keys)}.KEY={value}"
@@ -180,33 +173,3 @@ def _meaning(field: FieldInfo | None) -> str:
 
 def _got(value: Any) -> str:
     return f" (got {value!r})" if isinstance(value, str | int | float | bool) else ""
-
-
-def _is_model(candidate: Any) -> bool:
-    return isinstance(candidate, type) and issubclass(candidate, BaseModel)
-
-
-def _resolve(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str], FieldInfo | None]:
-    """The dotted keys of a pydantic location without union tags, the keys allowed where it ends, and its field."""
-    keys: list[str] = []
-    choices: list[Any] = [model]
-    known: list[str] = []
-    field: FieldInfo | None = None
-    for part in loc:
-        if isinstance(part, int):  # an element of a list: the choices stay the same
-            keys.append(str(part))
-            continue
-        models = [c for c in choices if _is_model(c)]
-        # pydantic names the member of a union by its kind, which the user wrote as a value and not as a key.
-        tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
-        if tagged and part not in models[0].model_fields:
-            choices = tagged
-            continue
-        known = sorted({name for m in models for name in m.model_fields})
-        if not models:
-            continue  # the name of a union member, which no user wrote
-        keys.append(part)
-        fields = [f for m in models if (f := described(m).get(part))]
-        field = fields[0] if fields else None
-        choices = [a for f in fields for a in members(f.annotation)]
-    return keys, known, field

@@ -14,10 +14,11 @@ _QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"]+")
 _SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
 _WEB = re.compile("https?://", re.IGNORECASE)
 _HIDDEN = "hidden-"
+_QUERY_NAME = re.compile(r"[?&;]([\w.-]+)=")
 # SECRET and the like anywhere (PGPASSWORD); KEY and TOKEN as words: TOKENIZERS_PARALLELISM is none.
 _SECRET = re.compile(
     r"SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|"
-    r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS)(?:_|$)",
+    r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS|SIG(?:NATURE)?)(?:_|$)",
     re.IGNORECASE,
 )
 
@@ -35,6 +36,11 @@ def is_web(url: str) -> bool:
 def is_secret(name: str) -> bool:
     """Whether a variable or an option of this name holds a secret."""
     return _SECRET.search(name.replace("-", "_")) is not None
+
+
+def secret_in_query(url: str) -> bool:
+    """Whether the query of an address has a name that holds a secret."""
+    return any(map(is_secret, _QUERY_NAME.findall(url)))
 
 
 def has_credentials(url: str) -> bool:

@@ -7,7 +7,7 @@ import unicodedata
 
 # Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format
 # (UAX #15) bounds a run at 30; no language comes near. Marks beyond the BMP are left alone.
-_MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.combining(c))
+_MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x10000))))
 _STACKED = re.compile(f"[{_MARKS}][{_MARKS}]{{30,}}")
 _STEP = 16
 # What a run of 32 marks leaves in every sixteenth character of a text: a sixteenth of the text is soon searched.

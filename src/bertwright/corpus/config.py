@@ -12,7 +12,7 @@ from bertwright.core.config import Section, UserPath, known_by_content, runtime_
 from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.wikis import wiki_code
 
-VERSION = 5
+VERSION = 6
 """Raised when the code of the stage changes its result."""
 
 

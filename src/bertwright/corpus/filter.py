@@ -59,8 +59,8 @@ class DocumentFilter:
         wanted = config.languages or (language,)
         self._identifier = Identifier(wanted) if config.identify else None
         everyone = dict.fromkeys((language, *wanted))
-        by_alphabet = config.preset == "turkunlp"
-        self._measures = ByAlphabet(everyone, config.alphabet) if by_alphabet else ByScript(everyone)
+        by_alphabet, tokens = config.preset == "turkunlp", config.min_tokens > 0 or config.max_tokens > 0
+        self._measures = ByAlphabet(everyone, config.alphabet) if by_alphabet else ByScript(everyone, tokens=tokens)
 
     def verdict(self, sentences: list[str]) -> tuple[str | None, str]:
         """(why the document is dropped or None, the code of its language or "" where that is not known).

@@ -18,8 +18,10 @@ _TITLES_AND_REMARKS = {
 }  # fmt: skip
 _CLOSING = {closing: opening for opening, closing in (_SPEECH | _TITLES_AND_REMARKS).items()}
 _BRACKET = re.compile(f"[{re.escape(''.join(_CLOSING) + ''.join(_CLOSING.values()))}]")
-_SIGN = re.compile(r"[。｡！？「『《〈﹁﹃（【〔［]|[\u3040-\u30ff\u3400-\u9fff]．")
 # "．" is also the point of full-width decimals, so it needs a letter before it.
+_SIGN = re.compile(r"[。｡！？「『《〈﹁﹃（【〔［．](?:(?<!．)|(?<=[\u3040-\u30ff\u3400-\u9fff]．))")
+# One range is told three times as fast as the signs one by one, and other scripts have nothing in it.
+_MAY_BE_SIGN = re.compile("[\u3000-\uffff]")
 _STOP = re.compile(r"(?:[。｡！？]|(?<=[\u3040-\u30ff\u3400-\u9fff])．)[。｡！？!?…]*")
 _GOES_ON = ("、", "，", ",", "。", "｡", "；", "：", "・", "·", "的")
 _PARTICLES = (
@@ -34,7 +36,7 @@ Pairs = list[tuple[int, int]]
 
 def is_full_width(text: str) -> bool:
     """Whether there is anything here that this module speaks of."""
-    return _SIGN.search(text) is not None
+    return _MAY_BE_SIGN.search(text) is not None and _SIGN.search(text) is not None
 
 
 def set_ends(text: str, cuts: Iterable[int]) -> list[int]:

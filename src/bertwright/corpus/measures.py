@@ -51,10 +51,14 @@ class Measures:
 
 
 class ByScript:
-    """Letters, words and marks by their Unicode properties, in languages of these codes."""
+    """Letters, words and marks by their Unicode properties, in languages of these codes.
 
-    def __init__(self, languages: Iterable[str]) -> None:
+    Without `tokens` these are not counted, which takes as long as all else, and are 0.
+    """
+
+    def __init__(self, languages: Iterable[str], *, tokens: bool = True) -> None:
         self._own = frozenset[str]().union(*map(scripts, languages))
+        self._tokens = tokens
 
     def measure(self, sentences: list[str]) -> Measures:
         """The counts of a document of one sentence or more, none of which is empty."""
@@ -63,7 +67,7 @@ class ByScript:
             text = "\n".join(batch)
             codes = code_points(text)
             characters.update(_occurrences(codes))
-            sums.update(_sums(batch, kinds_of(codes)), tokens=count_tokens(text))
+            sums.update(_sums(batch, kinds_of(codes)), tokens=count_tokens(text) if self._tokens else 0)
         return Measures(
             **sums,
             repeated=_repeated(sentences),

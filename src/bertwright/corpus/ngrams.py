@@ -8,7 +8,6 @@ written without spaces every character is taken for half a word.
 from __future__ import annotations
 
 import unicodedata
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,12 @@ Hashes = NDArray[np.uint64]
 # Odd, so that it has an inverse modulo 2**64: a run is a difference of sums, with its power taken out again.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(int(_FACTOR), -1, 2**64))
-_LETTER, _DIGIT, _SPACE, _MARK = range(4)
+_UNKNOWN, _LETTER, _DIGIT, _SPACE, _MARK = range(5)
 _TABLED = 0x20000
 """Code points whose kind is looked up; above there are ideographs."""
+_kinds = np.full(_TABLED + 1, _UNKNOWN, np.uint8)
+"""The kind of each character met so far: asking for all takes as long as the runs of 2 MB of text."""
+_kinds[_TABLED] = _LETTER
 
 
 def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
@@ -43,7 +45,7 @@ def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]
 
 def _words(text: str, spaced: bool) -> tuple[Hashes, NDArray[np.int64]]:
     points = np.frombuffer(text.casefold().encode("utf-32-le", "surrogatepass"), "<u4")
-    kinds = _kinds()[np.minimum(points, _TABLED)]
+    kinds = _kinds_of(np.minimum(points, _TABLED))
     points, kinds = points[kinds != _MARK], kinds[kinds != _MARK]
     digits = kinds == _DIGIT
     number = np.ones(len(points), bool)
@@ -80,16 +82,20 @@ _NONE: Hashes = np.zeros(0, np.uint64)
 _ZERO: Hashes = np.zeros(1, np.uint64)
 
 
-@cache
-def _kinds() -> NDArray[np.uint8]:
-    """What every character is."""
-    kinds = np.full(_TABLED + 1, _LETTER, np.uint8)
-    for point, character in enumerate(map(chr, range(_TABLED))):
-        category = unicodedata.category(character)
-        if character.isspace():
-            kinds[point] = _SPACE
-        elif category == "Nd":
-            kinds[point] = _DIGIT
-        elif category[0] in "PSC":
-            kinds[point] = _MARK
+def _kinds_of(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """[C] what each character is; `points` [C] are at most `_TABLED`."""
+    kinds = _kinds[points]
+    if not kinds.all():
+        for point in np.unique(points[kinds == _UNKNOWN]).tolist():
+            _kinds[point] = _kind(chr(point))
+        kinds = _kinds[points]
     return kinds
+
+
+def _kind(character: str) -> int:
+    if character.isspace():
+        return _SPACE
+    category = unicodedata.category(character)
+    if category == "Nd":
+        return _DIGIT
+    return _MARK if category[0] in "PSC" else _LETTER

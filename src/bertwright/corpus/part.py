@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import naming, read_bytes, write_atomic
-from bertwright.corpus.words import count_tokens
+from bertwright.corpus.words import count_tokens_of_sentences
 
 DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
 HASH = [("high", "<u8"), ("low", "<u8")]
@@ -46,8 +46,8 @@ class PartWriter:
         self._documents.append((*_hash(data), len(starts)))
         for start, stop in pairwise([*starts, len(sentences)]):
             text = " ".join(sentences[start:stop])
-            size = len(text.encode()) + 1
-            self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, count_tokens(text), size))
+            words, size = count_tokens_of_sentences(text), len(text.encode()) + 1
+            self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, words, size))
         self._texts.write(data)
         line = {**facts, "paragraphs": starts}
         self._facts.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")

@@ -9,33 +9,44 @@ sentences go too. A paragraph of prose stays wherever it stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterator
+from itertools import compress, pairwise, repeat
 
 from bertwright.corpus.article import Paragraph
 from bertwright.corpus.words import count_tokens
 
 _YEAR = r"(?:1[4-9]|20)\d\d[a-z]?"
-_SIGN = re.compile(r"(?:1[4-9]|20)[0-9][0-9]|97[89]|[0-9]-[0-9]|10\.[0-9]{4}|[0-9]{8}|https?:|www\.")
-"""Every citation has one of these: a year, a number of a book or an article, an address."""
-_MAY_HAVE_SIGN = re.compile("[0-9/]")
-_MAIN = tuple(
-    (re.compile(pattern), weight)
-    for pattern, weight in (
-        (r"\b(?:ISBN|ISSN|OCLC|DOI|doi|PMID|JSTOR|LCCN|arXiv)\b|\b97[89][- ]?\d[\d -]{7,}\d\b|\b10\.\d{4,9}/\S", 3),
-        (r"\b\d{1,5}-\d{2,7}-\d{1,7}-[\dXx]\b", 3),
-        (r"https?://|\bwww\.", 2),
-        (rf"[:—–]\s?[^\s.:,][^:,]{{0,60}},\s?{_YEAR}(?!\d)", 2),  # Oxford: University Press, 1999
-        (rf"[(（\[]{_YEAR}[)）\]]|(?<!\d){_YEAR}\W{{0,3}}$", 1),
-    )
+# What most paragraphs lack is asked first, by strings or by patterns that begin with one character: these are found
+# three times as fast.
+_ADDRESS_SIGN, _MAY_HAVE_SIGN = re.compile(r"https?:|www\."), re.compile("[0-9/]")
+_SIGN = re.compile(r"[0-9](?:(?<=1)[4-9][0-9]{2}|(?<=2)0[0-9]{2}|(?<=9)7[89]|-[0-9]|(?<=1)0\.[0-9]{4}|[0-9]{7})")
+"""Every citation has one of these, or an address: a year, a number of a book or an article."""
+_NUMBER_NAME = re.compile(r"[IODPJLX](?:S[BS]N|CLC|OI|MID|STOR|CCN|iv)")
+_NUMBER = re.compile(
+    r"\b(?:ISBN|ISSN|OCLC|DOI|doi|PMID|JSTOR|LCCN|arXiv)\b|\b97[89][- ]?\d[\d -]{7,}\d\b|\b10\.\d{4,9}/\S"
 )
+_BOOK = re.compile(r"\b\d{1,5}-\d{2,7}-\d{1,7}-[\dXx]\b")
+_LINK = re.compile(r"https?://|\bwww\.")
+_YEAR_AFTER_COMMA = re.compile(rf",\s?{_YEAR}")
+_PUBLISHED = re.compile(rf"[:—–]\s?[^\s.:,][^:,]{{0,60}},\s?{_YEAR}(?!\d)")  # Oxford: University Press, 1999
+_YEAR_IN_BRACKETS = re.compile(rf"[(（\[]{_YEAR}[)）\]]")
+_YEAR_AT_END = re.compile(rf"(?<!\d){_YEAR}\W{{0,3}}$")
+_LONGEST_END = 9
+"""Characters of a year at the end, with what may follow it."""
+_LETTER, _CAPITAL = r"[^\W\d_]", r"[^\W\d_a-z]"
+_AFTER_SHORT_WORD = "|".join(rf"(?<=\b{_LETTER * letters}\.)" for letters in (1, 2, 3, 4))
 _MORE = (
-    re.compile(  # pages 12–34; vol. 3, № 3; 519 s.; the sign for page
-        r"(?<!\d)\d{1,3}\s?[-–—]\s?\d{1,3}(?!\d)|(?:\b[^\W\d_]{1,4}\.|№)\s?\d{1,3}(?!\d)|\b\d{2,4}\s[^\W\d_]{1,2}\.|[頁页]"
+    (  # pages 12–34, 519 s.; vol. 3; № 3; the sign for page
+        re.compile(
+            rf"\d(?<!\d\d)(?:\d{{0,2}}\s?[-–—]\s?\d{{1,3}}(?!\d)|(?<!\w\d)\d{{1,3}}\s{_LETTER}{{1,2}}\.)",
+        ),
+        re.compile(rf"\.(?:{_AFTER_SHORT_WORD})\s?\d{{1,3}}(?!\d)"),
+        re.compile(r"№\s?\d{1,3}(?!\d)"),
+        re.compile("[頁页]"),
     ),
-    re.compile(  # J. R. Smith; Smith, J.
-        r"(?<!\w)[^\W\d_a-z]\.\s?(?:[^\W\d_a-z]\.|[^\W\d_]{3,})|[^\W\d_]{3,},\s[^\W\d_]\."
+    (  # J. R. Smith; Smith, J.
+        re.compile(rf"\.(?<={_CAPITAL}\.)(?<!\w{_CAPITAL}\.)\s?(?:{_CAPITAL}\.|{_LETTER}{{3,}})"),
+        re.compile(rf",(?<={_LETTER * 3},)\s{_LETTER}\."),
     ),
 )
 """Each speaks for a citation, once one of the main signs does."""
@@ -76,28 +87,31 @@ _NAMES = re.compile(
 
 def references_in(paragraphs: list[Paragraph]) -> Iterator[bool]:
     """Whether each paragraph of an article is a reference, in order."""
-    for (_, name), group in groupby(_sections(paragraphs), key=itemgetter(0)):
-        section = [paragraph for _, paragraph in group]
+    for section in _sections(paragraphs):
         weights = [_weight(paragraph.text) for paragraph in section]
-        sources = any(weights) and _are_sources(name, section, weights)
+        if not any(weights):
+            yield from repeat(False, len(section))
+            continue
+        told = _is_listed if _are_sources(section, weights) else _is_citation
         for paragraph, weight in zip(section, weights, strict=True):
-            yield _is_listed(paragraph.text, weight) if sources else _is_citation(paragraph.text, weight)
+            yield told(paragraph.text, weight)
 
 
-def _sections(paragraphs: Iterable[Paragraph]) -> Iterator[tuple[tuple[int, str], Paragraph]]:
-    """Each paragraph with the number and the name of its section."""
-    number, name = 0, ""
-    for paragraph in paragraphs:
-        if paragraph.heading is not None:
-            number, name = number + 1, paragraph.heading
-        yield (number, name), paragraph
+def _sections(paragraphs: list[Paragraph]) -> Iterator[list[Paragraph]]:
+    """The paragraphs of each section; the first has its name."""
+    starts = [number for number, paragraph in enumerate(paragraphs) if number and paragraph.heading is not None]
+    return (paragraphs[start:stop] for start, stop in pairwise([0, *starts, len(paragraphs)]))
 
 
-def _are_sources(name: str, section: list[Paragraph], weights: list[int]) -> bool:
+def _are_sources(section: list[Paragraph], weights: list[int]) -> bool:
     """Whether a section lists sources."""
-    share, least = (_SOME, 1) if _NAMES.search(name.casefold()) else (_MOST, _CITATION)
-    cited = sum(len(paragraph.text) for paragraph, weight in zip(section, weights, strict=True) if weight >= least)
-    return cited >= share * sum(len(paragraph.text) for paragraph in section) and (least == 1 or len(section) > 1)
+    sizes = [len(paragraph.text) for paragraph in section]
+    signed, cited = (sum(compress(sizes, (weight >= least for weight in weights))) for least in (1, _CITATION))
+    if signed < _SOME * sum(sizes):  # whatever its name
+        return False
+    return bool(_NAMES.search((section[0].heading or "").casefold())) or (
+        cited >= _MOST * sum(sizes) and len(section) > 1
+    )
 
 
 def _is_citation(text: str, weight: int) -> bool:
@@ -111,15 +125,43 @@ def _is_listed(text: str, weight: int) -> bool:
 
 
 def _weight(text: str) -> int:
-    """How much speaks for a citation; 0 for what is too long for one."""
-    if len(text) > _MOST_CHARACTERS or not _MAY_HAVE_SIGN.search(text) or not _SIGN.search(text):
+    """How much speaks for a citation, to more than `_CITATION`; 0 for what is too long for one."""
+    if len(text) > _MOST_CHARACTERS:
+        return 0
+    if not _SIGN.search(text) and not _has_sign_of_address(text):
         return 0
     if count_tokens(text) > _MOST_WORDS:
         return 0
-    if sum(map(len, _ADDRESS.findall(text))) > len(text) / 2:
+    if _may_have_address(text) and sum(map(len, _ADDRESS.findall(text))) > len(text) / 2:
         return _CITATION
-    weight = sum(weight for pattern, weight in _MAIN if pattern.search(text))
-    return weight + sum(bool(pattern.search(text)) for pattern in _MORE) if weight else 0
+    weight = _main_weight(text)
+    if 0 < weight <= _CITATION:
+        weight += sum(any(pattern.search(text) for pattern in patterns) for patterns in _MORE)
+    return weight
+
+
+def _may_have_address(text: str) -> bool:
+    return "http" in text or "www." in text
+
+
+def _has_sign_of_address(text: str) -> bool:
+    return _may_have_address(text) and bool(_ADDRESS_SIGN.search(text) and _MAY_HAVE_SIGN.search(text))
+
+
+def _main_weight(text: str) -> int:
+    """What the main signs weigh together."""
+    weight = 0
+    if ("97" in text or "10." in text or "doi" in text or _NUMBER_NAME.search(text)) and _NUMBER.search(text):
+        weight += 3
+    if text.count("-") > 2 and _BOOK.search(text):
+        weight += 3
+    if _may_have_address(text) and _LINK.search(text):
+        weight += 2
+    if _YEAR_AFTER_COMMA.search(text) and _PUBLISHED.search(text):
+        weight += 2
+    if _YEAR_IN_BRACKETS.search(text) or _YEAR_AT_END.search(text, max(0, len(text) - _LONGEST_END)):
+        weight += 1
+    return weight
 
 
 def _is_sentence(text: str) -> bool:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import accumulate, pairwise
 
 import sentencex
 
-from bertwright.core.config import Section
 from bertwright.corpus.fullwidth import is_full_width, set_ends
 
 _OPENING = "(„\"»«“'[—–- "
@@ -38,7 +38,9 @@ _OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
 _WINDOW = 4096
 
 
-class Joining(Section):
+# No `Section`: reading a field of one takes five times as long, and each cut asks for many.
+@dataclass(frozen=True, slots=True)
+class Joining:
     """When two pieces that sentencex separated are one sentence after all; `sentences.toml` explains the fields."""
 
     small: bool = False
@@ -111,12 +113,13 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
         # ΠΑ.ΣΟ.Κ. and 2.5 are one token each.
         if inside or (right[0].isalpha() and left.rpartition(" ")[2].isupper()):
             return True
-    if joining.names and _IN_NAME.search(left) is not None:
+    end = left.rstrip()
+    # A pattern that looks for the end of a text tries each place before it, so the end is asked first.
+    marked = joining.names and end.endswith(("!", "?"))
+    if marked and (_IN_NAME.search(left) or (end == left and _NAME_GOES_ON.match(right))):
         return True
-    if left.endswith(("!", "?")) and joining.names and _NAME_GOES_ON.match(right):
-        return True
-    left = left.strip()
-    if not joining.stops and _OWN_STOP.search(left):
+    left = end.lstrip()
+    if not joining.stops and left.endswith(".") and _OWN_STOP.search(left):
         return True
     # Of sentencex's wrong cuts in Hungarian 89 % follow an ordinal number: "2010. | augusztus".
     return _ORDINAL.fullmatch(left) is not None or joining.joins(left, right)
@@ -141,4 +144,10 @@ def _pieces(language: str, text: str) -> list[str]:
 @cache
 def _table() -> dict[str, Joining]:
     text = resources.files(__package__).joinpath("sentences.toml").read_text(encoding="utf-8")
-    return {language: Joining.model_validate(entry) for language, entry in tomllib.loads(text).items()}
+    return {language: _joining(**entry) for language, entry in tomllib.loads(text).items()}
+
+
+def _joining(
+    before: Iterable[str] = (), after: Iterable[str] = (), abbreviations: Iterable[str] = (), **rules: bool
+) -> Joining:
+    return Joining(**rules, before=tuple(before), after=frozenset(after), abbreviations=frozenset(abbreviations))

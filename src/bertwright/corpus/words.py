@@ -26,8 +26,8 @@ _IN_FOURS = (
     r"\ua9e0-\ua9ef\uaa60-\uaa7f"
 )
 _UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
-# Found six times as fast where there is none.
-_MAY_BE_UNSPACED = re.compile(rf"[\u0e01-\u109d\u1780-\u17d3\u2e80-\uabff\uf900-{chr(LAST_LETTER)}]")
+# Found six times as fast where there is none. What it is not is named, the commonest first: one comparison tells most.
+_MAY_BE_UNSPACED = re.compile("[^\x00-\u0e00\u2000-\u2e7f\u109e-\u177f\u17d4-\u1fff\uac00-\uf8ff]")
 # Between two letters these are part of the word.
 _JOINERS = "'’-"
 _PIECE = 2**20
@@ -73,11 +73,23 @@ def count_tokens(text: str) -> int:
 
 
 def _count_tokens(text: str) -> int:
-    count = len(text.split())
-    if _MAY_BE_UNSPACED.search(text):
-        for twos, fours in _UNSPACED.findall(text):  # the spaces around a run have counted one word of it
-            count += (len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1
-    return count
+    return len(text.split()) + _more_tokens(text)
+
+
+def count_tokens_of_sentences(text: str) -> int:
+    """`count_tokens` of sentences, joined by spaces: of a text whose only white space is single spaces within it.
+
+    Takes a third of the time.
+    """
+    return text.count(" ") + 1 + _more_tokens(text) if len(text) <= _PIECE else count_tokens(text)
+
+
+def _more_tokens(text: str) -> int:
+    """What runs of letters without spaces count beyond one."""
+    if not _MAY_BE_UNSPACED.search(text):
+        return 0
+    # The spaces around a run have counted one word of it.
+    return sum((len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1 for twos, fours in _UNSPACED.findall(text))
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
@@ -105,7 +117,8 @@ def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArra
     # `reduceat` gives an empty line the value of the next place, so the lines must not be empty.
     words = np.add.reduceat((letter & ~before & ~joined).astype(np.int64), starts)
     for kind, letters in ((Kind.IN_TWOS, 2), (Kind.IN_FOURS, 4)):
-        words += -(-np.add.reduceat((kinds == kind).astype(np.int64), starts) // letters)
+        if (of_kind := kinds == kind).any():
+            words += -(-np.add.reduceat(of_kind.astype(np.int64), starts) // letters)
     return words
 
 

@@ -28,9 +28,9 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.labelled.data import FOLDER, LabelledSet
 from bertwright.examples.labelled.loader import heldout_labelled
 from bertwright.examples.store import Store
-from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.config import kernel_for
 from bertwright.model.device import resolve_device
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, load_network
@@ -100,7 +100,7 @@ def _classified(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path
     model = load_network(train.path / "model", kernel_for(device.type)).to(device)
     assert isinstance(model, SequenceClassifier)
     batches = list(heldout_labelled(examples, length, config.batch, config.max_sequences or None))
-    right = np.concatenate([batch.next_sentence_labels for batch in batches])
+    right = np.concatenate([batch.sequence_labels for batch in batches])
     scores = scores_of(answers(model, batches, log), right, examples)
     scores = {name: _finite(value) if isinstance(value, float) else value for name, value in scores.items()}
     if note := train.counts.get("unfinished"):
@@ -131,7 +131,7 @@ def _scores(
     scores |= {name: _finite(value) for name, value in scores.items() if name.endswith("_loss") and value is not None}
     # Of exactly the tokens that were masked: a baseline of other tokens would be no baseline.
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
-    pairs = np.concatenate([batch.next_sentence_labels[batch.sequence_weights > 0] for batch in batches])
+    pairs = np.concatenate([batch.sequence_labels[batch.sequence_weights > 0] for batch in batches])
     # Keys stay, with null: whoever reads scores of several runs finds the same ones in all.
     none = dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
     if model.nsp is None or not len(pairs):

@@ -55,9 +55,9 @@ class Batch(Generic[Array]):
     """[P] int64, the original ids there."""
     weights: Array
     """[P] float32, weight of each prediction in the loss: 1, or 0 for padding."""
-    next_sentence_labels: Array
-    """[B] int64, 1 when B is a random segment, 0 when it follows A; of a classification the number of the class, and
-    where labels are numbers, these, float32."""
+    sequence_labels: Array
+    """[B] int64: of a pair 1 when B is a random segment (NSP) or both are swapped (SOP), 0 when B follows A; of a
+    classification the number of the class, and where labels are numbers, these, float32."""
     sequence_weights: Array
     """[B] float32, weight of each sequence in the loss of these labels; 0 for padding and for what has none."""
 
@@ -88,7 +88,7 @@ def batch_hash(batch: MicroBatch) -> int:
 
     It is the sum, modulo 2^64, of one hash per sequence: so the numbers of parts add up to that of the whole, however
     ranks and micro-batches cut it. A sequence's hash is over id, position and segment of every token, place, label and
-    weight of every prediction, and next-sentence label and weight. What has weight 0 does not count, and neither does
+    weight of every prediction, and its own label and weight. What has weight 0 does not count, and neither does
     a sequence that has no other weight, such as padding: nothing is learned from it.
     """
     words = batch.token_ids << 24  # then 24 bits of position and 8 of segment, in place: memory is most of the time
@@ -103,7 +103,7 @@ def batch_hash(batch: MicroBatch) -> int:
     bounds = np.searchsorted(places, batch.cu_seqlens)
     # Sums, because sequences are of any length; position and segment are in the hash of each token.
     content = _sums(tokens, batch.cu_seqlens) + _sums(predictions, bounds)
-    hashes = bits(content, _weighted(batch.next_sentence_labels, batch.sequence_weights))
+    hashes = bits(content, _weighted(batch.sequence_labels, batch.sequence_weights))
     return int(hashes[(np.diff(bounds) > 0) | (batch.sequence_weights != 0)].sum())
 
 

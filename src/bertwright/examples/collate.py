@@ -121,7 +121,7 @@ def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBa
         labels=labels,
         weights=np.ones(len(labels), np.float32),
         # A loss takes one of two labels; without a label its weight, below, is 0.
-        next_sentence_labels=np.where(rows.label == UNLABELLED, 0, rows.label),
+        sequence_labels=np.where(rows.label == UNLABELLED, 0, rows.label),
         sequence_weights=((rows.b_count > 0) & (rows.label != UNLABELLED)).astype(np.float32),
     )
 
@@ -170,7 +170,7 @@ def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, pre
         prediction_positions=batch.prediction_positions[predictions] - tokens.start,
         labels=batch.labels[predictions],
         weights=batch.weights[predictions],
-        next_sentence_labels=batch.next_sentence_labels[sequences],
+        sequence_labels=batch.sequence_labels[sequences],
         sequence_weights=batch.sequence_weights[sequences],
     )
 

@@ -26,11 +26,13 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.collate import split
 from bertwright.examples.config import PAIRS, ImportedData, PlanSet
 from bertwright.examples.instances import Instances, dtypes, ends, gather
-from bertwright.examples.loader import Loader, LoaderSettings, StepCounts, open_loader, together
+from bertwright.examples.loader import Loader, LoaderSettings, StepCounts, together
 from bertwright.examples.masking import Ids, Keys, Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
+from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.plans import Epochs
-from bertwright.examples.store import Vocabulary, map_file, refuse_cut
+from bertwright.examples.store import map_file, refuse_cut
+from bertwright.examples.vocabulary import Vocabulary
 
 
 class _Facts(TypedDict):
@@ -133,9 +135,10 @@ class ImportedLoader:
         labels = np.take(self._imported.arrays["next_sentence_labels"], own_rows)
         return StepCounts(predictions, int((self._pairs & (labels >= 0)).sum()), int(lengths.sum()))
 
-    def cut(self, micro_batch: int) -> ImportedLoader:
-        """As `Loader.cut`."""
-        return ImportedLoader(self._imported, self._vocabulary, self.settings.cut(micro_batch), self._pairs)
+    def with_micro_batch(self, micro_batch: int) -> ImportedLoader:
+        """As `Loader.with_micro_batch`."""
+        settings = self.settings.with_micro_batch(micro_batch)
+        return ImportedLoader(self._imported, self._vocabulary, settings, self._pairs)
 
     def _rows(self, step: int) -> tuple[Ids, Keys]:
         """The examples of a global step, and the key of the masks of each."""
@@ -182,7 +185,7 @@ class ImportedLoader:
             labels=labels,
             weights=np.ones(len(labels), np.float32),
             # A loss takes one of two labels; without a label its weight, below, is 0.
-            next_sentence_labels=np.maximum(some.next_sentence_labels, 0).astype(np.int64),
+            sequence_labels=np.maximum(some.next_sentence_labels, 0).astype(np.int64),
             sequence_weights=(self._pairs & (some.next_sentence_labels >= 0)).astype(np.float32),
         )
 

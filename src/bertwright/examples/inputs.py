@@ -12,7 +12,7 @@ from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
 
 if TYPE_CHECKING:  # the pipeline knows this page, and starts without numpy
-    from bertwright.examples.store import Vocabulary
+    from bertwright.examples.vocabulary import Vocabulary
 
 
 class Task(Protocol):

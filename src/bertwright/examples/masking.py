@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.rng import below, bits, uniform, unit_interval
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.examples.store import Vocabulary
+from bertwright.examples.vocabulary import Vocabulary
 
 ACTION = 1 << 16
 """Counter offset of the 80 / 10 / 10 choice at a position; positions are below 2^16."""

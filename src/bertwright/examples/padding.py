@@ -16,7 +16,7 @@ from bertwright.examples.batch import MicroBatch
 
 _OF_TOKENS = ("token_ids", "position_ids", "segment_ids")
 _OF_PREDICTIONS = ("prediction_positions", "labels", "weights")
-_OF_SEQUENCES = ("next_sentence_labels", "sequence_weights")
+_OF_SEQUENCES = ("sequence_labels", "sequence_weights")
 
 
 def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:

@@ -19,6 +19,7 @@ from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.libraries import libraries
+from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE
@@ -29,7 +30,7 @@ from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.inputs import Inputs, Step
 from bertwright.examples.join import join
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
-from bertwright.examples.store import Vocabulary
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
 
 FEW_HELDOUT = 20
@@ -91,13 +92,7 @@ def _make(
     entries = tokenizer_of(vocab).vocabulary
     if imported:
         counts |= imported.join(draft, steps[0][1], config, entries, log)
-    heldout, documents = counts["heldout"]["documents"], counts["documents"]
-    log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
-    if heldout < FEW_HELDOUT:
-        more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
-        log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
-    if heldout == 1 and config.plan == "next-sentence":
-        log.say("examples: next-sentence prediction is not scored: a random pair takes two held-out documents")
+    _say(counts, config, log)
     overlap = heldout_contamination(draft / "store", entries)
     return {
         "vocabulary": vocabulary["hash"],
@@ -106,6 +101,17 @@ def _make(
         "heldout_contamination": overlap,
         "libraries": used,
     }
+
+
+def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
+    """Say what was made, and where the held-out share is too small to be scored well."""
+    heldout, documents = counts["heldout"]["documents"], counts["documents"]
+    log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
+    if heldout < FEW_HELDOUT:
+        more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
+        log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
+    if heldout == 1 and config.plan == "next-sentence":
+        log.say("examples: next-sentence prediction is not scored: a random pair takes two held-out documents")
 
 
 def _check(counts: dict[str, Any]) -> None:

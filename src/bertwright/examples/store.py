@@ -15,71 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import naming, read_typed
 from bertwright.core.shapes import Count
+from bertwright.examples.vocabulary import Vocabulary
 
 Split = Literal["train", "heldout"]
 SPLITS: tuple[Split, ...] = ("train", "heldout")
-Id = Annotated[int, Field(ge=0, lt=2**31)]
 _BLOCK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What drawing needs to know of the vocabulary (`vocabulary.json` in the examples artifact)."""
-
-    hash: str
-    size: Id
-    pad: Id
-    unk: Id
-    cls: Id
-    sep: Id
-    mask: Id
-    unused: tuple[Id, ...]
-    continues: tuple[Id, ...]
-    """The ids of pieces that continue a word (##)."""
-
-    @classmethod
-    def open(cls, examples: Artifact, vocab: Artifact | None = None) -> Vocabulary:
-        """That of an examples artifact; with `vocab`, refused unless it was made with that vocabulary."""
-        path = examples.file("vocabulary.json")
-        vocabulary = read_typed(path, TypeAdapter(cls))
-        # An id beyond the embedding would fail on the device, far from its cause.
-        special = vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask
-        if max(*special, *vocabulary.unused, *vocabulary.continues) >= vocabulary.size:
-            raise ArtifactError(
-                f"{path} names ids beyond its {vocabulary.size:,} entries. Run the stage examples again."
-            )
-        if vocab is not None and vocab.counts["vocabulary"] != vocabulary.hash:
-            raise ArtifactError(
-                f"the tokens in {examples.path} were made with another vocabulary than {vocab.path} "
-                f"({vocabulary.hash[:12]} instead of {vocab.counts['vocabulary'][:12]}). Run the stage examples again."
-            )
-        return vocabulary
-
-    @cached_property
-    def continuation(self) -> NDArray[np.bool_]:
-        """[V] which entries continue a word."""
-        flags = np.zeros(self.size, np.bool_)
-        flags[list(self.continues)] = True
-        return flags
-
-    @cached_property
-    def words(self) -> NDArray[np.int64]:
-        """[W] the ids that are neither special nor `[unusedN]`, rising."""
-        reserved = [self.pad, self.unk, self.cls, self.sep, self.mask, *self.unused]
-        return np.setdiff1d(np.arange(self.size), reserved)
 
 
 class _Shard(TypedDict):

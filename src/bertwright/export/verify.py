@@ -10,31 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertwright.core import rng
 from bertwright.core.errors import ArtifactError
+from bertwright.export.probes import PROBES, Row, rows_of, segments_of
 from bertwright.model.batch import packed_sequences
 from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
+from bertwright.vocab.normalization import MASK, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
-# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a blank before them.
-PROBES = (
-    "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
-    "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",
-    "Zażółć gęślą jaźń; Київ, Ελλάδα, 東京 and naïve café.",
-    "It's 3.5 % of „something” - isn't it? \u00a0 (No.)",
-    f"The {MASK} of a word, and{MASK}, {MASK}.",
-)
-ROWS = 8
 _TOKENS_AT_ONCE = 8192
 """Room of a batch that transformers is given; that of a BERT with 512 positions takes 4608."""
 
@@ -56,7 +46,7 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments:
     compared = [*PROBES, *texts]
     # In pairs: the second segment has separators and segment ids of its own to get wrong.
     for a, b in zip(compared, [*compared[1:], compared[0]], strict=True):
-        first, second = _segments(ours, a, b)
+        first, second = segments_of(ours, a, b)
         encoding = exported(a, b)
         if encoding["input_ids"] != first + second:
             raise _mismatch(hf, f"its tokenizer gives other ids than ours for {a!r} with {b!r}")
@@ -82,7 +72,7 @@ def compare_model(
     # transformers draws random weights for tensors that it does not find, and only warns.
     if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
-    rows = _rows(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
+    rows = rows_of(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
     mask = tokenizer.ids(MASK)
     if isinstance(ours, SequenceClassifier):
         differences, compared = _of_classifier(ours, exported, rows, mask, peer.segments), len(rows)
@@ -98,36 +88,6 @@ def compare_model(
         if not difference <= tolerance:
             raise _mismatch(hf, f"{name} of the logits is {difference:.3g}, above export.tolerance={tolerance:g}")
     return {**differences, "predictions_compared": compared, "transformers": transformers.__version__}
-
-
-Row = tuple[list[int], list[int]]
-
-
-def _rows(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[Row]:
-    """Token ids of both segments, cut to `positions`; all but the first row have a [MASK] at their middle."""
-    # A sequence of all positions: an error in the last embeddings shows nowhere else.
-    words = rng.below(rng.key("export"), np.arange(positions - 3), len(tokenizer.vocabulary)).tolist()
-    half = len(words) // 2
-    rows = [([tokenizer.ids(CLS), *words[:half], tokenizer.ids(SEP)], [*words[half:], tokenizer.ids(SEP)])]
-    for a, b in zip(texts[:ROWS], [*texts[1:ROWS], texts[0]], strict=False):
-        first, second = _segments(tokenizer, a, b)
-        first = first[:positions]
-        rows.append((first, second[: positions - len(first)]))
-    for first, _ in rows:
-        first[len(first) // 2] = tokenizer.ids(MASK)
-    return rows
-
-
-def _segments(tokenizer: Tokenizer, a: str, b: str) -> Row:
-    """[CLS] a [SEP] and b [SEP] as this project encodes them, with "[MASK]" in a text meaning the mask token."""
-    first, second = (_ids(tokenizer, text) for text in (a, b))
-    return [tokenizer.ids(CLS), *first, tokenizer.ids(SEP)], [*second, tokenizer.ids(SEP)]
-
-
-def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    flat, lengths = tokenizer.encode_sentences(text.split(MASK))
-    parts = np.split(flat.astype(np.int64), np.cumsum(lengths)[:-1])
-    return [i for part in parts for i in [tokenizer.ids(MASK), *part.tolist()]][1:]
 
 
 @torch.inference_mode()

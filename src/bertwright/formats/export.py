@@ -20,7 +20,7 @@ from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.heldout_loader import Heldout
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.loader import PlanLoader
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.formats.atomic_write import atomic_folder
 from bertwright.formats.convert import NOTE
 from bertwright.formats.format import Shape, Split
@@ -119,7 +119,7 @@ def instances(batch: MicroBatch) -> Instances:
         labels=batch.labels.astype(np.int32),
         cu_predictions=cu_predictions.astype(np.int64),
         # In a batch a sequence without a label has one of weight 0; in files it has none.
-        next_sentence_labels=np.where(batch.sequence_weights > 0, batch.next_sentence_labels, -1).astype(np.int8),
+        next_sentence_labels=np.where(batch.sequence_weights > 0, batch.sequence_labels, -1).astype(np.int8),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from bertwright.check.resources import training_gpus
+from bertwright.check.device import training_gpus
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.wikis import wiki_code, wikis
 from bertwright.plan.devices import gpus

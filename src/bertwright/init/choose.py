@@ -13,7 +13,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.init.draft import SIZES, Asked, PhaseDraft, Section, draft
 from bertwright.plan.data import KEPT, Data
-from bertwright.plan.hours import FORWARD, stage_seconds
+from bertwright.plan.hours import score_seconds, stage_seconds
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
@@ -22,14 +22,13 @@ ENOUGH = 20
 """Tokens that are trained on for each weight, at least, of the network that is chosen."""
 _QUICK = 2
 """How many of the sizes a first look may have."""
-"""A run folder in which nothing is finished."""
 _LEAST_SHARE = 0.1
 """Share of the hours that training should have at least."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A recipe, and what is foretold of it."""
+    """A recipe and its forecast."""
 
     size: str
     sections: list[Section]
@@ -129,7 +128,7 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
 
 
 def _choice(tried: _Tried) -> Choice:
-    """The recipe with its budget: the hours, and twice the tokens that are foretold for them as the most."""
+    """The recipe with its budget: the hours, and at most twice the tokens that the forecast has for them."""
     # Batches follow from the tokens, and the speed from the batches: what was tried had those of few tokens.
     first = make_plan(recipe_of(draft(tried.asked, tried.size, _budget(tried))), {}, tried.asked.machine)
     tried = replace(tried, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
@@ -166,7 +165,7 @@ def _beside(asked: Asked, recipe: Recipe, speed: float) -> tuple[float | None, f
     """Hours before training, None where the text is not known, and after it."""
     text = asked.facts.text_bytes
     data = Data("nothing", None if text is None else KEPT * text, None, {}, {}, {}, {})
-    scoring = FORWARD * recipe.train.phases[-1].length / speed
+    scoring = score_seconds(recipe.train.phases[-1].length / speed)
     seconds = stage_seconds(recipe, data, asked.machine, None, scoring, ())
     before = [seconds[name] for name in ("corpus", "vocab", "examples")]
     hours = None if None in before else sum(value or 0.0 for value in before) / 3600

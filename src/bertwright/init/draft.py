@@ -61,7 +61,7 @@ class PhaseDraft:
 
 def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section]:
     """The sections of the recipe with a network of this size."""
-    tokens = sum(phase.tokens for phase in phases) // 2  # what is foretold: the key has twice as many
+    tokens = sum(phase.tokens for phase in phases) // 2  # the forecast; the key has twice as many
     return [
         ("[corpus]", _corpus(asked)),
         ("[vocab]", _vocab(asked)),

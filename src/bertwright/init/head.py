@@ -1,4 +1,4 @@
-"""The head of a drafted recipe: what it is, how it is run, and what is foretold of it."""
+"""The head of a drafted recipe: what it is, how it is run, and its forecast."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     yield "asked for", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
     yield "text", list(_text(asked.facts, answers.language))
     yield "time", list(_time(choice))
-    share = plan["memory_bytes"] / plan["machine"]["memory_bytes"]
-    yield "memory", [f"{plan['memory_bytes'] / 1e9:.1f} GB of each device while training ({share:.0%})"]
+    there = plan["machine"]["memory_bytes"]
+    share = f" ({plan['memory_bytes'] / there:.0%})" if there else ""
+    yield "memory", [f"{plan['memory_bytes'] / 1e9:.1f} GB of each device while training{share}"]
     yield (
         "network",
         [f"{plan['parameters'] / 1e6:,.1f} million weights, about {plan['tokens_per_second']:,.0f} tokens/s"],

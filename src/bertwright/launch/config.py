@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import members, nearest
+from bertwright.core.members import members
+from bertwright.core.mistakes import nearest
 from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
 from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
 from bertwright.launch.kubeflow import KubeflowPlace
 from bertwright.launch.local import LocalPlace
-from bertwright.launch.secrets import secret_in, texts
+from bertwright.launch.secrets import secrets
 from bertwright.launch.skypilot import SkypilotPlace
 from bertwright.launch.slurm.place import SlurmPlace
 from bertwright.launch.target import Target
@@ -46,10 +47,9 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     hardware_in(values, lines, str(path))
     values.pop("hardware", None)
     validated: Target = validate(TARGETS[target], values, str(path or target), lines)
-    for key, text in texts(values):
-        if secret := secret_in(text):
-            raise RecipeError(
-                f"{path or target}: {key} holds {secret}, and descriptions of jobs hold no secrets. Take it out, and "
-                "set it in the environment of the place itself."
-            )
+    for key, secret in secrets(values):
+        raise RecipeError(
+            f"{path or target}: {key} holds {secret}, and descriptions of jobs hold no secrets. Take it out, and set "
+            "it in the environment of the place itself."
+        )
     return validated

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pydantic import BaseModel
+
+from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import is_url
-from bertwright.launch.secrets import has_address, texts
+from bertwright.launch.secrets import secrets, texts
 from bertwright.needs import ASKING, needs
-from bertwright.recipe import Recipe, Written
+from bertwright.recipe import Recipe
+from bertwright.recipe_file import Written
 
 FOLDER = "launch"
 """Below the run folder: the recipe, the other files of the description, and logs."""
 RECIPE = "recipe.toml"
-_READ = re.compile(
-    r"corpus\.source(\.\d+)?(\.path)?|corpus\.(\w+\.)?templates|corpus\.contamination\.\d+|vocab\.file|model\.config"
-    r"|(\w+\.)*teacher|train\.init_from|train\.phases\.\d+\.data"
-)
-"""Keys of a recipe that name files."""
+_SOURCE = re.compile(r"corpus\.source(\.\d+)?(\.path)?")
+"""The forms of the key whose files are told by their own sizes and samples, not by a hash of all."""
 _SHIPPED = ("sample", "sample-small")
 """Sources that come with the package."""
 
@@ -64,7 +65,13 @@ class Job:
     @property
     def files(self) -> dict[str, str]:
         """The files and folders that the recipe reads, by their keys; addresses are none."""
-        named = {key: text for key, text in texts(self.values) if _READ.fullmatch(key)}
+        marked = set(_marked(self.loaded))
+        named = {
+            key: text
+            for key, text in texts(self.values)
+            # An element of a list stands below its key.
+            if _SOURCE.fullmatch(key) or not marked.isdisjoint((key, key.rpartition(".")[0]))
+        }
         return {key: text for key, text in named.items() if not is_url(text) and text not in _SHIPPED}
 
     @property
@@ -96,19 +103,31 @@ class Job:
 
 
 def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
-    """The job of a recipe; `RecipeError` where the recipe is wrong or holds a password."""
+    """The job of a recipe; `RecipeError` where the recipe is wrong or holds a secret."""
     written = Written.read(recipe, overrides)
-    loaded = written.validated()
+    loaded = Recipe.validated(written)
     # Not what training starts from: it may lie at the place alone.
     loaded.check(written.file, written.lines, given=False)
-    for key, text in texts(written.values):
-        # A description is printed, kept with the run, and shown by schedulers to others.
-        if has_address(text):
-            raise RecipeError(
-                f"{key} is an address with a password, a token or a query, and descriptions of jobs hold no secrets. "
-                "Give the address without it, and the credentials in the environment of the place."
-            )
+    # A description is printed, kept with the run, and shown by schedulers to others.
+    for key, secret in secrets(written.values):
+        raise RecipeError(
+            f"{key} holds {secret}, and descriptions of jobs hold no secrets. Take it out, and give the credentials in "
+            "the environment of the place."
+        )
     return Job(written, loaded, PurePosixPath((out or Path("runs") / recipe.stem).as_posix()))
+
+
+def _marked(value: Any, key: str = "") -> Iterator[str]:
+    """The dotted keys of a section, or of sections in a list, whose fields name files."""
+    if isinstance(value, BaseModel):
+        for name, field in type(value).model_fields.items():
+            below = f"{key}.{name}".lstrip(".")
+            if role(field) == "known_by_content":
+                yield below
+            yield from _marked(getattr(value, name), below)
+    elif isinstance(value, tuple):
+        for number, element in enumerate(value):
+            yield from _marked(element, f"{key}.{number}")
 
 
 def listed(files: Mapping[str, str]) -> str:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from bertwright.core.redact import has_credentials, is_secret, redact_credentials
-
-# A value that begins with $ is asked for where the line is run.
-_ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)=(?![\"']?\$)[^\s;&|]")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s\"']+", re.IGNORECASE)
+from bertwright.core.secrets import secret_in
 
 
-def has_address(text: str) -> bool:
-    """Whether `text` is, or has in it, an address with a password, a token or a query."""
-    addresses = [text, *_ADDRESS.findall(text)]
-    return has_credentials(text) or any(redact_credentials(address) != address for address in addresses)
-
-
-def secret_in(text: str) -> str:
-    """What is secret in a text of a place, without the secret; "" where nothing is."""
-    named = [name for name in _ASSIGNED.findall(text) if is_secret(name)]
-    if named:
-        return f"{named[0]}=..., a secret by its name"
-    return "an address with a password, a token or a query" if has_address(text) else ""
+def secrets(values: Any) -> Iterator[tuple[str, str]]:
+    """The dotted key of each text in TOML values that holds a secret, and what it is, without the secret."""
+    last, before = "", ""
+    for key, text in texts(values):
+        parent, _, number = key.rpartition(".")
+        # The value of an option may be the next text of a list.
+        if secret := secret_in(text, before if number.isdigit() and last == parent else ""):
+            yield key, secret
+        last, before = parent, text
 
 
 def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

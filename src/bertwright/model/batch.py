@@ -62,6 +62,6 @@ def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], m
         prediction_positions=places,
         labels=token_ids[places],
         weights=torch.ones(len(places)),
-        next_sentence_labels=torch.zeros(len(sequences), dtype=torch.int64),
+        sequence_labels=torch.zeros(len(sequences), dtype=torch.int64),
         sequence_weights=torch.ones(len(sequences)),
     )

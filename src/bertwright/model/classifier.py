@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, relu
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.dropout import Dropout
 from bertwright.model.encoder import Encoder, build_encoder
 from bertwright.model.initial import draw_weights

@@ -11,15 +11,22 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.bert.config import BertConfig, BertModelConfig, read_bert_config
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.choice import validated
-from bertwright.model.config_file import read_config_file
-from bertwright.model.distilbert.config import DistilBertConfig, DistilBertModelConfig
+from bertwright.model.distilbert.config import DistilBertModelConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
 
 Kernel = Literal["sequences", "padded", "varlen"]
 """How attention is computed; `model.attention` has a file for each."""
+
+
+def kernel_for(device_type: str) -> Kernel:
+    """The kernel to run with: `sequences` on a CPU, which it serves best; `padded` on a GPU, which `sequences` would
+    keep waiting at every batch."""
+    return "sequences" if device_type == "cpu" else "padded"
 
 
 def _bert_unless_said(value: Any) -> Any:
@@ -44,9 +51,14 @@ def read_network_config(path: Path) -> NetworkConfig:
 
     `RecipeError` where it describes none of the families' networks.
     """
+    # Not needed at every start: only where a folder is read, which a training that begins anew does not.
+    from bertwright.model.config_file import read_config_file
+
     values = read_config_file(path)
     family = values.pop("model_type", "bert")
     if family == "bert":
+        from bertwright.model.bert.stock_file import read_bert_config
+
         return validated(BertConfig, read_bert_config(path), path, BertConfig.title)
     for network in NETWORKS:
         if network.family == family:

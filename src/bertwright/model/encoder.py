@@ -11,10 +11,10 @@ from typing import Protocol, assert_never
 from torch import Tensor, nn
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
 from bertwright.model.bert.encoder import Bert
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
 
 

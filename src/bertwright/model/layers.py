@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from bertwright.model.attention.kernel import Attend
-from bertwright.model.bert.config import BertConfig
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.dropout import Dropout
 
 PostNormConfig = BertConfig | DistilBertConfig

@@ -80,7 +80,8 @@ def load_network(folder: Path, kernel: Kernel = "sequences") -> Model:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file; one that is absent or damaged is an `ArtifactError` naming it."""
+    """The tensors of a safetensors file, which is mapped: what of a tensor is looked at is read then, and none of it is
+    memory of its own. A file that is absent or damaged is an `ArtifactError` naming it."""
     try:
         check_tensors(path)
         tensors: dict[str, Tensor] = load_file(path)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.bert.config import BertConfig, read_bert_config
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.config_file import KINDS, read_config_file
-from bertwright.model.distilbert.config import DistilBertConfig, read_distilbert_config
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
-from bertwright.model.modern.stock_file import read_modern_config
 
 
 def read_stock_config(path: Path) -> NetworkConfig:
@@ -18,13 +17,20 @@ def read_stock_config(path: Path) -> NetworkConfig:
 
     `RecipeError` where it is none of a family that we have.
     """
+    # Each family knows its own words, and the others are not needed for one.
     family = read_config_file(path).get("model_type")
     match family:
         case "bert":
+            from bertwright.model.bert.stock_file import read_bert_config
+
             return BertConfig(**{**read_bert_config(path), "next_sentence": False})
         case "modernbert":
+            from bertwright.model.modern.stock_file import read_modern_config
+
             return ModernConfig(**read_modern_config(path))
         case "distilbert":
+            from bertwright.model.distilbert.stock_file import read_distilbert_config
+
             return DistilBertConfig(**read_distilbert_config(path))
         case _:
             known = ", ".join(KINDS)

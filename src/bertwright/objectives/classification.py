@@ -30,7 +30,7 @@ class Classification:
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
         """As `Objective.terms`; the model gives logits [B, C]."""
-        logits_BC, labels_B, weights_B = model(batch), batch.next_sentence_labels, batch.sequence_weights
+        logits_BC, labels_B, weights_B = model(batch), batch.sequence_labels, batch.sequence_weights
         if self.classes == 1:
             return {"regression": SquaredErrorTerm(logits_BC[:, 0], labels_B, weights_B)}
         return {"classification": Term(logits_BC, labels_B, weights_B)}

@@ -31,5 +31,5 @@ class PreTraining:
         terms = {"mlm": Term(mlm_PV, batch.labels, batch.weights)}
         # A model without the head gives None, and there is no loss of 0 that nobody measured.
         if self.next_sentence:
-            terms[self.pair_task] = Term(nsp_B2, batch.next_sentence_labels, batch.sequence_weights)
+            terms[self.pair_task] = Term(nsp_B2, batch.sequence_labels, batch.sequence_weights)
         return terms

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.stock import load_stock
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, model_from

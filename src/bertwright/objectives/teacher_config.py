@@ -12,7 +12,7 @@ from pathlib import Path
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes, sha256, sha256_of
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig, read_network_config
 from bertwright.model.stock_config import read_stock_config
 from bertwright.objectives.config import DistillationConfig

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import assert_never
 
 import torch
 from torch import nn
 from torch.nn import Parameter
-from torch.optim import AdamW, Optimizer
+from torch.optim import Optimizer
 
 from bertwright.optim.adam import has_fused_adam
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.optim.groups import parameter_groups
 from bertwright.optim.shards import Shards
+from bertwright.optim.uncompiled import PlainAdamW
 
 
 def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
@@ -41,17 +40,12 @@ def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, 
 
 def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None = None) -> Optimizer:
     """As `build_optimizer`, for parameters by their names; with `shards` they are this rank's parts."""
-    with _no_compiler():
-        return _by_kind(config, named, shards)
-
-
-def _by_kind(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None) -> Optimizer:
     groups = parameter_groups(named, config.weight_decay, config.groups)
     match config:
         case AdamWConfig():
             # Fused: one pass over memory for weights, gradient and both moments instead of one for each operation.
             fused = all(has_fused_adam(p.device.type) for p in named.values())
-            return AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
+            return PlainAdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
         case LambConfig():
             from bertwright.optim.lamb import Lamb
 
@@ -62,16 +56,3 @@ def _by_kind(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards
             return Muon(split_matrices(groups, named), config, shards)
         case _:
             assert_never(config)
-
-
-@contextmanager
-def _no_compiler() -> Iterator[None]:
-    """Optimizers made inside add their groups by the plain method. torch hides it from its compiler, and loads the
-    compiler to do so, a second of a processor at each start, though nothing is compiled here.
-    """
-    hidden = Optimizer.add_param_group
-    Optimizer.add_param_group = inspect.unwrap(hidden)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Optimizer.add_param_group = hidden  # type: ignore[method-assign]

@@ -23,6 +23,7 @@ from bertwright.optim.adam import AdamRule, adam_by
 from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import square_norms
 from bertwright.optim.shards import Shards, Whole
+from bertwright.optim.uncompiled import add_group
 
 
 class Lamb(Optimizer):
@@ -32,6 +33,8 @@ class Lamb(Optimizer):
     Norms are of whole tensors: where ranks hold parts, `shards` adds up the squared ones. The updates take as much
     memory as the parameters, for the length of a step. All parameters are of one type and on one device.
     """
+
+    add_param_group = add_group
 
     def __init__(self, params: Iterable[dict[str, Any]], config: LambConfig, shards: Shards | None = None) -> None:
         super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update

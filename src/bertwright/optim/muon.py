@@ -28,6 +28,7 @@ from bertwright.optim.by_name import is_layer_matrix
 from bertwright.optim.config import MuonConfig
 from bertwright.optim.groups import Group
 from bertwright.optim.shards import Shards, Whole
+from bertwright.optim.uncompiled import add_group
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the fifth-degree polynomial that each step applies to the singular values (Jordan 2024)."""
@@ -54,6 +55,8 @@ def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> l
 
 class Muon(Optimizer):
     """Muon as an ordinary optimizer of groups that say by `orthogonal` which of the two rules moves them."""
+
+    add_param_group = add_group
 
     def __init__(self, params: Iterable[dict[str, Any]], config: MuonConfig, shards: Shards | None = None) -> None:
         super().__init__(params, {"lr": 0.0, "weight_decay": 0.0})  # the rate is set before every update

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bertwright.train.unfinished import Standing
 
 LOOKS = ("evaluate", "export", "report")
-"""The stages that can be had of an unfinished training."""
+"""The stages that can run on the newest checkpoint of an unfinished training."""
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -73,17 +73,18 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
     """
 
     def write(checkpoint: Path) -> None:
-        from bertwright.report.run import write_page  # pages are of no concern to any other stage
-
         try:
+            from bertwright.report.run import write_page  # pages are of no concern to any other stage
+
             train = _standing(recipe, folder, made, open_artifact(checkpoint, "checkpoint")).artifact()
             artifacts = {**_corpus(recipe, folder), **made, "train": train}
             write_page(
                 recipe.report, folder, {name: artifacts[name] for name in STAGES["report"].inputs if name in artifacts}
             )
-        # A page is for people to look at; a training of days must not end for want of one.
-        except (BertwrightError, OSError) as error:
-            log.say(f"report: no page at {checkpoint.name}: {error}")
+        # A page is for people to look at; a training of days must not end for want of one, nor for a fault of ours.
+        except Exception as error:
+            why = str(error) if isinstance(error, BertwrightError | OSError) else f"{type(error).__name__}: {error}"
+            log.say(f"report: no page at {checkpoint.name}: {why}")
 
     return write
 

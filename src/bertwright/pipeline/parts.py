@@ -88,9 +88,7 @@ def checkpoints(run: Path, log: Log) -> list[Part]:
             if path.is_dir():  # else a training that goes on has pruned it
                 log.say(f"leaving out the damaged checkpoint {path.name}: {error}")
     newest = list(states)[-1:]
-    # The first of the held-out losses is that of the objective's first term, which judges (`objectives.judged_by`).
-    judged_by = next((name for state in states.values() for name in state.heldout if name.endswith("_loss")), "")
-    best = [path for path in (best_of(states, judged_by),) if path and path not in newest]
+    best = [path for path in (best_of(states),) if path and path not in newest]
     return [
         Part(whole[path], f"{_STEPS}{path.name}", {ROWS: b"".join(rows_until(run / "train" / ROWS, steps))})
         for path in [*best, *newest]

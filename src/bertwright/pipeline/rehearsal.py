@@ -24,7 +24,8 @@ from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import open_source
 from bertwright.pipeline.lineage import inputs_of
 from bertwright.recipe import Recipe
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.averaging.config import within_few_steps
+from bertwright.train.phase_config import ONE_PASS, PhaseConfig
 
 STEPS = 2
 """Optimizer steps of each phase."""
@@ -67,7 +68,7 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
         text = _sample(values, recipe, folder, scratch)
     left_out = [key for key in ("observers", "mirror") if values["train"].pop(key, None)]
     values["train"].pop("spot_notice", None)  # two steps are not worth a checkpoint
-    values["train"] |= {"profile": 0, "log_every": 1}
+    values["train"] |= {"profile": 0, "log_every": 1, "averaging": within_few_steps(recipe.train.averaging)}
     values["train"]["heldout_sequences"] = min(recipe.train.heldout_sequences, _SCORED)
     values["evaluate"]["max_sequences"] = min(recipe.evaluate.max_sequences or _SCORED, _SCORED)
     for phase, config in zip(values["train"]["phases"], recipe.train.phases, strict=True):
@@ -158,7 +159,9 @@ def alone(recipe: Recipe, index: int) -> Recipe:
     values = recipe.shown(exclude_none=True)
     for number, phase in enumerate(values["train"]["phases"]):
         if number != index:
-            phase |= {"batch": 1, "micro_batch": 0, "micro_tokens": 0, "end_after": 1}
+            phase |= {"batch": 1, "end_after": 1, **ONE_PASS}
+    if recipe.train.phases[index].micro_batch != "auto":
+        values["train"]["memory_limit_gb"] = 0.0  # which bounds only what is found
     return Recipe.model_validate(values)
 
 

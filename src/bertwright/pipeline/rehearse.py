@@ -84,7 +84,7 @@ def _checked(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
         code = verdict.kind.exit_code if verdict.level == "error" else 0
         yield Outcome(f"check: {verdict.about}", verdict.level, verdict.sentence, code)
     if not found:
-        yield Outcome("check", "ok", "nothing to object")
+        yield Outcome("check", "ok", "no problems found")
     try:
         if (folder / "train").exists():
             refuse_other_training(recipe, folder.absolute())

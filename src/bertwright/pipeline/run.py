@@ -102,7 +102,7 @@ def run_stage(
 
 def _start(name: str, work: Work) -> Artifact | Path:
     page = page_while_training(work.recipe, work.folder, work.made, work.log)
-    # Called from here, not in there, as are the stage's parts in its own `run`: who reads a traceback passes few files.
+    # Each stage is called from here and calls its parts in its own `run`, so that a traceback passes through few files.
     return STAGES[name].prepared(replace(work, saved=page))()
 
 
@@ -151,7 +151,7 @@ def _recipe_written(recipe: Recipe, path: Path) -> Iterator[None]:
     recipe.write(path)
     try:
         yield
-    except ArtifactError:
+    except (ArtifactError, RecipeError):
         if before is not None and path.read_bytes() != before:
             write_atomic(path, before)
         raise

@@ -16,6 +16,8 @@ CPU = "cpu"
 """The name of the processor of this machine."""
 UNITS = {"fp32": "fp32", "tf32": "tf32", "bf32": "tf32", "bf16": "half", "fp16": "half", "fp8": "fp8"}
 """The units that multiply in each precision of a recipe."""
+SMALLEST = "t4"
+"""What a GPU is taken for that no table has: the smallest with tensor cores, slower than it is rather than faster."""
 _GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55, "fp8": 0.45}
 _CPU_SHARE = 0.9
 # GFLOP/s that a core reaches in large products of float32: measured on shared cores of Xeons with AMX and of EPYCs.
@@ -34,7 +36,7 @@ class Device:
 
     name: str
     memory: float
-    """Bytes."""
+    """Bytes; 0: not known."""
     speeds: Mapping[str, float]
     """Operations a second that its products can reach, by unit: fp32, tf32, half, fp8; what it has no unit for is not
     there."""
@@ -53,6 +55,15 @@ class Device:
     def gpu(self) -> bool:
         """Whether it is a GPU."""
         return self.name != CPU
+
+    @property
+    def room(self) -> float:
+        """Bytes that a micro-batch may take: of a GPU whose memory is not known those of the smallest one."""
+        return self.memory or gpu_named(SMALLEST).memory
+
+    def fits(self, needed: float) -> bool:
+        """Whether so many bytes fit, as far as is known."""
+        return not self.memory or needed <= self.memory
 
     def has(self, precision: str) -> bool:
         """Whether it has units for a precision of a recipe."""

@@ -9,6 +9,7 @@ from bertwright.plan.data import Data
 from bertwright.plan.machine import Machine, workers_of
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
+from bertwright.train.forecast import FORWARD
 from bertwright.train.phases import PARTS_OF_A_PHASE
 
 # Bytes of text a second and worker, on two shared cores (docs/results.md, "Speed beside the original recipe").
@@ -19,8 +20,6 @@ _DISK = 400e6
 """Bytes a second that a checkpoint is written with."""
 _SCORED = 20_000
 """Held-out sequences that `evaluate` scores where they are not counted yet and the recipe sets no bound."""
-FORWARD = 1 / 3
-"""What scoring costs of training, for each sequence."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,14 @@ class PhaseTime:
         return self.seconds + self.scoring + self.saving
 
 
-def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data) -> PhaseTime | None:
-    """How long a phase takes whose steps take so many seconds each; None where its length is not known."""
+def score_seconds(training: float) -> float:
+    """Seconds of scoring what is trained on in so many."""
+    return FORWARD * training
+
+
+def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data, gpu: bool) -> PhaseTime | None:
+    """How long a phase takes whose steps take so many seconds each, on a GPU or a CPU; None where its length is not
+    known."""
     if work.steps is None or work.sequences is None:
         return None
     # Steps of a batch that is still growing are as much shorter as they are smaller.
@@ -50,9 +55,9 @@ def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data) -> Phas
     if (budget := 3600 * (work.phase.hours or 0)) and seconds > budget:
         steps, seconds = max(1, round(steps * budget / seconds)), budget
     heldout = data.heldout.get(f"{work.phase.length}", recipe.train.heldout_sequences)
-    score = FORWARD * step * min(heldout, recipe.train.heldout_sequences) / work.phase.batch
+    score = score_seconds(step) * min(heldout, recipe.train.heldout_sequences) / work.phase.batch
     network = recipe.network()
-    save = 0.0 if recipe.train.save_async is True else 12.0 * network.parameters / _DISK
+    save = 0.0 if recipe.train.saves_beside(gpu) else 12.0 * network.parameters / _DISK
     scores, saves = (times(every, steps) for every in (recipe.train.evaluate_every, recipe.train.checkpoint_every))
     return PhaseTime(steps, seconds, scores * score, saves * save)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bertwright.check.device import training_gpus
 from bertwright.check.machine import gpu_names
-from bertwright.check.resources import training_gpus
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
 from bertwright.core.processor import default_workers
 from bertwright.core.toml import read_toml
-from bertwright.plan.devices import Device, gpu_named, gpu_of_driver, processor
+from bertwright.plan.devices import SMALLEST, Device, gpu_named, gpu_of_driver, processor
 from bertwright.plan.hardware import HardwareConfig, hardware_in
 from bertwright.recipe import Recipe
 from bertwright.shipped import find_shipped
@@ -63,8 +63,8 @@ def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:
         device = processor(max(1, cores // ranks), memory_size() / ranks)
         return _machine(f"this machine, {cores} cores", device, ranks, cores, here=True)
     name = next(iter(gpu_names()), "a GPU")
-    # One that no table has is taken for the smallest with tensor cores: slower than it is, rather than faster.
-    device = gpu_of_driver(name, float(sizes[0])) or replace(gpu_named("t4"), name=name, memory=float(sizes[0]))
+    # Of AMD's GPUs neither name nor memory (0) is known without torch.
+    device = gpu_of_driver(name, float(sizes[0])) or replace(gpu_named(SMALLEST), name=name, memory=float(sizes[0]))
     return _machine(f"this machine, {ranks} of {len(sizes)} GPUs ({name})", device, ranks, cores, here=True)
 
 

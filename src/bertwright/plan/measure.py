@@ -19,16 +19,15 @@ from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.config import PreTrainingConfig
-from bertwright.objectives.objective import build_objective
 from bertwright.plan.kept import Measured, key_of, today
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
 from bertwright.train.network import build_network
-from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.start import torch_set_for, training_device, training_kernel
-from bertwright.train.step import StepSettings, Trained, train_step
+from bertwright.train.start import torch_set_for, training_device
+from bertwright.train.step import StepSettings, train_step
+from bertwright.train.trained import Trained
 
 SECONDS = 20.0
 """That all phases together are measured for, about; a phase has three steps at least, however long they are."""
@@ -53,12 +52,8 @@ def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: flo
 
 
 def _trained(recipe: Recipe) -> Trained:
-    config, network = recipe.train, recipe.network()
-    precision = build_precision(config.precision, training_device(config.device))
-    model, low, exported = build_network(network, config, precision, training_kernel(config, network, precision))
-    computing = low.network if low else model
-    objective = build_objective(config.objective, computing, PAIRS.get(recipe.examples.plan, "nsp"))
-    return Trained(model, objective, Single(model, recipe.optim), Ranks(), precision, low, config.graph, exported)
+    network = build_network(recipe.network(), recipe.train, training_device(recipe.train.device))
+    return network.trained(Single(network.model, recipe.optim), Ranks(), PAIRS.get(recipe.examples.plan, "nsp"))
 
 
 def _measured(trained: Trained, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
@@ -114,6 +109,6 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
         prediction_positions=places,
         labels=random.integers(5, entries, len(places)),
         weights=np.ones(len(places), np.float32),
-        next_sentence_labels=np.zeros(sequences, np.int64),
+        sequence_labels=np.zeros(sequences, np.int64),
         sequence_weights=np.ones(sequences, np.float32),
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from bertwright.check.teacher import teacher_bytes
+from bertwright.objectives.config import DistillationConfig
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.engine.sizes import held_bytes
 from bertwright.train.pass_sizes import Pass, scoring_bytes
-from bertwright.train.phases import HELDOUT_MICRO_BATCH
+from bertwright.train.phase_data import HELDOUT_MICRO_BATCH
 from bertwright.train.sizes import PROGRAM_BYTES, computing_of, pass_bytes, share_of, training_bytes
 
 _DRAWN = 32
@@ -60,9 +60,17 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
         optimizer=training_bytes(network, work.phase, computing, activations) - beside,
         activations=activations,
         batches=_DRAWN * drawn * work.mean_length,
-        teacher=teacher_bytes(recipe, network, work.phase, ranks),
+        teacher=_teacher(recipe, work, ranks),
         program=PROGRAM_BYTES,
     )
+
+
+def _teacher(recipe: Recipe, work: PhaseWork, ranks: int) -> float:
+    if not isinstance(recipe.train.objective, DistillationConfig):
+        return 0.0
+    from bertwright.check.teacher import teacher_bytes  # reads the folders of other programs
+
+    return float(teacher_bytes(recipe, recipe.network(), work.phase, ranks))
 
 
 def _scored(recipe: Recipe, work: PhaseWork) -> Pass:

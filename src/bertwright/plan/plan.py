@@ -10,7 +10,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.plan.data import Data, read_data
 from bertwright.plan.disk import disk_left, disk_of
-from bertwright.plan.hours import FORWARD, PhaseTime, phase_time, stage_seconds
+from bertwright.plan.hours import PhaseTime, phase_time, score_seconds, stage_seconds
 from bertwright.plan.kept import Measured, kept_measurement, key_of
 from bertwright.plan.machine import Machine
 from bertwright.plan.memory import Memory, memory_of
@@ -22,7 +22,7 @@ from bertwright.recipe import Recipe
 from bertwright.train.sizes import computing_of
 
 BAND = (0.5, 2.0)
-"""Bounds of the hours by those that are foretold, where nothing was measured."""
+"""Bounds of the hours as factors of the forecast, where nothing was measured."""
 MEASURED_BAND = (0.8, 1.3)
 """The same where every phase was measured on this machine."""
 
@@ -39,9 +39,9 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     measured = _measurements(recipe, works, machine)
     memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
     steps = _step_seconds(recipe, works, machine, measured)
-    times = [phase_time(recipe, work, step, data) for work, step in zip(works, steps, strict=True)]
+    times = [phase_time(recipe, work, step, data, machine.device.gpu) for work, step in zip(works, steps, strict=True)]
     training = None if None in times else sum(time.total for time in times if time)
-    scoring = FORWARD * steps[-1] / works[-1].phase.batch
+    scoring = score_seconds(steps[-1] / works[-1].phase.batch)
     seconds = stage_seconds(recipe, data, machine, training, scoring, _done(made))
     most = max(memory.total for memory in memories)
     phases = [
@@ -55,7 +55,7 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
         "text_bytes": data.text,
         "phases": phases,
         "memory_bytes": most,
-        "fits": most <= machine.device.memory,
+        "fits": machine.device.fits(most),
         "remedies": remedies(recipe, machine, lambda changed: _needs(changed, data, machine)),
         "disk": disk_of(recipe, data),
         "disk_left": disk_left(recipe, data, works),
@@ -119,7 +119,7 @@ def _machine_hours(seconds: Mapping[str, float | None], nodes: int) -> float:
 
 def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
     computing = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu)
-    network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or machine.device.memory
+    network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or machine.device.room
     works = (phase_work(recipe, index, data) for index in range(len(recipe.train.phases)))
     return [fitted(work, network, computing, limit) for work in works]
 

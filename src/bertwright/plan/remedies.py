@@ -38,8 +38,8 @@ class Measure(Protocol):
 
 def remedies(recipe: Recipe, machine: Machine, measure: Measure) -> list[Remedy]:
     """What makes the training fit, in the order of how little it changes; empty where it fits, or nothing helps."""
-    before, limit = measure(recipe), machine.device.memory
-    if max(before.memory) <= limit:
+    before, device = measure(recipe), machine.device
+    if device.fits(max(before.memory)):
         return []
     found: list[Remedy] = []
     for keys in _candidates(recipe, machine):
@@ -51,7 +51,7 @@ def remedies(recipe: Recipe, machine: Machine, measure: Measure) -> list[Remedy]
             if not tried or (found and set(found[0]["keys"]) <= set(tried)):
                 continue
             changed = with_keys(recipe, tried)
-            if changed is not None and max((needs := measure(changed)).memory) <= limit:
+            if changed is not None and device.fits(max((needs := measure(changed)).memory)):
                 ratio = needs.seconds / before.seconds
                 found.append({"keys": list(tried), "memory_bytes": max(needs.memory), "times_as_long": ratio})
                 break
@@ -90,14 +90,14 @@ def _micro_batches(recipe: Recipe, keys: Keys, machine: Machine, measure: Measur
         return ()
     found: list[str] = []
     for index, needed in enumerate(measure(changed).memory):
-        if needed <= machine.device.memory:
+        if machine.device.fits(needed):
             continue
         size = 1 << (share_of(changed.train.phases[index], machine.ranks).bit_length() - 1)
         own = f"train.phases.{index}.micro_tokens=0"
         while size:
             key = f"train.phases.{index}.micro_batch={size}"
             smaller = with_keys(changed, (own, key))
-            if smaller is not None and measure(smaller).memory[index] <= machine.device.memory:
+            if smaller is not None and machine.device.fits(measure(smaller).memory[index]):
                 break
             size //= 2
         if not size:

@@ -54,6 +54,7 @@ class MachineFacts(TypedDict):
     ranks: Count
     nodes: Count
     memory_bytes: Number
+    """Of each device; 0: not known."""
     watts: Number
     price: Number
     currency: Text

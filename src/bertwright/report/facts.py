@@ -13,7 +13,7 @@ from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS, untrained
 from bertwright.plan.shapes import PLAN, Plan
-from bertwright.train.shapes import ROW
+from bertwright.train.shapes import row_type
 
 METRICS = "metrics.jsonl"
 FORECAST = "forecast.json"
@@ -50,7 +50,7 @@ class Facts:
     scores: Mapping[str, Any]
     """The held-out scores: of the stage `evaluate`, or else the last ones that training took; None where not known."""
     forecast: Plan | None = None
-    """What was foretold of the run; None in a folder of before."""
+    """The forecast of the run; None in a folder that has none."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """What a stage counted."""
@@ -172,7 +172,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _rows_of(path: Path, data: bytes) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            row = ROW.validate_python(parse_json(line))
+            row = row_type().validate_python(parse_json(line))
             # Both must be there: a row without them belongs nowhere in the curves.
             yield {**row, "phase": row["phase"], "step": row["step"]}
         except (ValueError, KeyError) as error:

@@ -1,4 +1,4 @@
-"""What was foretold of a run beside what it took: from forecast.json, manifests and rows of metrics."""
+"""The forecast of a run beside what was measured: from forecast.json, manifests and rows of metrics."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bertwright.report.formatting import duration, large, table
 
 
 class Grade(NamedTuple):
-    """One number that was foretold."""
+    """One number of a forecast, and what was measured."""
 
     expected: float
     actual: float
 
     @property
     def error(self) -> float | None:
-        """How much more it was than foretold, as a share; None of a forecast of nothing."""
+        """How much more was measured than forecast, as a share of the forecast; None where the forecast is 0."""
         return self.actual / self.expected - 1 if self.expected else None
 
 
 def grades(facts: Facts) -> dict[str, Grade]:
-    """What was foretold and has come: seconds of training and of the other stages, tokens a second, memory, disk."""
+    """Each forecast that was measured: seconds of training and of the other stages, tokens a second, memory, disk."""
     plan = facts.forecast
     if plan is None:
         return {}
@@ -56,7 +56,7 @@ def forecast(facts: Facts) -> str:
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
     how = plan["calibrated"] or "by a table of devices, without a measurement"
     about = f"<p>Made before training began, for {escape(machine['title'])}{ranks}; times {escape(how)}.</p>"
-    return about + table(("what", "foretold", "was", "off by"), _rows(grades(facts)))
+    return about + table(("what", "forecast", "measured", "error"), _rows(grades(facts)))
 
 
 def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[str, str, str, str]]:

@@ -67,7 +67,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     The ledger of training is over all its starts: tokens, 10^12 operations of the model, hours with scoring and saving.
     `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained; `sop_accuracy` and `sop_majority` are
     there where the order of sentences was; of a classifier there are its classes, `labels`, and its own scores in the
-    place of these. `forecast` is there where one was kept: what was foretold, what it was, and how much
+    place of these. `forecast` is there where one was kept: the forecast, what was measured, and how much
     more that is, as a share, and `outside_band` where the loss left what the recipe expects. The report is listed among
     the stages without seconds of its own: it would never be the same twice. `unfinished` is there where training has
     not ended.
@@ -82,6 +82,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         for name, artifact in facts.stages.items()
     }
     inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
+    left = [row["outside_band"] for row in facts.metrics if "outside_band" in row]
     # The page is no artifact, so what it is a function of stands here.
     report = Identity("report", VERSION, sections(config), inputs)
     return {
@@ -97,11 +98,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "hours": train.get("hours"),
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
         **({"forecast": graded} if (graded := _graded(facts)) else {}),
-        **(
-            {"outside_band": left}
-            if (left := [row["outside_band"] for row in facts.metrics if "outside_band" in row])
-            else {}
-        ),
+        **({"outside_band": left} if left else {}),
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from bertwright.check.computing import computing
+from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
-from bertwright.check.resources import device, instructions, precision
 from bertwright.core.distributed import rank_and_world
 from bertwright.recipe import Recipe
 from bertwright.scale.replacement import Replacement
-from bertwright.train.averaging.config import LastConfig
+from bertwright.train.averaging.config import LastConfig, within_few_steps
 from bertwright.vocab.config import SentencePieceConfig
 
 ENTRIES = 800
@@ -62,7 +62,7 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     if train.objective.kind == "classification" and train.objective.task != "cola":
         yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "what is built in")
     if isinstance(train.averaging, LastConfig):
-        yield Replacement("train.averaging", {**train.averaging.model_dump(), "every": 1}, _SMALL)
+        yield Replacement("train.averaging", within_few_steps(train.averaging), _SMALL)
     for i, phase in enumerate(train.phases):
         if phase.target_accuracy is not None:
             yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps reach none")

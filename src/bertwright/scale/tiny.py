@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.toml import override_key, set_key
-from bertwright.recipe import Recipe, Written
+from bertwright.recipe import Recipe
+from bertwright.recipe_file import Written
 from bertwright.scale.phases import scaled_phases
 from bertwright.scale.replacement import Replacement, spoken
 from bertwright.scale.sections import scaled_model, scaled_text, scaled_training
@@ -28,7 +29,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     What an override says is kept as it is. `RecipeError` as from `Recipe.load`.
     """
     written = Written.read(path, overrides)
-    whole = written.validated()
+    whole = Recipe.validated(written)
     said = [override_key(override) for override in overrides]
     shown = whole.shown()
     replaced = []
@@ -38,7 +39,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
         if is_written if value is None else before != value:
             now = "left out" if value is None else spoken(value)
             replaced.append(f"{key}: {spoken(before)} -> {now} ({reason})")
-    recipe = written.validated()
+    recipe = Recipe.validated(written)
     recipe.check(written.file, written.lines)
     return Scaled(recipe, replaced)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
@@ -13,7 +14,7 @@ from bertwright.train.phases import ACCURACY, Phase
 from bertwright.train.scoring import score_heldout
 from bertwright.train.session import Session
 from bertwright.train.state import State
-from bertwright.train.window import Window, digits_of, time_left, whole_sum
+from bertwright.train.window import Window, digits_of, heldout_values, time_left, whole_sum
 
 
 def after_step(
@@ -36,13 +37,10 @@ def after_step(
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
     if save or row_is_due(phase, step):  # on all ranks alike, for the hash is summed over them
-        batch, flops = digits_of(ranks, micro_batches), whole_sum(ranks, window.flops)
+        flops, batch = whole_sum(ranks, window.flops), digits_of(ranks, micro_batches)
         state = replace(state, flops=None if state.flops is None else state.flops + flops)
         row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
-        if left := outside(session.expected, row, window.steps):
-            session.log.say(f"train: {left}")
-            row[OUTSIDE] = left
-        session.record(row | time_left(session.forecast, phase, state, window) | {"batch": batch, "saved": save})
+        _record(session, phase, state, window, row | {"batch": batch, "saved": save})
         window = Window()
     if save:
         saving = time.perf_counter()
@@ -59,6 +57,14 @@ def after_step(
             "to continue."
         )
     return state, window
+
+
+def _record(session: Session, phase: Phase, state: State, window: Window, row: dict[str, Any]) -> None:
+    """Write the row of metrics, with the time that is left, and say where the loss leaves what is expected."""
+    if left := outside(session.expected, row, window.steps):
+        session.log.say(f"train: {left}")
+        row[OUTSIDE] = left
+    session.record(row | time_left(session.forecast, phase, state, window))
 
 
 def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
@@ -81,7 +87,13 @@ def row_is_due(phase: Phase, step: int) -> bool:
 
 
 def end_now(session: Session, phase: Phase, state: State) -> State:
-    """The state at the end of a phase whose end was moved to the very step that `state` stands at."""
-    state, _ = score_heldout(session, phase, replace(state, phase_end=True))
+    """The state at the end of a phase whose end was moved to the very step that `state` stands at.
+
+    The row of that step was written when it was trained, and is given the scores that it lacks.
+    """
+    began, scored_before = time.perf_counter(), bool(state.heldout)
+    state, scores = score_heldout(session, phase, replace(state, phase_end=True))
+    if not scored_before:
+        session.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})
     session.save(replace(state, due=True), wait=True)
-    return state
+    return replace(state, other_seconds=state.other_seconds + time.perf_counter() - began)

@@ -145,25 +145,25 @@ def _sound(state: State) -> bool:
     return state.due and not state.skipped_in_a_row
 
 
-def prune(folder: Path, keep: int, newest: Path, judged_by: str) -> None:
+def prune(folder: Path, keep: int, newest: Path) -> None:
     """Remove the checkpoints that are not `worth_keeping`.
 
     Checkpoints later than `newest`, the one just saved, were skipped as damaged: they are left alone, as is
     whatever else cannot be read, and count for nothing.
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
-    kept = worth_keeping(states, keep, judged_by)
+    kept = worth_keeping(states, keep)
     doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
     sync_folder(folder)  # else a power cut may bring a folder back under its name without the files removed from it
     for path in doomed:
         shutil.rmtree(path)
 
 
-def worth_keeping(states: Mapping[Path, State], keep: int, judged_by: str) -> set[Path]:
-    """Of the states of checkpoints, in their order: the newest `keep`, the best by the held-out score `judged_by`, the
-    last of each phase, and the newest one to go back to."""
+def worth_keeping(states: Mapping[Path, State], keep: int) -> set[Path]:
+    """Of the states of checkpoints, in their order: the newest `keep`, the best by its held-out loss, the last of each
+    phase, and the newest one to go back to."""
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
-    if best := best_of(states, judged_by):
+    if best := best_of(states):
         kept.add(best)
     return kept | set([path for path, state in states.items() if _sound(state)][-1:])
 

@@ -88,7 +88,8 @@ class TrainConfig(Section):
     However long a step, scoring or saving takes is no matter."""
     hang_timeout: float = runtime_only(1800.0, ge=0)
     """Seconds after which a rank that lives, but does not come to the next sum for which the others wait, is lost: its
-    disk or network does not answer. Longer than saving a checkpoint takes where `save_async` is off; 0: never."""
+    disk or network does not answer. Longer than saving a checkpoint takes where `save_async` is off; copying from and
+    to `mirror` does not count. 0: never."""
     compare_ranks_every: int = runtime_only(1000, ge=0)
     """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
     0: never. One rank alone has nothing to compare."""
@@ -103,8 +104,8 @@ class TrainConfig(Section):
     its own where the average has keys. Training goes on from the weights themselves."""
     engine: EngineConfig = runtime_only(AutoConfig())
     """How ranks hold the weights, and what sums their gradients: `auto` (`single` for one process, `ddp` for several),
-    `zero` (the optimizer's state in parts) or `fsdp` (everything in parts). A name, or a section of its own where the
-    engine has keys. A run may go on with another one."""
+    `zero` (the optimizer's state in parts), `fsdp` (everything in parts) or `deepspeed` (the package of that name). A
+    name, or a section of its own where the engine has keys. A run may go on with another one."""
     graph: GraphConfig = runtime_only(EagerConfig())
     """How the network's operations are run: `eager` (as they are written), `compiled` (by torch.compile, in fixed
     shapes) or `ortmodule` (by ONNX Runtime, in fixed shapes and an environment of its own). A name, or a section of its
@@ -189,6 +190,10 @@ class TrainConfig(Section):
                 several = ", or give each another tracking_uri or experiment" if observer.kind == "mlflow" else ""
                 raise ValueError(f"observers name {observer.kind} {len(alike)} times: name it once{several}")
         return self
+
+    def saves_beside(self, gpu: bool) -> bool:
+        """Whether checkpoints are written beside training, from a copy: as `save_async` says, or on a GPU alone."""
+        return gpu if self.save_async == "auto" else self.save_async
 
     def imported_data(self) -> tuple[ImportedData, ...]:
         """The phases whose data is no artifact of ours, but files in a format of the field."""

@@ -37,7 +37,7 @@ def session_facts(
         # Threads, micro-batches, kernel, device and torch change the order of summation, so they bound bit-identity.
         "threads": torch.get_num_threads(),
         "waiting": os.environ.get(POLICY, "default").lower(),
-        "micro_batches": [cut_of(phase) for phase in phases],
+        "micro_batches": [micro_batching_of(phase) for phase in phases],
         "attention": kernel,
         "engine": chosen(config.engine, ranks.world).kind,
         "graph": config.graph.kind,
@@ -53,8 +53,8 @@ def session_facts(
     }
 
 
-def cut_of(phase: Phase) -> dict[str, Any]:
-    """How a phase's steps are cut into micro-batches; `found` says that the recipe left the size open."""
+def micro_batching_of(phase: Phase) -> dict[str, Any]:
+    """How a phase's steps are divided into micro-batches; `found` says that the recipe left the size open."""
     return {**asdict(phase.loader.settings.micro_batching), **({"found": True} if phase.finds_micro_batch else {})}
 
 

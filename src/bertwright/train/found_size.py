@@ -20,7 +20,7 @@ from bertwright.train.sizes import computing_of, fitting_sequences
 from bertwright.train.state import State
 
 
-def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
+def sized_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
     """The phases with the sizes of their micro-batches found, the same on all ranks.
 
     A run that goes on takes the sizes it had, so that it ends with the bits of one that was not stopped, or smaller
@@ -35,7 +35,7 @@ def cut_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: 
             size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
             size = min(size, _found(before, phase.index) or size)
             log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({limit / 1e9:.1f} GB for each rank)")
-            phase = phase.cut(size)
+            phase = phase.with_micro_batch(size)
         phases.append(phase)
     return phases
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_bytes
+from bertwright.core.files import read_bytes, remove_leftovers, write_atomic
 from bertwright.core.json_values import parse_json
-from bertwright.train.shapes import ROW
+from bertwright.train.shapes import row_type
 
 
 class Metrics:
@@ -21,16 +21,26 @@ class Metrics:
         """Open `path` for appending after dropping every line of a step beyond `total_steps` (and a torn last line)."""
         # Steps past the checkpoint are trained again: their rows would stand twice.
         kept = rows_until(path, total_steps)
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_bytes(b"".join(kept))
-        # By way of a second file: a crash here must not lose the rows of the whole training.
-        os.replace(temporary, path)
-        self._handle = path.open("ab")
+        remove_leftovers(path.parent, f".{path.name}.*.tmp")
+        # Neither a crash nor a power cut here must lose the rows of the whole training.
+        write_atomic(path, b"".join(kept))
+        self._path, self._handle = path, path.open("ab")
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row."""
-        self._handle.write(json.dumps(row, allow_nan=False).encode() + b"\n")
+        self._handle.write(_line(row))
         self._handle.flush()
+
+    def complete(self, total_steps: int, further: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Give the last row more values, where it is that of the step `total_steps`; returns it, or None."""
+        rows = _rows(self._path)
+        if not rows or rows[-1][0]["total_steps"] != total_steps:
+            return None
+        row = {**rows[-1][0], **further}
+        write_atomic(self._path, b"".join([*(line for _, line in rows[:-1]), _line(row)]))
+        self._handle.close()  # of the file that was
+        self._handle = self._path.open("ab")
+        return row
 
     def sync(self) -> None:
         """Make the rows so far survive a power cut: called before a checkpoint is published."""
@@ -43,6 +53,10 @@ class Metrics:
         """Flush to disk and close."""
         self.sync()
         self._handle.close()
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row, allow_nan=False).encode() + b"\n"
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -69,7 +83,7 @@ def _rows(path: Path) -> list[tuple[dict[str, Any], bytes]]:
 
 def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        row = ROW.validate_python(parse_json(line))
+        row = row_type().validate_python(parse_json(line))
         return {**row, "saved": row["saved"]}
     except (ValueError, KeyError) as error:
         raise ArtifactError(

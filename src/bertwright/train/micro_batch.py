@@ -3,7 +3,7 @@
 Where the recipe leaves the size open (`micro_batch = "auto"`), `found_size` finds one. Running out of memory kills a
 process on a CPU, so there its rules alone decide; a GPU says so, and the step is trained again from its beginning in
 micro-batches of half the size, as are all after it. The global batch, its masks and its counts stay the same: another
-cut changes the order of summation, and which elements dropout drops, as it is drawn for each micro-batch.
+size changes the order of summation, and which elements dropout drops, as it is drawn for each micro-batch.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import Loader, StepCounts
 from bertwright.model.batch import PackedBatch
-from bertwright.train.facts import cut_of
+from bertwright.train.facts import micro_batching_of
 from bertwright.train.phases import Phase
 from bertwright.train.state import State
-from bertwright.train.step import Trained
+from bertwright.train.trained import Trained
 
 
 class Drawn(NamedTuple):
-    """A rank's part of a step, and the loader that cut it."""
+    """A rank's part of a step, and the loader that it came from."""
 
     loader: Loader
     micro_batches: list[MicroBatch]
@@ -32,8 +32,8 @@ class Drawn(NamedTuple):
     """Those with sequences, in the host's memory as the network reads them (`Trained.prepare`)."""
 
 
-class Cutting:
-    """The steps of a phase on one rank, cut smaller once memory has run out."""
+class BatchSource:
+    """What a rank trains on at each step of a phase: in smaller micro-batches once memory has run out."""
 
     def __init__(self, phase: Phase, trained: Trained, log: Log) -> None:
         self.phase, self.ranks, self.log = phase, trained.ranks, log
@@ -45,19 +45,19 @@ class Cutting:
         return self._drawn(phase, step), phase.loader.counts(step + 1, self.ranks.rank, self.ranks.world)
 
     def current(self, step: int, drawn: Drawn) -> Drawn:
-        """The rank's part of `step`; drawn again where it was drawn ahead, or trained in vain, before it was cut
-        smaller."""
+        """The rank's part of `step`; drawn again where it was drawn ahead, or trained in vain, before the
+        micro-batches became smaller."""
         return drawn if drawn.loader is self.phase.loader else self._drawn(self.phase, step)
 
     def can_halve(self, step: int) -> bool:
-        """Whether the micro-batches of `step` may be cut smaller. Memory that runs out in an update cannot be helped by
-        that, and is another error."""
+        """Whether the micro-batches of `step` may be made smaller. That does not help where memory runs out in an
+        update, which is another error."""
         return self.phase.finds_micro_batch and self._size(step) > 1
 
     def halve(self, step: int) -> None:
-        """Cut the micro-batches of `step` and of all after it in two, which is said."""
+        """Halve the micro-batches of `step` and of all steps after it, and say so."""
         before = self._size(step)
-        self.phase = self.phase.cut(before // 2)
+        self.phase = self.phase.with_micro_batch(before // 2)
         torch.cuda.empty_cache()  # blocks of the sizes of before would be kept beside those of the new ones
         self.log.say(
             f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is trained again: "
@@ -65,13 +65,13 @@ class Cutting:
         )
 
     def noted(self, state: State) -> State:
-        """The state that records the cut, for the run to go on with it."""
+        """The state that records the size, for the run to go on with it."""
         *earlier, last = state.sessions
-        cuts, index = list(last["micro_batches"]), self.phase.index
-        if cuts[index] == cut_of(self.phase):
+        sizes, index = list(last["micro_batches"]), self.phase.index
+        if sizes[index] == micro_batching_of(self.phase):
             return state
-        cuts[index] = cut_of(self.phase)
-        return replace(state, sessions=(*earlier, {**last, "micro_batches": cuts}))
+        sizes[index] = micro_batching_of(self.phase)
+        return replace(state, sessions=(*earlier, {**last, "micro_batches": sizes}))
 
     def _drawn(self, phase: Phase, step: int) -> Drawn:
         batches, room = phase.loader.step(step, self.ranks.rank, self.ranks.world), phase.shape(self.ranks.world)

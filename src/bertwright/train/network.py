@@ -1,44 +1,70 @@
-"""The network of a training, and what computes in its place: made once a start, for a precision and a device."""
+"""The network of a training, how it computes, and what computes in its place: made once a start, on a device."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 import torch
 
+from bertwright.core.errors import RecipeError
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.model import Model, build_model
+from bertwright.model.modern.network import ModernConfig
+from bertwright.objectives.objective import build_objective
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.engine import Engine
+from bertwright.train.kernel_choice import chosen_kernel
 from bertwright.train.precision.config import Fp8Config
-from bertwright.train.precision.precision import Precision
+from bertwright.train.precision.precision import Precision, build_precision
+from bertwright.train.ranks import Ranks
+from bertwright.train.trained import Trained
 
 if TYPE_CHECKING:
     from bertwright.train.graph.ortmodule import OrtNetwork
     from bertwright.train.precision.low_copy import LowCopy
 
 
-class Network(NamedTuple):
+@dataclass(frozen=True)
+class Network:
     """The network of a training, and what computes in its place."""
 
     model: Model
     """With its weights in float32."""
+    config: TrainConfig
+    """What it was made for."""
+    precision: Precision
+    """In which numbers it computes, and on which device."""
+    kernel: Kernel
+    """How it computes attention."""
     low: LowCopy | None = None
     """Its copy in low precision, where that computes."""
     exported: OrtNetwork | None = None
     """What runs its operations, where that is another program."""
 
+    def trained(self, engine: Engine, ranks: Ranks, pair_task: str) -> Trained:
+        """It with what moves its weights, for the recipe's objective; `pair_task`: what its pairs of segments ask."""
+        computing = self.low.network if self.low else self.model
+        objective = build_objective(self.config.objective, computing, pair_task)
+        return Trained(self.model, objective, engine, ranks, self.precision, self.low, self.config.graph, self.exported)
 
-def build_network(network: NetworkConfig, config: TrainConfig, precision: Precision, kernel: Kernel) -> Network:
-    """The network with the weights of the seed, set to compute as the job says."""
+
+def build_network(network: NetworkConfig, config: TrainConfig, device: torch.device) -> Network:
+    """The network with the weights of the seed on a device, set to compute as the recipe says.
+
+    `RecipeError` where the device, or the network, cannot.
+    """
+    precision = build_precision(config.precision, device)
+    kernel = _kernel(config, network, precision)
     # Every rank draws the same initial weights from the seed, so none has to send them.
     torch.manual_seed(config.seed)
     model = build_model(network, kernel)
-    model.to(precision.device).train()
+    model.to(device).train()
     # Each is loaded only where it is chosen.
     if isinstance(precision.config, Fp8Config):
         from bertwright.train.precision.fp8 import to_float8
 
-        to_float8(model, emulate=precision.device.type == "cpu")
+        to_float8(model, emulate=device.type == "cpu")
     low = None
     if precision.weights is not None:
         from bertwright.train.precision.low_copy import LowCopy
@@ -49,9 +75,23 @@ def build_network(network: NetworkConfig, config: TrainConfig, precision: Precis
         from bertwright.model.recompute import recompute_layers
 
         recompute_layers(computing.encoder)
+    made = Network(model, config, precision, kernel, low)
     if config.graph.kind == "eager":
-        return Network(model, low)
+        return made
     from bertwright.train.graph.graph import run_as
 
-    run = run_as(computing, config.graph, precision.device)
-    return Network(model, low, None if run is computing else cast("OrtNetwork", run))
+    run = run_as(computing, config.graph, device)
+    return made if run is computing else replace(made, exported=cast("OrtNetwork", run))
+
+
+def _kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -> Kernel:
+    """The attention kernel to train with; `RecipeError` where it does not work on the device, with the network, or in
+    this precision."""
+    kernel = chosen_kernel(config, precision.device.type)
+    if kernel == "varlen":
+        from bertwright.model.attention import varlen
+
+        windows = isinstance(network, ModernConfig)
+        if reason := varlen.refusal(precision.device, precision.low, network.attention_probs_dropout_prob, windows):
+            raise RecipeError(f"train.attention = varlen {reason}.")
+    return kernel

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from bertwright.core.errors import Interrupted
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
-from bertwright.objectives.objective import judged_by
 from bertwright.train.asked import Asked
 from bertwright.train.build import Built
 from bertwright.train.forecast import Forecast
@@ -20,7 +20,7 @@ from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import Metrics, read_rows
 from bertwright.train.ranks import Ranks
-from bertwright.train.saving import Writer, written_beside
+from bertwright.train.saving import Writer
 from bertwright.train.session import Session
 
 if TYPE_CHECKING:  # loaded where they are asked for
@@ -35,14 +35,24 @@ PROFILE = "profile"
 @contextmanager
 def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
     """The job, of which each checkpoint and, at the end of the block, the finished model are copied to the recipe's
-    mirror, where there is one."""
-    if not job.config.mirror or not built.trained.ranks.first:
-        yield job
-        return
+    mirror, where there is one; where training is stopped, all ranks wait for the last copy."""
+    ranks = built.trained.ranks
+    try:
+        with _copied(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as copied:
+            yield copied
+    except Interrupted:
+        # All ranks stop alike. One that left early would have the first one ended while it still copies.
+        if job.config.mirror:
+            ranks.barrier()
+        raise
+
+
+@contextmanager
+def _copied(job: Job, ranks: Ranks, log: Log) -> Iterator[Job]:
     from bertwright.train.mirror.mirror import Mirror, Mirrored
 
-    keep, judged = job.config.keep_checkpoints, judged_by(built.trained.objective)
-    with Mirror(Mirrored(job.config.mirror, job.out, job.checkpoint, keep, judged), log) as mirror:
+    kept = Mirrored(job.config.mirror, job.out, job.checkpoint, job.config.keep_checkpoints)
+    with Mirror(kept, log, ranks.busy) as mirror:
 
         def saved(checkpoint: Path) -> None:
             job.saved(checkpoint)
@@ -62,7 +72,7 @@ def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Ses
         Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
         _watched(job, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
-        Writer(written_beside(job.config, device.type == "cuda")) if first or sharded else nullcontext() as writer,
+        Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
         yield Session(
             trained=trained,

@@ -1,7 +1,7 @@
 """A rank as another one knows it: a connection that carries lines of text.
 
-A number is a sign of life, and says how many sums over the ranks the rank has begun; `end` is a farewell, `lost
-SENTENCE` a finding.
+A number is a sign of life, and says how many sums over the ranks the rank has begun; `busy NUMBER` says beside that the
+others have to wait for it; `end` is a farewell, `lost SENTENCE` a finding.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Peer:
     """When it was last heard of, in signs of life of our own."""
     sums: int = 0
     """Sums over the ranks that it has begun."""
+    busy: bool = False
+    """It does what the others have to wait for, however long it takes."""
     left: bool = False
     """It has said farewell."""
 

@@ -15,6 +15,8 @@ from bertwright.optim.schedule import LinearSchedule, PolyNvidiaSchedule
 from bertwright.optim.wsd import WsdSchedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
+ONE_PASS: dict[str, Any] = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
+"""The keys that say how large a forward pass is, where a rank's whole share is one, whatever else the recipe says."""
 
 
 def _share_or_steps(value: Any, number: ValidatorFunctionWrapHandler) -> float:
@@ -85,7 +87,8 @@ class PhaseConfig(Section):
     """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
     data: UserPath | None = known_by_content(None)
     """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
-    datasets or Megatron. They must be made with the same vocabulary."""
+    datasets or Megatron, made with the same vocabulary; with `train.objective` classification a folder of labelled
+    texts."""
     quarantine: bool = known_by_content(False)
     """Whether damaged files of `data` are left out and listed instead of being an error."""
 

@@ -7,23 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-import numpy as np
-
-from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
-from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.loader import Loader, LoaderSettings, open_loader
+from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.padding import Room
-from bertwright.examples.store import Store
-from bertwright.objectives.config import ClassificationConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.phase_data import HELDOUT_MICRO_BATCH, heldout_of, loader_of
 
-# The same for every recipe and number of ranks, as the batches decide in which order scores are added up.
-HELDOUT_MICRO_BATCH = 64
 ACCURACY = "mlm_accuracy"
 """The held-out score that a phase may end at."""
 PARTS_OF_A_PHASE = 10
@@ -86,9 +80,9 @@ class Phase:
         """The part of the budget that is under way after so many seconds: each end of one is scored and saved."""
         return int(seconds / self.budget * PARTS_OF_A_PHASE) if self.budget else 0
 
-    def cut(self, micro_batch: int) -> Phase:
+    def with_micro_batch(self, micro_batch: int) -> Phase:
         """The same phase in micro-batches of at most so many sequences (or rows)."""
-        return replace(self, loader=self.loader.cut(micro_batch))
+        return replace(self, loader=self.loader.with_micro_batch(micro_batch))
 
     @property
     def room(self) -> int:
@@ -128,7 +122,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         phase=str(index),
         batch_warmup=phase.batch_warmup,
     )
-    loader = _loader(config, index, settings, examples, vocab)
+    loader = loader_of(config, index, settings, examples, vocab)
     steps = _steps(phase, loader)
     if wrong := phase.wrong_warmup(steps):
         raise RecipeError(f"train.phases.{index}: {wrong}")
@@ -138,7 +132,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         index=index,
         loader=loader,
         # Drawn when first scored, and kept: a forecast or a plan of phases never needs the batches.
-        heldout=cache(lambda: _heldout(config, phase, examples)),
+        heldout=cache(lambda: heldout_of(config, phase, examples)),
         heldout_sequences=min(config.heldout_sequences, sequences),
         steps=min(steps, phase.end_after or steps),
         schedule_steps=steps,
@@ -155,47 +149,6 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         target_accuracy=phase.target_accuracy,
         finds_micro_batch=phase.micro_batch == "auto",
     )
-
-
-def _loader(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
-    if isinstance(config.objective, ClassificationConfig):
-        from bertwright.examples.labelled.loader import open_labelled
-
-        return open_labelled(examples, settings, vocab)
-    if own := [data for data in config.imported_data() if data.phase == index]:
-        # Only data made elsewhere needs it, and few modules are loaded where there is none.
-        from bertwright.examples.imported import open_imported
-
-        return open_imported(examples, own[0], settings, vocab)
-    phase = config.phases[index]
-    source = examples if phase.data is None else _own_data(phase, index, examples)
-    return open_loader(source, PlanSet(length=phase.length, document_range=phase.document_range), settings, vocab)
-
-
-def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
-    """The phase's own examples, refused when they train on documents that the run holds out."""
-    assert phase.data is not None
-    own = open_artifact(phase.data, "examples")
-    # By the hash of the text: a document keeps its hash when another run or dump numbers it differently.
-    leaked = int(np.isin(Store.open(own).hashes, Store.open(examples, "heldout").hashes).sum())
-    if leaked:
-        raise ArtifactError(
-            f"train.phases.{index}.data {phase.data} trains on {leaked:,} documents that this run holds out, so its "
-            "held-out scores would be wrong. Make it with an examples.heldout at least as large as this run's."
-        )
-    return own
-
-
-def _heldout(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> list[MicroBatch]:
-    """What the run holds out, also for a phase with its own data: all phases are scored on the same documents."""
-    length, masking, most = phase.length, phase.masking, config.heldout_sequences
-    if isinstance(config.objective, ClassificationConfig):
-        from bertwright.examples.labelled.loader import heldout_labelled
-
-        return list(heldout_labelled(examples, length, HELDOUT_MICRO_BATCH, most))
-    # The rate of the first step also where a schedule changes it: scores of all steps are of the same masks.
-    rate = masking.rate_at(0)
-    return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
 
 
 def _steps(phase: PhaseConfig, loader: Loader) -> int:

@@ -94,6 +94,10 @@ class Ranks:
         """What is done inside is finished, also when another rank is lost meanwhile."""
         return self.watchdog.saving() if self.watchdog else nullcontext()
 
+    def busy(self) -> AbstractContextManager[None]:
+        """The other ranks wait for what is done inside, however long it takes, and do not count it as hanging."""
+        return self.watchdog.busy() if self.watchdog else nullcontext()
+
     def connect(self, store: Store, gpus: bool) -> None:
         """Open the process group, by way of a store that only the ranks of this start share."""
         transport = "cpu:gloo,cuda:nccl" if gpus else "gloo"

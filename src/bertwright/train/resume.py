@@ -40,45 +40,57 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
     Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
     from zero.
     """
-    config, out = job.config, job.out
+    out = job.out
     # Each rank looks for itself; on a shared disk that lags, one may see an older checkpoint than another.
     ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
     known = f"{ours.path.name} ({sha256_of(ours.manifest['files'])[:12]})" if ours else "none"
     assert_equal(ranks, known, f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
-        state, weights, moments = checkpoints.load(ours)
-        if state.phase >= len(config.phases):
-            raise CheckpointError(
-                f"{ours.path} is of phase {state.phase}, and the recipe has {len(config.phases)}, counted from 0. "
-                "Restore the checkpoint from a copy, or move it away to go on from an older one."
-            )
-        _load_weights(model, weights, f"the checkpoint {ours.path}")
-        if averaging:
-            averaging.load(checkpoints.load_average(ours), model.state_dict())
-        log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
-        return Start(state, moments)
+        return _continued(ours, job, model, averaging, log)
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
         raise CheckpointError(
             f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
             f"Put them back to continue, or move {out} away to start again from step 0."
         )
+    return Start(State(), _begun(job, model, log))
+
+
+def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | None, log: Log) -> Start:
+    """What the checkpoint holds, with the weights and the average loaded."""
+    state, weights, moments = checkpoints.load(ours)
+    if state.phase >= len(job.config.phases):
+        raise CheckpointError(
+            f"{ours.path} is of phase {state.phase}, and the recipe has {len(job.config.phases)}, counted from 0. "
+            "Restore the checkpoint from a copy, or move it away to go on from an older one."
+        )
+    _load_weights(model, weights, f"the checkpoint {ours.path}")
+    if averaging:
+        averaging.load(checkpoints.load_average(ours), model.state_dict())
+    log.say(f"train: resuming from {ours.path.name} (phase {state.phase}, step {state.data_step:,})")
+    return Start(state, moments)
+
+
+def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
+    """The state of the optimizer at step 0, with the weights of `train.init_from` loaded where the recipe has one."""
+    config = job.config
     fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
-    if config.init_from is not None:
-        # None of these is loaded by a training that starts from no other network.
-        from bertwright.model.classifier import SequenceClassifier
+    if config.init_from is None:
+        return fresh
+    # None of these is loaded by a training that starts from no other network.
+    from bertwright.model.classifier import SequenceClassifier
 
-        if isinstance(model, SequenceClassifier):
-            from bertwright.train.pretrained import start_from_pretrained
+    if isinstance(model, SequenceClassifier):
+        from bertwright.train.pretrained import start_from_pretrained
 
-            start_from_pretrained(model, config.init_from, job.vocab, log)
-        elif config.init_layers:
-            from bertwright.train.init_layers import start_from_layers
+        start_from_pretrained(model, config.init_from, job.vocab, log)
+    elif config.init_layers:
+        from bertwright.train.init_layers import start_from_layers
 
-            start_from_layers(model, config.init_from, config.init_layers, job.vocab)
-        else:
-            fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
-        log.say(f"train: starting from {config.init_from}")
-    return Start(State(), fresh)
+        start_from_layers(model, config.init_from, config.init_layers, job.vocab)
+    else:
+        fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
+    log.say(f"train: starting from {config.init_from}")
+    return fresh
 
 
 def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:

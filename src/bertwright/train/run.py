@@ -26,7 +26,7 @@ from bertwright.train.build import build
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
 from bertwright.train.identity import Inputs, Settings, finished
 from bertwright.train.job import job_of
-from bertwright.train.micro_batch import Cutting, Drawn
+from bertwright.train.micro_batch import BatchSource, Drawn
 from bertwright.train.open_session import mirrored, open_session
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_after
@@ -104,9 +104,9 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     trained, loader = session.trained, phase.loader
-    ranks, cutting = trained.ranks, Cutting(phase, trained, session.log)
+    ranks, source = trained.ranks, BatchSource(phase, trained, session.log)
     # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
-    ahead = prefetch(cutting.fetch, state.data_step, phase.steps)
+    ahead = prefetch(source.fetch, state.data_step, phase.steps)
     # No step before the first one brings its counts.
     pending = ranks.all_reduce_async(loader.counts(state.data_step, ranks.rank, ranks.world))
     window, name = Window(began=time.perf_counter()), f"phase {phase.index}"
@@ -117,11 +117,11 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
         with session.profiled(waited) as taken:
-            result = _step(replace(session, trained=taken), cutting, state, (drawn, counts), rate)
+            result = _step(replace(session, trained=taken), source, state, (drawn, counts), rate)
         window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
-        state = _advanced(session, cutting, state, result, counts, seconds)
+        state = _advanced(session, source, state, result, counts, seconds)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = after_step(session, phase, state, window, drawn.micro_batches)
         if state.phase_end:  # before its last step, where its time is spent
@@ -131,10 +131,12 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     return state
 
 
-def _step(session: Session, cutting: Cutting, state: State, batch: tuple[Drawn, StepCounts], rate: float) -> StepResult:
+def _step(
+    session: Session, source: BatchSource, state: State, batch: tuple[Drawn, StepCounts], rate: float
+) -> StepResult:
     """One step on a global batch, of which this rank has drawn its part; in smaller micro-batches where memory runs
     out."""
-    trained, phase, (drawn, counts) = session.trained, cutting.phase, batch
+    trained, phase, (drawn, counts) = session.trained, source.phase, batch
     totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
     settings = StepSettings(
         rate,
@@ -147,28 +149,28 @@ def _step(session: Session, cutting: Cutting, state: State, batch: tuple[Drawn, 
         may_run_out=phase.finds_micro_batch,
     )
     while True:
-        prepared = cutting.current(state.data_step, drawn).prepared
+        prepared = source.current(state.data_step, drawn).prepared
         try:
             # Each goes to the device when its turn comes, so that memory does not grow with accumulation.
             return train_step(trained, (to_device(b, trained.precision.device) for b in prepared), totals, settings)
         except MicroBatchTooLargeError:
             # Not cut here: until this block is left, its error holds what fills the memory.
-            if not cutting.can_halve(state.data_step):
+            if not source.can_halve(state.data_step):
                 raise
-        cutting.halve(state.data_step)
+        source.halve(state.data_step)
 
 
 def _advanced(
-    session: Session, cutting: Cutting, state: State, result: StepResult, counts: StepCounts, seconds: float
+    session: Session, source: BatchSource, state: State, result: StepResult, counts: StepCounts, seconds: float
 ) -> State:
     """The state after a step that took so long; the average, the loss scale and the guard know of it."""
-    trained, phase = session.trained, cutting.phase
+    trained, phase = session.trained, source.phase
     scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
     sequences = phase.loader.settings.batches.at(state.data_step)
     state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale)
     if session.averaging:
         session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
-    state = noted(session.guard, cutting.noted(state), result)
+    state = noted(session.guard, source.noted(state), result)
     return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 
 

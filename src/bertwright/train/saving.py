@@ -16,8 +16,6 @@ from types import TracebackType
 import torch
 from torch import Tensor
 
-from bertwright.train.config import TrainConfig
-
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -119,8 +117,3 @@ def _copied(tensors: Mapping[str, Tensor], before: Mapping[str, Tensor]) -> dict
             copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
         copies[name] = copy.copy_(tensor, non_blocking=tensor.is_cuda)
     return copies
-
-
-def written_beside(config: TrainConfig, gpu: bool) -> bool:
-    """Whether checkpoints are written beside training, as the recipe says, or on a GPU alone."""
-    return gpu if config.save_async == "auto" else config.save_async

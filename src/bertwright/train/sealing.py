@@ -26,7 +26,7 @@ def finished_before(job: Job, log: Log) -> None:
     if config.mirror and rank_and_world()[0] == 0:
         from bertwright.train.mirror.mirror import Mirror, Mirrored
 
-        with Mirror(Mirrored(config.mirror, job.out, job.checkpoint, config.keep_checkpoints, None), log) as mirror:
+        with Mirror(Mirrored(config.mirror, job.out, job.checkpoint, None), log) as mirror:
             mirror.finished()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from bertwright.core.config import Identity
 from bertwright.core.log import Log
-from bertwright.objectives.objective import judged_by
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.asked import Asked
 from bertwright.train.averaging.averaging import Averaging
@@ -24,13 +23,16 @@ from bertwright.train.metrics import Metrics
 from bertwright.train.same_weights import check_same_weights
 from bertwright.train.saving import Snapshot, Writer
 from bertwright.train.state import State
-from bertwright.train.step import Trained
+from bertwright.train.trained import Trained
 
 if TYPE_CHECKING:  # loaded where they are asked for
     from bertwright.train.observers.watch import Watch
     from bertwright.train.phases import Phase
     from bertwright.train.profiler import StepProfiler
     from bertwright.train.sharded import ShardedWriter
+
+_PLACE = ("time", "phase", "step", "total_steps")
+"""What says where a row belongs."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,16 @@ class Session:
             self.watch.record(row)
         self.log.record(row)
 
+    def complete(self, total_steps: int, further: Mapping[str, Any]) -> None:
+        """Give the newest row, that of `total_steps`, more values, on the first rank."""
+        values = {name: json_number(value) for name, value in further.items()}
+        row = self.metrics.complete(total_steps, values) if self.metrics is not None else None
+        if row is None:
+            return  # it was removed; the checkpoint has the scores all the same
+        if self.watch is not None:
+            self.watch.record({name: row[name] for name in _PLACE} | values, again=True)
+        self.log.record(row)
+
     def compare_ranks(self, step: int, saving: bool) -> None:
         """Make sure that ranks which hold all weights hold the same after `step`, where due; all ranks together."""
         if self.trained.engine.whole and self.compare_every and (saving or step % self.compare_every == 0):
@@ -141,7 +153,7 @@ class Session:
             self.metrics.sync()
 
     def _saved(self, checkpoint: Path) -> None:
-        checkpoints.prune(self.folder, self.keep, checkpoint, judged_by(self.trained.objective))
+        checkpoints.prune(self.folder, self.keep, checkpoint)
         self.saved(checkpoint)
 
     def write_graph(self, phase: Phase) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Required
 
 from pydantic import ConfigDict, TypeAdapter
@@ -114,4 +115,7 @@ class _Row(TypedDict, total=False):
     outside_band: Text
 
 
-ROW = TypeAdapter(_Row)
+@cache
+def row_type() -> TypeAdapter[_Row]:
+    """What checks a row; made with the first one, as it takes longer than all else that is loaded with it."""
+    return TypeAdapter(_Row)

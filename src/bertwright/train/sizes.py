@@ -1,5 +1,5 @@
 """How much memory training takes: rules for a rank, right within a factor of two, and those of layers within 15 %
-(with activations checkpointed 40 % more was measured than is foretold here).
+(with activations checkpointed, measured memory is 40 % above this forecast).
 
 Weights, gradients, moments and scratch as the engine shares them (`engine.sizes`: of a single process with AdamW 16
 bytes a parameter and the gradient of the embedding), 2 bytes a parameter more with a copy in bfloat16, 12 more with one
@@ -18,6 +18,7 @@ from bertwright.optim.config import OptimConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.sizes import Held, Sharing, held_bytes, state_bytes
+from bertwright.train.kernel_choice import chosen_kernel
 from bertwright.train.pass_sizes import Pass, pass_numbers
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
@@ -51,11 +52,12 @@ class Computing:
 def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
     """How each of so many ranks computes, on a GPU or a CPU."""
     sharing = Sharing(config.engine, optim, ranks)
-    padded = config.attention == "padded" or (config.attention == "auto" and (gpu or config.graph.kind != "eager"))
+    padded = chosen_kernel(config, "cuda" if gpu else "cpu") == "padded"
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in the processor's memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
-    copied = config.save_async is True and not gpu
+    # That of a GPU's checkpoint is in the processor's memory.
+    copied = not gpu and config.saves_beside(gpu)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
     return Computing(sharing, padded, config.checkpoint_activations, low, averages, 1e9 * config.shard_above_gb, saved)
 

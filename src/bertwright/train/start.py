@@ -12,17 +12,13 @@ from bertwright.core.distributed import rank_here
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.log import Log
-from bertwright.model.attention.kernel import kernel_for
-from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.device import Products, resolve_device, torch_settings
-from bertwright.model.modern.network import ModernConfig
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_same_training
 from bertwright.train.asked import Asked, asked_from_outside
 from bertwright.train.config import TrainConfig
 from bertwright.train.identity import CHECKPOINTS, refuse_other_settings
 from bertwright.train.job import Job
-from bertwright.train.precision.precision import Precision
 from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
 
@@ -48,7 +44,8 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
             if config.mirror:
                 from bertwright.train.mirror.restore import restore
 
-                restore(config.mirror, out, job.checkpoint, log)
+                with ranks.busy():  # the others wait in the sum below, for hours where the network is slow
+                    restore(config.mirror, out, job.checkpoint, log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
         yield ranks, asked
@@ -90,20 +87,3 @@ def torch_set_for(config: TrainConfig) -> AbstractContextManager[None]:
         deterministic=is_deterministic(config),
         products=_PRODUCTS.get(config.precision.kind, "highest"),
     )
-
-
-def training_kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -> Kernel:
-    """The attention kernel to train with: the recipe's, or the one that suits the device and the graph.
-
-    `RecipeError` where it cannot be had with them, with the network, or in these numbers.
-    """
-    device = precision.device
-    if config.attention == "auto":
-        return kernel_for(device.type) if config.graph.kind == "eager" else "padded"
-    if config.attention == "varlen":
-        from bertwright.model.attention import varlen
-
-        windows = isinstance(network, ModernConfig)
-        if reason := varlen.refusal(device, precision.low, network.attention_probs_dropout_prob, windows):
-            raise RecipeError(f"train.attention = varlen {reason}.")
-    return config.attention

@@ -72,6 +72,12 @@ class State:
         """Time spent on training, scoring and saving over all starts, in hours."""
         return (self.seconds + self.other_seconds) / 3600
 
+    @property
+    def judged(self) -> float | None:
+        """The held-out loss that checkpoints are compared by, less being better; None where it was not scored."""
+        # Scores stand in the order of the objective's terms, of which the first judges (`objectives.judged_by`).
+        return next((score for name, score in self.heldout.items() if name.endswith("_loss")), None)
+
     def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
         """The state after one more global batch; `scale` is that of the next one."""
         return replace(
@@ -120,10 +126,9 @@ def state_of(checkpoint: Artifact) -> State:
     return state
 
 
-def best_of(states: Mapping[Path, State], judged_by: str) -> Path | None:
-    """The checkpoint with the lowest held-out score of that name in the latest phase that has one."""
-    losses = {path: state.heldout[judged_by] for path, state in states.items() if judged_by in state.heldout}
-    scored = [(-states[path].phase, loss, path) for path, loss in losses.items()]
+def best_of(states: Mapping[Path, State]) -> Path | None:
+    """The checkpoint with the lowest held-out loss (`State.judged`) in the latest phase that has one."""
+    scored = [(-state.phase, state.judged, path) for path, state in states.items() if state.judged is not None]
     return min(scored)[2] if scored else None
 
 

@@ -63,7 +63,10 @@ def write_index(folder: Path, name: str, world: int) -> None:
 
 
 def read_all(checkpoint: Artifact, name: str) -> dict[str, Tensor]:
-    """The tensors called `name`, from files whose hashes are right; `ArtifactError` where the index says other ones."""
+    """The tensors called `name`, from files whose hashes are right; `ArtifactError` where the index says other ones.
+
+    They lie in the files (see `read_tensors`), so a rank reads of them what it takes.
+    """
     if is_whole(checkpoint, name):
         return read_tensors(checkpoint.file(f"{name}.safetensors"))
     path = checkpoint.file(f"{name}.safetensors.index.json")

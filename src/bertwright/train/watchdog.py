@@ -3,8 +3,8 @@
 gloo tells nothing of a rank that is stopped, or behind a link that is cut, before a time-out that would have to be
 longer than the longest scoring; and of a killed one an address. So every rank keeps a connection to the first one. A
 rank is lost when its connection ends without a farewell, is silent for `train.timeout`, or lives while the others wait
-for it for `train.hang_timeout`; the first rank passes on to the others what it finds. Seconds are counted in signs of
-life of one's own: a machine that slept as a whole has missed nobody.
+for it for `train.hang_timeout`, where it does not say that it is busy; the first rank passes on to the others what it
+finds. Seconds are counted in signs of life of one's own: a machine that slept as a whole has missed nobody.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Watchdog:
         """Most sums that a rank has begun, and since when, in signs of life."""
         self.sums = 0
         """Sums over the ranks that this one has begun; counted by who begins them."""
+        self._busy = False
         self._lost = ""
         self._found, self._raised = threading.Event(), threading.Event()
         self._closing = False
@@ -77,6 +78,15 @@ class Watchdog:
         with self._saving:
             yield
 
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """The others wait for what is done inside, however long it takes, and do not count it as hanging."""
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
     def close(self, failure: str = "") -> None:
         """Say farewell, or why this rank fails, watch no longer, and wait a little for the others to hear it."""
         self._closing = True
@@ -96,7 +106,7 @@ class Watchdog:
             while not self._closing:
                 ticks += 1
                 for peer in self._peers:
-                    peer.tell(str(self.sums))
+                    peer.tell(f"busy {self.sums}" if self._busy else str(self.sums))
                 # Once a rank is lost the others end within two seconds.
                 self._listen(selector, min(between, IN_ORDER / 4) if found_at else between, ticks)
                 self._miss(ticks, between)
@@ -136,7 +146,9 @@ class Watchdog:
         """Lose the ranks that are behind one that has waited for them for `train.hang_timeout`."""
         begun = {self._name: self.sums} | {peer.name: peer.sums for peer in self._peers}
         furthest, since = self._furthest
-        if max(begun.values()) > furthest:
+        # While one is busy nobody's time counts: the others would wait for that one in any case.
+        busy = self._busy or any(peer.busy for peer in self._peers)
+        if busy or max(begun.values()) > furthest:
             self._furthest = max(begun.values()), now
             return
         # None is behind where all compute, however long a step takes.
@@ -146,8 +158,8 @@ class Watchdog:
             self._lose(f"{', '.join(behind)} lives but hangs: {waited}. {_HUNG} {_AGAIN}")
 
     def _read(self, peer: Peer, line: str) -> None:
-        if line.isdecimal():
-            peer.sums = int(line)
+        if (number := line.removeprefix("busy ")).isdecimal():
+            peer.sums, peer.busy = int(number), number != line
         elif line == "end":
             peer.left = True
         elif line.startswith("lost "):

@@ -81,7 +81,12 @@ class Window:
             "data_wait_share": self.waited / self.seconds,
             "seconds": state.seconds,
         }
-        return row | {f"heldout_{name}": value for name, value in scores.items() if value is not None}
+        return row | heldout_values(scores)
+
+
+def heldout_values(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Held-out scores as a row names them."""
+    return {f"heldout_{name}": value for name, value in scores.items() if value is not None}
 
 
 def _mean(total: float, steps: int) -> float:

@@ -1,15 +1,13 @@
-"""Six small trainings that between them use both kernels, packing, accumulation, two ranks, LAMB and AdamW.
-
-`python -m tests.golden.training.settings NAME EXAMPLES VOCAB OUT` trains one of them, on one of its ranks.
-"""
+"""Six small trainings that between them use both kernels, packing, accumulation, two ranks, LAMB and AdamW."""
 
 from __future__ import annotations
 
 import json
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import TypeAdapter
 
 from bertwright.core.artifact import Artifact, open_artifact
@@ -61,6 +59,8 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     )
 
 
-if __name__ == "__main__":
-    _, name, examples, vocab, out = sys.argv
-    train(name, open_artifact(Path(examples)), open_artifact(Path(vocab)), Path(out))
+def train_as_rank(name: str, examples: Path, vocab: Path, out: Path, environment: dict[str, str]) -> None:
+    """The share of the rank that `environment` says, in a process of its own."""
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    train(name, open_artifact(examples), open_artifact(vocab), out)

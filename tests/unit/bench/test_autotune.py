@@ -13,7 +13,8 @@ from bertwright.bench.candidates import first_size
 from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
-from bertwright.check import resources
+from bertwright.check import device
+from bertwright.check.computing import computing
 from bertwright.cli.autotune import _write
 from bertwright.cli.options import Run
 from bertwright.core.errors import ArtifactError, RecipeError
@@ -89,6 +90,14 @@ def test_the_recipe_of_a_trial_has_one_pass_and_then_two_and_the_same_examples(t
         tried.recipe_for(Candidate("deepspeed", False, 16))
 
 
+def test_a_trial_is_sound_beside_a_phase_that_packs_and_an_average_of_distant_steps() -> None:
+    given = ["corpus.source=sample", "train.graph=compiled", "train.phases.0.packing=true"]
+    given += ["train.phases.0.micro_batch=2", "train.phases.1.packing=false", "train.averaging=last"]
+    tried = Tried(Recipe.load("hu-mini", given), phase=1, ranks=1, steps=3, limit=10.0)
+    recipe = tried.recipe_for(Candidate("auto", False, 8))
+    assert not [verdict.text for verdict in computing(recipe, ["train"]) if verdict.about == "train.averaging"]
+
+
 def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path, tried: Tried) -> None:
     trial = Trial(Candidate("zero", False, 4), "trained", 16, 1.5, 10**9)
     with open_table(tmp_path / "run", tried, MACHINE) as table:
@@ -138,7 +147,7 @@ def test_the_first_size_follows_from_the_memory_of_what_trains(tried: Tried, mon
     large = replace(tried, recipe=Recipe.load("hu-mini", ["corpus.source=sample", "train.phases.1.batch=1_000_000"]))
     found = []
     for gigabytes in (24, 240):
-        monkeypatch.setattr(resources, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
+        monkeypatch.setattr(device, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
         found.append(first_size(large))
     # What weights and moments take is little; the rest of ten times the memory holds ten times the sequences.
     assert found[0] * 9 < found[1] < found[0] * 13 and found[0] > 10

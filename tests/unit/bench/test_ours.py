@@ -12,7 +12,8 @@ from bertwright.bench.workload import loader_of
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.meter import Meter
-from bertwright.train.step import StepSettings, Trained, train_step
+from bertwright.train.step import StepSettings, train_step
+from bertwright.train.trained import Trained
 
 ONE = Training(threads=1)
 

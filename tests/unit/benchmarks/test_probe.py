@@ -11,7 +11,7 @@ from tests.conftest import NOUNS, SHARED, VERBS, small_text
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import probe as program
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import SPECIALS, build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer

@@ -149,13 +149,14 @@ def kept_by_a_layer(model: PreTrainingModel, lengths: list[int]) -> int:
     return sum(kept)
 
 
-def test_a_run_takes_about_as_much_disk_as_foretold(load: Load, trained: Path) -> None:
+def test_a_run_takes_about_as_much_disk_as_forecast(load: Load, trained: Path) -> None:
     recipe, folder = load(), RunFolder(trained)
     text, _ = sources(recipe.corpus)
-    foretold = run_bytes(recipe, text)
+    forecast = run_bytes(recipe, text)
     for stage in ("corpus", "examples"):
         used = folder.artifact(stage).manifest["disk"]
-        assert used["bytes"] + used["scratch_bytes"] < 3 * foretold[stage] + 50_000  # a small run has fixed costs
+        # However short it is, a sorted run begins with where each prefix of a hash begins.
+        assert used["bytes"] + used["scratch_bytes"] < 3 * forecast[stage] + 500_000
     checkpoint = next((trained / "train" / "checkpoints").glob("step-*"))
     tensors = sum(p.stat().st_size for p in checkpoint.iterdir() if p.suffix == ".safetensors")
     assert 0 < tensors - 12 * recipe.network().parameters < 20_000, "beside the heads of the files"

@@ -15,7 +15,8 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.plan_loader import open_loader
 from bertwright.formats.export import drawn, instances
 from bertwright.formats.format import Kind
 from bertwright.formats.known import format_of

@@ -42,6 +42,27 @@ def test_with_json_an_error_is_an_object(failing: Callable[..., tuple[int, str, 
     assert code == told["code"] == 2 and told["hint"].startswith("Give a run folder, an artifact")
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("run", "Missing argument 'RECIPE'. Look at bertwright run --help."),
+        ("check --bogus", "No such option: --bogus"),
+        ("corpus --limit 0", "Invalid value for '--limit': "),
+        ("nosuch", "No such command 'nosuch'. Look at bertwright --help."),
+        ("bench autotune", "Missing argument 'RECIPE'. Look at bertwright bench autotune --help."),
+    ],
+)
+def test_with_json_an_error_of_usage_is_an_object_too(
+    failing: Callable[..., tuple[int, str, str]], words: str, message: str
+) -> None:
+    code, out, err = failing(*words.split(), "--json")
+    told = json.loads(out)["error"]
+    assert (code, err, told["code"]) == (2, "", 2) and told["message"].startswith(message)
+    assert told["hint"].startswith("Look at bertwright ") and told["hint"].endswith(" --help.")
+    code, out, err = failing(*words.split())
+    assert (code, out) == (2, "") and "Usage: bertwright" in err, "for people with the usage"
+
+
 def test_an_empty_out_is_no_folder(
     failing: Callable[..., tuple[int, str, str]], small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +70,7 @@ def test_an_empty_out_is_no_folder(
     code, _, err = failing("run", small_recipe, "--out=")
     assert code == 2 and not list(tmp_path.iterdir())
     assert err == (
-        "bertwright: --out is empty. Give the path of a folder, or leave --out away for runs/<name of the recipe>.\n"
+        "bertwright: --out is empty. Give the path of a folder, or leave --out away for the one that --help names.\n"
     )
 
 
@@ -83,7 +104,7 @@ def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable
 def test_no_memory_left_is_one_sentence(
     error: Exception, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(standalone_mode: bool) -> None:
         raise error
 
     monkeypatch.setattr(app, "app", fail)
@@ -121,7 +142,7 @@ def test_no_memory_to_load_the_program_is_the_same_sentence(
 def test_other_faults_keep_their_traceback(
     failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(standalone_mode: bool) -> None:
         raise RuntimeError("shapes differ")
 
     assert of_memory(RuntimeError("shapes differ")) is None

@@ -16,8 +16,8 @@ import pytest
 from bertwright.cli import per_socket
 from bertwright.cli.per_socket import refuse_other_ranks, train_on
 from bertwright.core.errors import RankError, RecipeError
-from bertwright.core.places import Place
 from bertwright.core.signals import end_on_signals
+from bertwright.core.sockets import Processors
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 TWO = pytest.mark.skipif(len(CPUS) < 2, reason="two processors are needed, which only Linux tells")
@@ -36,7 +36,7 @@ def ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ranks:
         begin += f"rank, folder = int(os.environ['RANK']), pathlib.Path({str(tmp_path)!r})\n"
         begin += "(folder / f'{rank}.process').write_text(str(os.getpid()))\n"
         monkeypatch.setattr(per_socket, "PROGRAM", (sys.executable, "-I", "-S", "-c", begin + program))
-        train_on([Place(f"socket {i}", (CPUS[i],), 1) for i in range(2)], ["train", "recipe.toml"])
+        train_on([Processors(f"socket {i}", (CPUS[i],), 1) for i in range(2)], ["train", "recipe.toml"])
 
     return start
 

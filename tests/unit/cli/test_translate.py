@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bertwright.cli.app import app
+from bertwright.cli.translate import MAX_SCRIPT
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 
@@ -45,6 +46,19 @@ def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
     assert f"bertwright launch torchrun RECIPE --place {place} --out o" in " ".join(printed.replace("#", "").split())
     with pytest.raises(RecipeError, match="one process trains"):
         call("--place", str(tmp_path / "other.toml"), *COMMAND)
+
+
+def test_a_script_that_is_too_long_is_not_cut(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(NEEDED + "\n")
+    with script.open("a") as file:
+        file.write("#" * (MAX_SCRIPT - script.stat().st_size))
+    assert "[[train.phases]]" in call("--script", str(script))
+    with script.open("a") as file:
+        file.write("#")
+    for words, text in ((str(script), ""), ("-", script.read_text())):
+        with pytest.raises(RecipeError, match=r"--script \S+ has more than 1,048,576 characters, .* Give the script"):
+            call("--script", words, text=text)
 
 
 def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

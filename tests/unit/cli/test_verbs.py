@@ -81,6 +81,19 @@ def run_folder(out: Path) -> Any:
         ("corpus --download hu a.toml", "RECIPE beside --download"),
         ("vocab a.toml --mirror http://a", "--mirror without --download"),
         ("inspect a --phase 1", "--phase without --batch"),
+        ("inspect a --diff b --batch 1", "--batch beside --diff"),
+        ("inspect a --diff b --verify", "--verify beside --diff"),
+        ("inspect a --diff b --world 2", "--world beside --diff"),
+        ("inspect a --batch 1 --verify", "--verify beside --batch"),
+        ("inspect a --batch 1 --vocab v.txt", "--vocab beside --batch"),
+        ("inspect a --batch 1 --limit 3", "--limit beside --batch"),
+        ("corpus --download hu --rank 1", "--rank beside --download"),
+        ("corpus --download hu --world 2", "--world beside --download"),
+        ("corpus --download hu --dask here:1", "--dask beside --download"),
+        ("check demo --explain seed --out x", "--out beside --explain"),
+        ("check demo --explain seed --scale tiny", "--scale beside --explain"),
+        ("check --out x", "--out without a recipe"),
+        ("check --schema --scale tiny", "--scale beside --schema"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(line: str, says: str) -> None:
@@ -157,3 +170,37 @@ def test_a_schema_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys
     assert "--schema demo a=1: a schema is of a kind of files. Give one of recipe, place." in capsys.readouterr().err
     assert call(monkeypatch, "check", "--schema", "--explain", "size") == 2
     assert "--explain beside --schema would do nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("demo train.seed=9 --explain train.seed", 9),
+        ("demo train.seed=9 --explain seed", {"train.seed": 9, "vocab.seed": 12345, "examples.seed": 12345}),
+        ("demo --explain train.phases.7.batch", None),
+        ("demo train.phases.0.batch=96 --explain train_batch_size", 96),
+        ("nvidia-large --explain", {"train.phases.0.micro_batch": 64}),
+    ],
+)
+def test_a_key_is_explained_with_its_value_in_a_recipe(
+    words: str, value: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argument = [] if "seed" in words or "batch" in words else ["run_pretraining.sh 11"]
+    assert call(monkeypatch, "check", *words.split(), *argument, "--json") == 0
+    said = json.loads(capsys.readouterr().out)["value"]
+    assert (value.items() <= said.items()) if isinstance(value, dict) else said == value
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("report", "Of several runs: where comparison.html is put; else here."),
+        ("corpus", "With --download: where the file is put; else downloads."),
+        ("vocab", "With --download: where the file is put; else downloads."),
+    ],
+)
+def test_help_says_what_out_is_of_this_verb(
+    words: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, words, "--help") == 0
+    assert says in " ".join(capsys.readouterr().out.replace("│", " ").split())

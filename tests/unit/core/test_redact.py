@@ -50,12 +50,13 @@ def test_what_is_an_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "PGPASSWORD", "api-key", "AZURE_STORAGE_CONNECTION_STRING", "SAS", "APIKEY"]
+    "name",
+    ["HF_TOKEN", "PGPASSWORD", "api-key", "AZURE_STORAGE_CONNECTION_STRING", "SAS", "APIKEY", "X-Amz-Signature", "sig"],
 )
 def test_a_secret_is_known_by_its_name(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MAX_TOKENS", "SASL_MECHANISM"])
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MAX_TOKENS", "SASL_MECHANISM", "SIGTERM"])
 def test_words_that_hold_such_a_name_are_none(name: str) -> None:
     assert not is_secret(name)

@@ -7,7 +7,7 @@ from tests.reference.near_copies import shingles
 from bertwright.core.rng import bits
 from bertwright.corpus.measures import ByScript
 from bertwright.corpus.ngrams import grams, runs, words
-from bertwright.corpus.words import count_tokens, pieces
+from bertwright.corpus.words import count_tokens, count_tokens_of_sentences, pieces
 
 
 def test_case_marks_and_numbers_make_no_difference() -> None:
@@ -84,6 +84,11 @@ def test_what_is_counted_in_pieces_is_what_is_counted_at_once(language: str, mon
     for found, expected in zip(words(text, spaced=language == "hu"), at_once[1], strict=True):
         np.testing.assert_array_equal(found, expected)
     assert measure(sentences) == at_once[2]
+
+
+@given(st.lists(st.text(st.sampled_from("aZ9.я—中々กຂ한"), min_size=1, max_size=8), min_size=1, max_size=8))
+def test_tokens_of_sentences_are_counted_by_their_spaces(sentences: list[str]) -> None:
+    assert count_tokens_of_sentences(" ".join(sentences)) == count_tokens(" ".join(sentences))
 
 
 def test_a_stretch_without_a_space_is_cut_after_a_million_characters() -> None:

@@ -1,6 +1,10 @@
 """Which paragraphs of an article are references."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bertwright.corpus.article import Paragraph
 from bertwright.corpus.references import references_in
@@ -63,3 +67,32 @@ def test_a_section_of_a_list_of_sources_keeps_its_sentences() -> None:
 def test_years_of_birth_are_no_references() -> None:
     births = [("1814 — Тарас Шевченко, український поет", "Народились"), ("1874 — Софія Левицька, художниця", None)]
     assert found(*births) == [False, False]
+
+
+YEAR = r"(?:1[4-9]|20)\d\d[a-z]?"
+SIGN = r"(?:1[4-9]|20)[0-9][0-9]|97[89]|[0-9]-[0-9]|10\.[0-9]{4}|[0-9]{8}|https?:|www\."
+MAIN = {
+    r"\b(?:ISBN|ISSN|OCLC|DOI|doi|PMID|JSTOR|LCCN|arXiv)\b|\b97[89][- ]?\d[\d -]{7,}\d\b|\b10\.\d{4,9}/\S": 3,
+    r"\b\d{1,5}-\d{2,7}-\d{1,7}-[\dXx]\b": 3,
+    r"https?://|\bwww\.": 2,
+    rf"[:—–]\s?[^\s.:,][^:,]{{0,60}},\s?{YEAR}(?!\d)": 2,
+    rf"[(（\[]{YEAR}[)）\]]|(?<!\d){YEAR}\W{{0,3}}$": 1,
+}
+"""What speaks for a citation, each as one pattern, and how much."""
+MORE = (
+    r"(?<!\d)\d{1,3}\s?[-–—]\s?\d{1,3}(?!\d)|(?:\b[^\W\d_]{1,4}\.|№)\s?\d{1,3}(?!\d)|\b\d{2,4}\s[^\W\d_]{1,2}\.|[頁页]",
+    r"(?<!\w)[^\W\d_a-z]\.\s?(?:[^\W\d_a-z]\.|[^\W\d_]{3,})|[^\W\d_]{3,},\s[^\W\d_]\.",
+)
+PIECES = st.sampled_from([
+    *"0129-–.,:;([)] XaJбЖ№頁\xa0_/", "1999", "(2001a)", "97", "978-1-23-4567-X", "10.1234/5", "ISBN", "doi:", "arXiv",
+    "httpd", "http://a.b/c", "www.a.de", "Smith, J.", "J. R. Roe", "vol. 12", "12 s.", ": Kyiv, 1998", "word ", "слов ",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES, min_size=1, max_size=6).map("".join))
+def test_a_citation_weighs_what_the_whole_patterns_say(text: str) -> None:
+    weight = sum(weight for pattern, weight in MAIN.items() if re.search(pattern, text))
+    weight += sum(bool(re.search(pattern, text)) for pattern in MORE) if weight else 0
+    is_address = sum(map(len, re.findall(r"(?:https?://|www\.)\S+", text))) > len(text) / 2
+    has_sign = re.search("[0-9/]", text) is not None and re.search(SIGN, text) is not None
+    assert found((text, None)) == [has_sign and (weight >= 3 or is_address)]

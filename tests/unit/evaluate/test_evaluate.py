@@ -30,7 +30,7 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.store import Store
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
 from bertwright.vocab.config import VocabConfig
@@ -140,7 +140,7 @@ def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> N
     assert scores["unigram_loss"] == pytest.approx(loss, rel=1e-12)
     commonest = max(counted, key=lambda t: (counted[t], -t))
     assert scores["most_common_token_accuracy"] == pytest.approx(labels.count(commonest) / len(labels))
-    random_pairs = sum(int(batch.next_sentence_labels[0]) for batch in batches) / len(batches)
+    random_pairs = sum(int(batch.sequence_labels[0]) for batch in batches) / len(batches)
     assert scores["nsp_majority"] == pytest.approx(max(random_pairs, 1 - random_pairs))
     assert scores["nsp_label_share"] == pytest.approx(random_pairs, abs=1e-4)
     assert scores["perplexity"] == pytest.approx(math.exp(scores["mlm_loss"]))

@@ -17,7 +17,7 @@ from bertwright.evaluate.predictions import (
     readable,
 )
 from bertwright.examples.store import Store
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.normalization import SPECIALS, build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer

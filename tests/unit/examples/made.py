@@ -1,5 +1,7 @@
 """A small made-up corpus and what the stages make of it."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,7 @@ import zstandard
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
-from bertwright.core.rng import below, key
+from bertwright.core.rng import bits, key
 from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch
@@ -23,11 +25,10 @@ Text = list[list[str]]  # documents of sentences
 
 def text(documents: int, seed: int = 1) -> Text:
     """Documents of 1 to 12 sentences of 2 to 15 words, the same for the same arguments."""
-    counter = iter(range(10**9))
-    stream = key(seed, "made text")
+    draws = drawn(key(seed, "made text"))
 
     def number(low: int, high: int) -> int:
-        return low + int(below(stream, next(counter), high - low + 1)[0])
+        return low + (next(draws) * (high - low + 1) >> 32)
 
     def word() -> str:
         return "".join(SYLLABLES[number(0, len(SYLLABLES) - 1)] for _ in range(number(1, 3)))
@@ -36,6 +37,12 @@ def text(documents: int, seed: int = 1) -> Text:
         return " ".join(word() for _ in range(number(2, 15))).capitalize() + "."
 
     return [[sentence() for _ in range(number(1, 12))] for _ in range(documents)]
+
+
+def drawn(stream: int, block: int = 4096) -> Iterator[int]:
+    """The numbers of a stream in [0, 2^32), computed a block at a time."""
+    for first in itertools.count(0, block):
+        yield from (bits(stream, np.arange(first, first + block)) >> np.uint64(32)).tolist()
 
 
 def corpus(folder: Path, shards: list[Text]) -> Artifact:
@@ -83,5 +90,5 @@ def rows_of(batch: MicroBatch) -> list[tuple[bytes, bytes, bytes, int]]:
         first, last = batch.cu_seqlens[s], batch.cu_seqlens[s + 1]
         mine = (batch.prediction_positions >= first) & (batch.prediction_positions < last)
         parts = (batch.token_ids[first:last], batch.prediction_positions[mine] - first, batch.labels[mine])
-        found.append((*(np.asarray(part, np.int64).tobytes() for part in parts), int(batch.next_sentence_labels[s])))
+        found.append((*(np.asarray(part, np.int64).tobytes() for part in parts), int(batch.sequence_labels[s])))
     return found

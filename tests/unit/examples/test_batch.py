@@ -17,8 +17,9 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits, max_row
 from bertwright.examples.config import MicroBatching
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import open_loader
 
 weights = st.sampled_from([1.0, 1.0, 0.0, 0.5])
 
@@ -49,7 +50,7 @@ def as_batch(given: list[Sequence]) -> MicroBatch:
         prediction_positions=np.array([p[0] for p in predictions], np.int64),
         labels=np.array([p[1] for p in predictions], np.int64),
         weights=np.array([p[2] for p in predictions], np.float32),
-        next_sentence_labels=np.array([each.next_sentence[0] for each in given], np.int64),
+        sequence_labels=np.array([each.next_sentence[0] for each in given], np.int64),
         sequence_weights=np.array([each.next_sentence[1] for each in given], np.float32),
     )
 

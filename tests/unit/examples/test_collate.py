@@ -11,7 +11,8 @@ from bertwright.examples.batch import batch_hash
 from bertwright.examples.collate import Rows, collate, split
 from bertwright.examples.masking import Masking
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.examples.store import Store, Vocabulary
+from bertwright.examples.store import Store
+from bertwright.examples.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(hash="", size=5000, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(5, 6), continues=())
 MASKING = Masking(MaskingConfig(), 0.15, 20, VOCABULARY)
@@ -62,7 +63,7 @@ def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
         assert batch.segment_ids.tolist() == segments
         assert batch.position_ids.tolist() == list(range(len(tokens)))
         assert batch.cu_seqlens.tolist() == [0, len(tokens)] and len(tokens) <= longest
-        assert batch.next_sentence_labels.tolist() == [one % 2] and batch.sequence_weights.tolist() == [1.0]
+        assert batch.sequence_labels.tolist() == [one % 2] and batch.sequence_weights.tolist() == [1.0]
         assert batch.weights.tolist() == [1.0] * len(positions)
 
 

@@ -42,7 +42,7 @@ def test_lone_held_out_documents_of_shards_are_partners_of_each_other(tmp_path: 
     train, held = (artifact.counts[split]["sequences"]["64"] for split in ("train", "heldout"))
     assert 0.4 < train["label_share"] < 0.75
     assert abs(held["label_share"] - train["label_share"]) < 0.12, "of about 130 pairs"
-    labels = np.concatenate([b.next_sentence_labels for b in heldout_batches(artifact, 64, 10, 0.15, 8)])
+    labels = np.concatenate([b.sequence_labels for b in heldout_batches(artifact, 64, 10, 0.15, 8)])
     assert labels.mean().round(4) == held["label_share"]
 
 
@@ -67,7 +67,7 @@ def test_a_random_segment_lies_in_another_held_out_document(tmp_path: Path) -> N
     for batch in heldout_batches(artifact, 64, 10, 0.15, 8):
         tokens = batch.token_ids.copy()
         tokens[batch.prediction_positions] = batch.labels
-        for s, label in enumerate(batch.next_sentence_labels):
+        for s, label in enumerate(batch.sequence_labels):
             row = tokens[batch.cu_seqlens[s] : batch.cu_seqlens[s + 1]].tolist()
             middle = row.index(sep)
             a, b = (_owner(part, documents) for part in (row[1:middle], row[middle + 1 : -1]))

@@ -215,7 +215,7 @@ def test_sequences_are_those_of_transformers_tokenizer(build: Made, length: int)
         assert batch.token_ids[inside].tolist() == expected["input_ids"], (a, b)
         assert batch.segment_ids[inside].tolist() == expected["token_type_ids"]
         assert batch.position_ids[inside].tolist() == list(range(len(expected["input_ids"])))
-        assert batch.next_sentence_labels[number] == ("no", "yes").index(label)
+        assert batch.sequence_labels[number] == ("no", "yes").index(label)
     assert (
         batch.counts.predictions == 0
         and (found.lengths(np.arange(len(rows)), length) == np.diff(batch.cu_seqlens)).all()
@@ -234,7 +234,9 @@ def test_an_epoch_has_every_example_once_on_any_number_of_ranks(build: Made) -> 
     counts = [loader.counts(0, r, 2) for r in range(2)]
     assert sum(c.sequences for c in counts) == number and sum(c.tokens for c in counts) == whole.counts.tokens
     assert loader.mean_tokens == whole.counts.tokens / number
-    assert sum(batch_hash(b) for b in loader.cut(1).step(1)) % 2**64 == hashes[0], "another order, the same examples"
+    assert sum(batch_hash(b) for b in loader.with_micro_batch(1).step(1)) % 2**64 == hashes[0], (
+        "another order, the same examples"
+    )
     held = list(heldout_labelled(artifact, 16, 4, most=5))
     assert [b.counts.sequences for b in held] == [4, 1]
 

@@ -14,8 +14,9 @@ from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store
 

@@ -9,7 +9,7 @@ from tests.reference import words as reference_words
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.masking import Masking
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.examples.store import Vocabulary
+from bertwright.examples.vocabulary import Vocabulary
 
 SIZE = 3000
 VOCABULARY = Vocabulary(

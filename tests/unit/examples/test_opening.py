@@ -14,10 +14,12 @@ from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.log import SILENT
 from bertwright.examples.config import MicroBatching, PlanSet
 from bertwright.examples.heldout_loader import open_heldout
-from bertwright.examples.loader import LoaderSettings, open_loader
+from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.plans import ROW, Epochs, Plans
-from bertwright.examples.store import Split, Store, Vocabulary, map_file
+from bertwright.examples.store import Split, Store, map_file
+from bertwright.examples.vocabulary import Vocabulary
 
 Edit = Callable[[Path], None]
 PLANS = "plans/train/64"

@@ -12,7 +12,7 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic, write_json
 from bertwright.core.log import SILENT
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model

@@ -15,7 +15,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.export import run as stage
 from bertwright.export.config import ExportConfig, Inputs
 from bertwright.export.verify import compare_tokenizer
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.saved import load_model

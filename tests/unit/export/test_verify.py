@@ -12,7 +12,8 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import plain
-from bertwright.export.verify import PROBES, _rows, compare_model, compare_tokenizer
+from bertwright.export.probes import PROBES, rows_of
+from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
 from bertwright.vocab.normalization import MASK
 from bertwright.vocab.tokenizer import load_tokenizer
@@ -69,7 +70,7 @@ def test_texts_of_any_kind_are_compared_and_counted(written: tuple[Path, Any, An
 def test_every_sequence_fits_and_has_a_mask(written: tuple[Path, Any, Any]) -> None:
     _, model, tokenizer = written
     positions = model.config.max_position_embeddings
-    rows = _rows(tokenizer, [*PROBES, "szó " * 500], positions)
+    rows = rows_of(tokenizer, [*PROBES, "szó " * 500], positions)
     assert len(rows[0][0]) + len(rows[0][1]) == positions
     assert all(len(a) + len(b) <= positions and tokenizer.ids(MASK) in a for a, b in rows)
 

@@ -24,8 +24,8 @@ from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.instances import ends
-from bertwright.examples.loader import PlanLoader
 from bertwright.examples.plan_builder import plan_passes
+from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.formats.bottom_k import row_hashes
@@ -170,9 +170,7 @@ def test_pairs_are_made_of_the_sentences(two_phases: Path, written: Path, tmp_pa
 
     loader, labels = loaders_of(folder)[1], Counter[int]()
     for batch in loader.step(0) + loader.step(1):
-        for ids, label, paired in zip(
-            originals([batch]), batch.next_sentence_labels, batch.sequence_weights, strict=True
-        ):
+        for ids, label, paired in zip(originals([batch]), batch.sequence_labels, batch.sequence_weights, strict=True):
             assert ids[0] == vocabulary.cls and ids[-1] == vocabulary.sep and paired == 1
             middle = ids.index(vocabulary.sep)
             a, b = owners(ids[1:middle]), owners(ids[middle + 1 : -1])

@@ -143,6 +143,13 @@ def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
     assert "written without spaces" in head(*chosen("th", "2-cores", "quick"))
 
 
+def test_a_gpu_of_unknown_memory_has_no_share_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertwright.plan.machine.training_gpus", lambda recipe: (0,))
+    monkeypatch.setattr("bertwright.plan.machine.gpu_names", lambda: ())
+    text = head(*chosen("hy", "here", "quick"))
+    assert re.search(r"GB of each device while training$", text, re.MULTILINE)
+
+
 def test_several_gpus_are_a_rank_each() -> None:
     asked = asked_for("hu", "8xh100", "best")
     typed = commands(replace(asked.answers, out=Path("recipes/hu.toml")), asked.machine.ranks)

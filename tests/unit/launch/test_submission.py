@@ -1,6 +1,7 @@
 """A second submission of a run: refused while the first one is alive. The queue's answers are those of a real one."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from bertwright.core.log import SILENT
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 from bertwright.launch.submission import submit
+from bertwright.launch.target import Scheduler
 
 
 @pytest.fixture
@@ -34,6 +36,34 @@ def test_a_run_whose_jobs_wait_or_run_is_not_submitted_again(queue: Path, state:
         submit(slurm, other, SILENT)
     assert Path("runs/smoke/launch/recipe.toml").read_text() == job.recipe, "the first one still reads its recipe"
     assert json.loads(Path("runs/smoke/launch/submitted.json").read_text())["jobs"]["train"] == "7"
+
+
+def fails(queue: Path, said: str) -> str:
+    """Have `squeue` fail with this sentence, which is returned."""
+    (queue.parent / "squeue").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    return said
+
+
+def test_a_run_is_not_submitted_again_where_the_queue_cannot_be_asked(queue: Path) -> None:
+    """A controller that restarts says nothing of the jobs: they may run."""
+    slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
+    sent = submit(slurm, job, SILENT)
+    assert isinstance(slurm, Scheduler)
+    said = fails(queue, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    for ask in (lambda: submit(slurm, job, SILENT), lambda: slurm.status(sent)):
+        with pytest.raises(RecipeError, match=rf"^squeue: {re.escape(said)}\. So it is not known whether job 7 waits"):
+            ask()
+
+
+def test_a_job_that_the_queue_has_forgotten_is_gone(queue: Path) -> None:
+    slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
+    sent = submit(slurm, job, SILENT)
+    assert isinstance(slurm, Scheduler)
+    fails(queue, "slurm_load_jobs error: Invalid job id specified")
+    (queue.parent / "sacct").write_text("#!/bin/sh\nexit 1\n")
+    (queue.parent / "sacct").chmod(0o755)
+    assert {row["state"] for row in slurm.status(sent)} == {"UNKNOWN"}
+    assert submit(slurm, job, SILENT).jobs
 
 
 def test_a_run_whose_jobs_have_ended_is_submitted_again(queue: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.reference.batches import NUMBERS, random_batch
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 
 MakeBatch = Callable[..., PackedBatch]
 

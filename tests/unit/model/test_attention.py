@@ -3,9 +3,9 @@ import torch
 from tests.reference.sequences import sequences
 
 from bertwright.core.errors import DataError
-from bertwright.model.attention.kernel import kernel_for
 from bertwright.model.attention.padded import Padded
 from bertwright.model.attention.sequences import Sequences
+from bertwright.model.config import kernel_for
 
 
 def test_one_call_per_distinct_length_and_no_gathering_where_equal_lengths_lie_together() -> None:

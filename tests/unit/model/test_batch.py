@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertwright.examples.batch import Batch
 from bertwright.model.batch import host_tensors, packed, packed_sequences
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
@@ -57,7 +57,7 @@ def test_an_empty_batch_gives_loss_and_gradients_of_zero(
     mlm, nsp = model(batch)
     assert mlm.shape == (0, 61) and nsp.shape == (0, 2)
     loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
-    loss = loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+    loss = loss + cross_entropy_sum(nsp, batch.sequence_labels, batch.sequence_weights)
     loss.backward()
     assert float(loss.detach()) == 0
     assert all(p.grad is None or not p.grad.any() for p in model.parameters())
@@ -71,5 +71,5 @@ def test_sequences_of_ids_become_a_batch_with_every_mask_predicted() -> None:
     assert (batch.cu_seqlens.tolist(), batch.max_row) == ([0, 6, 9], 6)
     assert batch.prediction_positions.tolist() == [2, 4]
     assert batch.labels.tolist() == [4, 4] and batch.weights.tolist() == [1, 1]
-    assert batch.next_sentence_labels.tolist() == [0, 0] and batch.sequence_weights.tolist() == [1, 1]
+    assert batch.sequence_labels.tolist() == [0, 0] and batch.sequence_weights.tolist() == [1, 1]
     assert types(batch) == TYPES

@@ -6,7 +6,7 @@ from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
@@ -17,7 +17,7 @@ def loss_and_gradients(model: PreTrainingModel, batch: PackedBatch) -> tuple[Ten
     mlm, nsp = model(batch)
     loss = cross_entropy_sum(mlm, batch.labels, batch.weights)
     if nsp is not None:
-        loss = loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights)
+        loss = loss + cross_entropy_sum(nsp, batch.sequence_labels, batch.sequence_weights)
     loss.backward()
     return loss.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
@@ -39,7 +39,7 @@ def pad(batch: PackedBatch, tokens: int, sequences: int, predictions: int) -> Pa
         prediction_positions=grown(batch.prediction_positions, predictions, 0),
         labels=grown(batch.labels, predictions, 0),
         weights=grown(batch.weights, predictions, 0),
-        next_sentence_labels=grown(batch.next_sentence_labels, sequences, 0),
+        sequence_labels=grown(batch.sequence_labels, sequences, 0),
         sequence_weights=grown(batch.sequence_weights, sequences, 0),
     )
 

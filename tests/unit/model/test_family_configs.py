@@ -10,7 +10,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import read_network_config
 from bertwright.model.distilbert.config import SIZES as DISTILBERT_SIZES
-from bertwright.model.distilbert.config import DistilBertConfig, DistilBertModelConfig
+from bertwright.model.distilbert.config import DistilBertModelConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.config import SIZES, ModernModelConfig
 from bertwright.model.modern.network import ModernConfig

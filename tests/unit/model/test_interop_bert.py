@@ -4,7 +4,7 @@ import transformers
 from tests.unit.model.conftest import MakeBatch
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.bert import from_hf, hf_config, to_hf
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import model_from

@@ -8,7 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.bert.config import SIZES, BertConfig, BertModelConfig, read_bert_config
+from bertwright.model.bert.config import SIZES, BertModelConfig
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.bert.stock_file import read_bert_config
 
 # Google's multilingual release, word for word in its keys.
 GOOGLE: dict[str, Any] = {

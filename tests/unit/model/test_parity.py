@@ -9,7 +9,7 @@ from tests.reference.padded import padded_inputs
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.interop.bert import from_hf, hf_config, to_hf
 from bertwright.model.pretraining import PreTrainingModel
@@ -51,11 +51,11 @@ def test_same_network(
     model = PreTrainingModel(config, kernel).to(dtype)
     peer, batch = theirs(config, model), make_batch(config, LENGTHS[lengths])
     inputs, labels, mask = padded_inputs(batch)
-    expected = peer(**inputs, labels=labels, next_sentence_label=batch.next_sentence_labels, output_hidden_states=True)
+    expected = peer(**inputs, labels=labels, next_sentence_label=batch.sequence_labels, output_hidden_states=True)
     expected.loss.backward()
     mlm, nsp = model(batch)
     mlm_loss = cross_entropy_sum(mlm, batch.labels, batch.weights) / len(batch.labels)
-    loss = mlm_loss + cross_entropy_sum(nsp, batch.next_sentence_labels, batch.sequence_weights) / len(nsp)
+    loss = mlm_loss + cross_entropy_sum(nsp, batch.sequence_labels, batch.sequence_weights) / len(nsp)
     loss.backward()
 
     def close(ours: Tensor, other: Tensor, what: str) -> None:

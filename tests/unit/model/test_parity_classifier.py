@@ -11,10 +11,10 @@ from tests.reference.padded import padded_inputs
 from torch import Tensor
 
 from bertwright.examples.batch import Batch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
 from bertwright.objectives.classification import Classification
@@ -53,7 +53,7 @@ def labelled(labels: tuple[str, ...]) -> Batch[Tensor]:
     batch = random_batch(LENGTHS, seed=1)
     classes = torch.tensor([0, 2, 1, 1, 0, 2])
     answers = classes if len(labels) > 1 else classes * 1.7 - 0.3
-    return Batch(**{**vars(batch), "next_sentence_labels": answers})
+    return Batch(**{**vars(batch), "sequence_labels": answers})
 
 
 @families
@@ -65,7 +65,7 @@ def test_same_classifier(family: str, labels: tuple[str, ...], kernel: Kernel) -
     model = SequenceClassifier(config, kernel).eval()
     stock, names = theirs(config, model), peer_of(config).names
     inputs, _, _ = padded_inputs(batch, segments=family == "bert")
-    expected = stock(**inputs, labels=batch.next_sentence_labels)
+    expected = stock(**inputs, labels=batch.sequence_labels)
     expected.loss.backward()
     ((name, term),) = Classification(len(labels)).terms(model, batch).items()
     assert name == ("classification" if len(labels) > 1 else "regression")

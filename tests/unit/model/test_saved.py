@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import load_file, save, save_file
 
 from bertwright.core.errors import ArtifactError, DataError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_model, save_model, write_safetensors
+from bertwright.model.saved import load_model, read_tensors, save_model, write_safetensors
 
 
 @pytest.fixture
@@ -92,3 +92,15 @@ def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="this system does not say where a file is mapped")
+def test_tensors_that_are_read_lie_in_their_file(folder: Path) -> None:
+    """So none of them takes memory before it is looked at, and a rank reads its own part of them alone."""
+    path = folder / "model.safetensors"
+    tensors = read_tensors(path)
+    regions = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if str(path) in line]
+    bounds = [[int(bound, 16) for bound in region[0].split("-")] for region in regions]
+    assert bounds
+    for name, tensor in tensors.items():
+        assert any(first <= tensor.data_ptr() < last for first, last in bounds), name

@@ -11,9 +11,9 @@ from tests.reference.teachers import write_stock
 from transformers import AutoModelForMaskedLM
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.config import DistillationConfig

@@ -8,7 +8,7 @@ import torch
 from tests.unit.model.conftest import MakeBatch, make_batch, tiny
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives import scores
 from bertwright.objectives.pretraining import PreTraining
@@ -50,7 +50,7 @@ def test_scores_are_weighted_means_over_everything(tiny: BertConfig, batches: li
         mlm, nsp = zip(*(model(batch) for batch in batches), strict=True)
     found = score(model, batches)
     mlm_loss, mlm_accuracy = restated(list(mlm), [b.labels for b in batches], [b.weights for b in batches])
-    nsp_labels, nsp_weights = [b.next_sentence_labels for b in batches], [b.sequence_weights for b in batches]
+    nsp_labels, nsp_weights = [b.sequence_labels for b in batches], [b.sequence_weights for b in batches]
     nsp_loss, nsp_accuracy = restated(list(nsp), nsp_labels, nsp_weights)
     assert found["mlm_loss"] == pytest.approx(mlm_loss, rel=1e-6)
     assert found["mlm_accuracy"] == pytest.approx(mlm_accuracy)
@@ -70,7 +70,7 @@ def test_right_guesses_are_counted(tiny: BertConfig, batches: list[PackedBatch])
     with torch.inference_mode():
         guesses = [model(batch) for batch in batches]
     best = [
-        replace(batch, labels=mlm.argmax(-1), next_sentence_labels=nsp.argmax(-1))
+        replace(batch, labels=mlm.argmax(-1), sequence_labels=nsp.argmax(-1))
         for batch, (mlm, nsp) in zip(batches, guesses, strict=True)
     ]
     assert (score(model, best)["mlm_accuracy"], score(model, best)["nsp_accuracy"]) == (1, 1)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.by_name import decays

@@ -14,7 +14,7 @@ from bertwright.plan.shapes import PLAN
 Load = Callable[..., Recipe]
 
 
-def test_a_run_keeps_what_was_foretold_before_it_began(trained: Path, load: Load) -> None:
+def test_a_run_keeps_the_forecast_made_before_it_began(trained: Path, load: Load) -> None:
     kept = read_json(trained / "forecast.json")
     assert kept.pop("sha256") == sha256_of(kept) and len(kept.pop("recipe_sha256")) == 64
     plan = PLAN.validate_python(kept)
@@ -33,7 +33,7 @@ def test_another_recipe_before_training_has_another_forecast(load: Load, tmp_pat
     assert keep_forecast(load("train.phases.0.steps=30"), folder) == longer, "a damaged one says nothing"
 
 
-def test_only_what_trains_is_foretold(load: Load, tmp_path: Path, trained: Path) -> None:
+def test_only_training_has_a_forecast(load: Load, tmp_path: Path, trained: Path) -> None:
     out = tmp_path / "new"
     run(load(), out, ["corpus"])
     assert not (out / "forecast.json").exists()

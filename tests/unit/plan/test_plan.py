@@ -115,6 +115,26 @@ def test_the_text_is_the_kept_one(name: str) -> None:
     assert planned(name) == (ROOT / f"{name}.txt").read_text(encoding="utf-8")
 
 
+def test_a_gpu_of_unknown_memory_is_no_device_without_any(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As AMD's are: what fits there is not known before training."""
+    monkeypatch.setattr("bertwright.plan.machine.training_gpus", lambda recipe: (0,))
+    monkeypatch.setattr("bertwright.plan.machine.gpu_names", lambda: ())
+    for key in ("train.phases.0.micro_batch=64", "train.phases.0.micro_batch=auto"):
+        monkeypatch.setattr("sys.argv", ["bertwright", "plan", "nvidia-large", key])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert not left.value.code
+        said = capsys.readouterr().out
+        assert "1 of 1 GPUs (a GPU), memory not known\n" in said and "together" in said
+        assert "does not fit" not in said and "share of what is there" not in said
+    recipe = Recipe.load("nvidia-large", ["train.phases.0.micro_batch=auto"], given=False)
+    plan = PLAN.validate_python(make_plan(recipe, {}, this_machine(recipe)))
+    assert plan["fits"] and not plan["remedies"] and plan["machine"]["memory_bytes"] == 0
+    assert plan["phases"][0]["micro_batch"] > 1, "by the memory of the smallest GPU"
+
+
 def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["bertwright", "plan", "demo", "--json"])
     with pytest.raises(SystemExit) as left:

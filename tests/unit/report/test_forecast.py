@@ -1,4 +1,4 @@
-"""What was foretold stands beside what it was, in the summary and on the page."""
+"""The forecast stands beside what was measured, in the summary and on the page."""
 
 import json
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_each_number_is_graded(run_folder: Make) -> None:
     errors = {name: grade["error"] for name, grade in graded.items()}
     for name, stage in (("train_seconds", "train"), ("other_seconds", "evaluate")):
         took = open_artifact(folder / stage).manifest["seconds"]
-        assert errors.pop(name) == pytest.approx(took - 1, abs=1e-3), "a second was foretold"
+        assert errors.pop(name) == pytest.approx(took - 1, abs=1e-3), "a second was forecast"
     assert errors == {"tokens_per_second": 0.0, "memory_bytes": 1.0, "disk_bytes": -0.5}
     assert "Forecast" in page.text and "this machine, 2 <cores>, 2 ranks" in page.text
     assert "+100\u00a0%" in page.text and "-50\u00a0%" in page.text

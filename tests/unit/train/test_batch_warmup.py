@@ -10,7 +10,7 @@ from tests.conftest import Prepared
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
-from bertwright.contradictions import too_many_ranks
+from bertwright.contradictions.sections import too_many_ranks
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import batch_hash

@@ -36,7 +36,7 @@ def test_the_best_one_stays_however_old_it_is(tmp_path: Path) -> None:
     losses = {1: 3.0, 2: 1.5, 3: 2.0, 4: 1.9, 5: 1.8}
     for step, loss in losses.items():
         *_, newest = checkpoints(tmp_path, [state(step, loss)])
-        prune(tmp_path, 1, newest, "mlm_loss")
+        prune(tmp_path, 1, newest)
     assert kept(tmp_path) == [2, 5]
 
 
@@ -52,13 +52,13 @@ def test_the_best_one_is_of_the_latest_phase(tmp_path: Path) -> None:
             state(5, 2.4, phase=1),
         ],
     )
-    prune(tmp_path, 1, made[-1], "mlm_loss")
+    prune(tmp_path, 1, made[-1])
     assert kept(tmp_path) == [2, 3, 5]
 
 
 def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:
     made = checkpoints(tmp_path, [state(1), state(2), state(3)])
-    prune(tmp_path, 2, made[-1], "mlm_loss")
+    prune(tmp_path, 2, made[-1])
     assert kept(tmp_path) == [2, 3]
 
 
@@ -102,6 +102,6 @@ def test_a_power_cut_while_pruning_brings_no_half_checkpoint_back(
 
     for name in ("rename", "fsync", "unlink", "rmdir"):
         monkeypatch.setattr(os, name, noting(name))
-    prune(tmp_path, 1, made[-1], "mlm_loss")
+    prune(tmp_path, 1, made[-1])
     assert kept(tmp_path) == [3]
     assert done[:3] == ["rename", "rename", "fsync"] and {*done[3:]} == {"unlink", "rmdir"}

@@ -1,4 +1,4 @@
-"""What a rank is foretold to hold is what engines hold; what real ranks keep of the optimizer's state:
+"""The forecast of what a rank holds is what engines hold; what real ranks keep of the optimizer's state:
 `tests/pipeline/test_engine_contract.py`."""
 
 from typing import Any
@@ -8,7 +8,8 @@ import torch
 from tests.reference.batches import NUMBERS, random_batch
 from torch import nn
 
-from bertwright.model.bert.config import BertConfig, BertModelConfig
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
@@ -23,7 +24,7 @@ LARGE = BertModelConfig(size="large").resolve(30522)
 
 
 @pytest.mark.parametrize("optim", [AdamWConfig(), LambConfig(), MuonConfig()], ids=lambda optim: optim.kind)
-def test_one_process_holds_what_is_foretold(optim: Any) -> None:
+def test_one_process_holds_what_the_forecast_says(optim: Any) -> None:
     config = BertConfig(**NUMBERS)
     model = PreTrainingModel(config)
     engine, held = Single(model, optim), held_bytes(config, Sharing(optim=optim))

@@ -13,7 +13,7 @@ from tests.unit.objectives.test_distillation import bert, distilbert, modern, ne
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
-from bertwright.contradictions_networks import wrong_init_layers
+from bertwright.contradictions.networks import wrong_init_layers
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
 from bertwright.train.config import TrainConfig

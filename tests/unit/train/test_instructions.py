@@ -180,4 +180,4 @@ def test_the_libraries_say_of_themselves_that_they_are_bounded(
         assert mkl in facts["mkl"]
     assert bool(facts["refused"]) == (wanted not in ("amx", "auto")), "bf32 needs the units of AMX"
     if facts["refused"]:
-        assert "train.precision = bf32, but products in float32 stay as they are" in facts["refused"]
+        assert "train.precision = bf32, but this processor has no unit for it (AMX)" in facts["refused"]

@@ -11,7 +11,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.train import phases
+from bertwright.train import phase_data
 from bertwright.train import run as loop
 
 Train = Callable[..., Artifact]
@@ -49,7 +49,7 @@ def test_each_step_has_the_rate_that_holds_then_also_after_a_stop(train: Train, 
 
 def test_scores_of_all_steps_are_of_the_same_masks(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    real = phases.heldout_batches
+    real = phase_data.heldout_batches
 
     def noting(*arguments: Any) -> list[MicroBatch]:
         batches = list(real(*arguments))
@@ -57,7 +57,7 @@ def test_scores_of_all_steps_are_of_the_same_masks(train: Train, monkeypatch: py
         assert arguments[2:4] == (MaskingConfig.model_validate(PHASE["masking"]).most(32), 0.3)
         return batches
 
-    monkeypatch.setattr(phases, "heldout_batches", noting)
+    monkeypatch.setattr(phase_data, "heldout_batches", noting)
     done = train(phases=[PHASE], evaluate_every=3)
     assert len([row for row in metric_lines(done.path) if "heldout_mlm_loss" in row]) == 4
     assert len(drawn) == 1, "drawn once for a phase"

@@ -1,7 +1,9 @@
 """Metrics: appended, cut on resume, and refused where they are damaged."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,25 @@ def test_rows_beyond_the_checkpoint_and_a_torn_one_are_cut(tmp_path: Path) -> No
     with Metrics(path, 2) as metrics:
         metrics.write(row(3))
     assert written(path) == [1, 2, 3]
+
+
+def test_the_kept_rows_are_on_the_disk_before_they_replace_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, done = tmp_path / "metrics.jsonl", list[str]()
+    with Metrics(path, 0) as metrics:
+        metrics.write(row(1))
+
+    def noted(name: str, original: Any) -> None:
+        monkeypatch.setattr(os, name, lambda *arguments: (done.append(name), original(*arguments)))
+
+    noted("fsync", os.fsync)
+    noted("replace", os.replace)
+    leftover = tmp_path / ".metrics.jsonl.0123abcd.tmp"  # of a start that was killed just then
+    leftover.touch()
+    with Metrics(path, 1):
+        assert done == ["fsync", "replace"], "a power cut would leave an empty file"
+    assert written(path) == [1] and [*tmp_path.iterdir()] == [path]
 
 
 def test_rows_after_one_written_with_a_checkpoint_tell_of_it(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 import json
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,24 +11,29 @@ import pytest
 import torch
 from pydantic import ValidationError
 from tests.conftest import Prepared
+from tests.pipeline.command import context
+from tests.pipeline.ranks_of import free_ports
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.core.stage_context import StageContext
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig
 from bertwright.train.engine.sizes import Sharing
+from bertwright.train.identity import Inputs, Settings
 from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.run import run
 from bertwright.train.sizes import FILLED, Computing, computing_of, fitting_sequences, training_bytes
 
 Train = Callable[..., Artifact]
-ROOT = Path(__file__).parents[3]
 AUTO = [{**phase, "micro_batch": "auto"} for phase in PHASES]
 """Batches of 8 and of 4 sequences."""
 NETWORK = BertConfig(**MODEL)
@@ -61,7 +63,7 @@ class Memory:
             if not model.training:
                 return real(objective, model, batch)
             self.calls += 1
-            if len(batch.next_sentence_labels) > self.most and self.calls > self.since:
+            if len(batch.sequence_labels) > self.most and self.calls > self.since:
                 self.failed += 1
                 raise torch.OutOfMemoryError("the device is full")
             return real(objective, model, batch)
@@ -184,62 +186,54 @@ def test_ranks_on_a_machine_are_as_many_as_the_launcher_says(monkeypatch: pytest
     assert ranks_here() == 2
 
 
-ONE_OF_TWO = """
-import os, sys, json
-from pathlib import Path
-import torch
-from bertwright.core.artifact import open_artifact
-from bertwright.core.stage_context import StageContext
-from bertwright.model.bert.config import BertModelConfig
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.optim.config import AdamWConfig
-from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
-from bertwright.train.run import run
+@dataclass(frozen=True)
+class OneOfTwo:
+    """A rank of a training by two, which begins with torch imported already."""
 
-examples, vocab, network, out, phases, failing, limit = sys.argv[1:]
-real, calls = PreTraining.terms, [0]
+    prepared: tuple[Path, Path]
+    network: Path
+    out: Path
+    phases: list[dict[str, Any]]
+    failing: int
+    """The forward pass at which the second rank alone has too little memory; 0: none."""
+    limit: float
+    """Of the second rank's memory (GB)."""
 
-def terms(objective, model, batch):
-    calls[0] += model.training
-    # One rank alone, and at its third forward pass alone.
-    if model.training and os.environ["RANK"] == "1" and calls[0] == int(failing):
-        raise torch.OutOfMemoryError("full")
-    return real(objective, model, batch)
+    def run(self, environment: dict[str, str]) -> None:
+        os.environ.update(environment)
+        real, calls, second = PreTraining.terms, [0], environment["RANK"] == "1"
 
-PreTraining.terms = terms
-limit = float(limit) if os.environ["RANK"] == "1" else 100
-limit *= '"auto"' in phases  # else there is nothing that it bounds
-train = TrainConfig.model_validate({"phases": json.loads(phases), "heldout_sequences": 32, "log_every": 1,
-    "memory_limit_gb": limit})
-run(Settings(train, BertModelConfig(config=Path(network)), AdamWConfig()),
-    Inputs(open_artifact(Path(examples)), open_artifact(Path(vocab))), StageContext(Path(out)))
-"""
+        def terms(objective: PreTraining, model: Any, batch: PackedBatch) -> Any:
+            calls[0] += model.training
+            if model.training and second and calls[0] == self.failing:
+                raise torch.OutOfMemoryError("full")
+            return real(objective, model, batch)
+
+        PreTraining.terms = terms  # type: ignore[method-assign]
+        # Where no phase is "auto" there is nothing that it bounds.
+        bounded = any(phase["micro_batch"] == "auto" for phase in self.phases)
+        limit = (self.limit if second else 100) if bounded else 0
+        train = TrainConfig.model_validate(
+            {"phases": self.phases, "heldout_sequences": 32, "log_every": 1, "memory_limit_gb": limit}
+        )
+        examples, vocab = map(open_artifact, self.prepared)
+        settings = Settings(train, BertModelConfig(config=self.network), AdamWConfig())
+        run(settings, Inputs(examples, vocab), StageContext(self.out))
 
 
 def two_ranks(prepared: Prepared, folder: Path, phases: Any, failing: int = 0, limit: float = 100) -> dict[str, Any]:
     """The last session of a training by two processes, and its rows."""
     (folder / "bert.json").write_text(json.dumps(MODEL))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     out = folder / f"out-{failing}-{phases[0]['micro_batch']}"
-    arguments = [
-        prepared.examples.path,
-        prepared.vocab.path,
-        folder / "bert.json",
-        out,
-        json.dumps(phases),
-        failing,
-        limit,
-    ]
-    settings = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    settings["PYTHONPATH"] = str(ROOT / "src")
-    ranks = [
-        subprocess.Popen([sys.executable, "-c", ONE_OF_TWO, *map(str, arguments)], env={**settings, "RANK": str(rank)})
-        for rank in range(2)
-    ]
-    assert [rank.wait(300) for rank in ranks] == [0, 0]
+    made = prepared.examples.path, prepared.vocab.path
+    one = OneOfTwo(made, folder / "bert.json", out, phases, failing, limit)
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_ports(1)[0]}
+    ranks = [context().Process(target=one.run, args=({**common, "RANK": str(rank)},)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join(300)
+    assert [rank.exitcode for rank in ranks] == [0, 0]
     return {"rows": metric_lines(out), **json.loads((out / "manifest.json").read_text())["counts"]["sessions"][-1]}
 
 

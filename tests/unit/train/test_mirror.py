@@ -1,9 +1,13 @@
 """A mirror has what is kept here, each whole; brings back what a lost folder had; and cannot end a training."""
 
+import os
 import shutil
+import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +18,13 @@ from tests.unit.train.test_run import metric_lines
 from tests.unit.train.test_saving import Notes, tensors_of
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.errors import ArtifactError, CheckpointError, DataError, RecipeError
+from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted, RecipeError
 from bertwright.core.files import sha256
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.config import TrainConfig
 from bertwright.train.mirror import mirror as mirroring
+from bertwright.train.mirror import restore as restoring
+from bertwright.train.ranks import Ranks
 
 Train = Callable[..., Artifact]
 
@@ -313,3 +319,59 @@ def test_addresses_that_are_refused_are_not_repeated(address: str, why: str) -> 
     with pytest.raises(RecipeError, match=why) as error:
         TrainConfig(phases=PHASES, mirror=address)
     assert "secret" not in str(error.value)
+
+
+class Noting:
+    """What the first rank says to the others, and when it copies."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.said = list[str]()
+        monkeypatch.setattr(Ranks, "busy", lambda ranks: self.busy())
+        monkeypatch.setattr(Ranks, "barrier", lambda ranks: self.said.append("barrier"))
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        self.said.append("busy")
+        yield
+        self.said.append("done")
+
+    def copies(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        """Have a copy be so slow that it is the last thing that is waited for."""
+        copy = getattr(mirroring.Mirror, name)
+
+        def noted(mirror: mirroring.Mirror) -> None:
+            while self.said[-1] != "busy":
+                time.sleep(0.001)
+            copy(mirror)
+            self.said.append("copied")
+
+        monkeypatch.setattr(mirroring.Mirror, name, noted)
+
+
+def test_the_other_ranks_are_told_to_wait_for_what_is_brought_back_and_for_the_last_copy(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"file://{tmp_path}/mirror"
+    train("run", mirror=url)
+    (tmp_path / "run").rename(tmp_path / "lost")
+    noting = Noting(monkeypatch)
+    noting.copies(monkeypatch, "_copy_finished")
+    right = restoring.restore
+    monkeypatch.setattr(restoring, "restore", lambda *given: (right(*given), noting.said.append("brought back")))
+    train("run", mirror=url)
+    assert noting.said[:3] == ["busy", "brought back", "done"]
+    assert noting.said[-4:] == ["busy", "copied", "done", "barrier"]
+
+
+def test_all_ranks_wait_for_the_last_copy_of_a_training_that_is_stopped(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noting = Noting(monkeypatch)
+    noting.copies(monkeypatch, "_copy_checkpoints")
+
+    def stop(row: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        train("run", mirror=f"file://{tmp_path}/mirror", log=Notes(stop))
+    assert noting.said == ["busy", "done", "barrier", "busy", "copied", "done", "barrier"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
@@ -27,16 +28,18 @@ class Listed:
 
     def __init__(self, seen: int = 0, fails_at: int = 0) -> None:
         self.seen, self.steps, self.closed, self._fails_at = seen, list[int](), list[bool](), fails_at
+        self.first: Row = {}
 
     def record(self, row: Row) -> None:
         if 0 < self._fails_at <= row["total_steps"]:
-            raise OSError(28, "No space left on device")
+            raise OSError(28, "No space left on https://me:secret@host/a?sig=secret")
+        self.first = self.first or row
         self.steps.append(row["total_steps"])
 
     def close(self, finished: bool) -> None:
         self.closed.append(finished)
         if self._fails_at < 0:
-            raise ValueError("cannot close")
+            raise ValueError("cannot close https://me:secret@host")
 
 
 def taking(monkeypatch: pytest.MonkeyPatch, observer: Any) -> None:
@@ -63,6 +66,19 @@ def scalars(folder: Path) -> dict[str, dict[int, float]]:
             assert event.step not in found[value.tag], f"{value.tag} stands twice at step {event.step}"
             found[value.tag][event.step] = value.simple_value
     return dict(found)
+
+
+def test_scores_of_a_step_that_became_the_end_of_a_phase_are_given_to_who_has_its_row(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyError):
+        train(log=Notes(kill_at_row=5, error=KeyError))  # after step 10, so it stands at checkpoint 8
+    observer = Listed(seen=8)
+    taking(monkeypatch, observer)
+    train(phases=[{**PHASES[0], "end_after": 8}, PHASES[1]], observers=["tensorboard"])
+    assert observer.steps == [8, 10, 12, 14]
+    assert {"time", "phase", "step", "total_steps", "heldout_mlm_loss"} < set(observer.first)
+    assert "mlm_loss" not in observer.first, "it has those"
 
 
 def test_after_a_crash_event_files_have_every_row_once_and_of_the_training_that_stands(train: Train) -> None:
@@ -122,8 +138,8 @@ def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
     assert observer.steps == [2, 4] and observer.closed == [False], "it lets go of what it holds"
     (first, last) = (line for line in said.lines if "observer" in line)
     assert first == (
-        "warning: the observer tensorboard failed at step 6 (OSError: [Errno 28] No space left on device). Training "
-        "goes on without it. metrics.jsonl has every row, and the next start gives it those that it lacks."
+        "warning: the observer tensorboard failed at step 6 (OSError: [Errno 28] No space left on https://host/a). "
+        "Training goes on without it. metrics.jsonl has every row, and the next start gives it those that it lacks."
     )
     assert last == "warning: the observer tensorboard lacks the rows from step 6 on: it failed there."
 
@@ -132,7 +148,7 @@ def test_one_that_cannot_close_is_named_and_costs_nothing(train: Train, monkeypa
     said = Notes()
     taking(monkeypatch, Listed(fails_at=-1))
     assert train(observers=["tensorboard"], log=said).counts["steps"] == 18
-    assert "warning: the observer tensorboard failed at its end (ValueError: cannot close)." in said.lines
+    assert "warning: the observer tensorboard failed at its end (ValueError: cannot close https://host)." in said.lines
 
 
 def test_rows_that_it_has_already_are_not_given_again(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,10 +166,11 @@ def test_one_that_cannot_begin_is_refused_before_any_step(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(config: Any, observed: Any) -> Any:
-        raise ValueError("no such space")
+        raise ValueError("no such space as https://me:secret@host")
 
     monkeypatch.setattr(watch, "build_observer", fail)
-    says = r"train\.observers: trackio cannot begin \(ValueError: no such space\)\. Mend that, or leave trackio out\."
+    why = r"\(ValueError: no such space as https://host\)"
+    says = rf"train\.observers: trackio cannot begin {why}\. Mend that, or leave trackio out\."
     with pytest.raises(RecipeError, match=says):
         train(observers=[{"kind": "trackio", "space": "nobody/nothing"}])
     assert not (tmp_path / "train" / "metrics.jsonl").read_text()
@@ -230,7 +247,7 @@ def test_an_address_of_a_server_with_a_secret_is_refused() -> None:
     ):
         WandbConfig(server="https://key@wandb.example.org")
     says = r"has a password or a token in its query: take it out, and "
-    for name in ("password", "token"):
+    for name in ("password", "token", "api_key", "access_token", "sig", "X-Amz-Signature"):
         with pytest.raises(RecipeError, match=f"server {says}log in with `wandb login`, or set WANDB_API_KEY"):
             WandbConfig(server=f"https://wandb.example.org/?{name}=secret")
         with pytest.raises(RecipeError, match=f"tracking_uri {says}set MLFLOW_TRACKING_USERNAME"):

@@ -13,7 +13,8 @@ import torch
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
-from bertwright.train.profiler import BACKWARD, FORWARD, STEP, UPDATE, StepProfiler, table
+from bertwright.train.profile_table import BACKWARD, FORWARD, STEP, UPDATE, table
+from bertwright.train.profiler import StepProfiler
 
 Train = Callable[..., Artifact]
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.plans import Plans
 from bertwright.examples.run import run as examples_run
 from bertwright.examples.store import Store
+from bertwright.train import after_step
 from bertwright.train.checkpoint import load, prune
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as vocab_run
@@ -198,6 +200,29 @@ def test_a_phase_may_be_ended_while_it_is_under_way(train: Train, end: int) -> N
         train("run")
 
 
+def test_the_row_of_a_step_that_became_the_end_of_a_phase_has_its_scores(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [{**PHASES[0], "end_after": 8}, PHASES[1]]
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=5, error=RuntimeError))
+    right, slept = after_step.score_heldout, list[int]()
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(0.3 if not slept else 0)
+        slept.append(1)
+        return right(*arguments)
+
+    monkeypatch.setattr(after_step, "score_heldout", slow)
+    notes = Notes()
+    done, fresh = train("run", phases=ended, log=notes), train("fresh", phases=ended)
+    rows, expected = metric_lines(done.path), metric_lines(fresh.path)
+    assert len(rows) == len(expected) and rows[2]["step"] == 6
+    assert rows[3:] == expected[3:], "as if that had been its end from the beginning"
+    assert notes.rows[0]["step"] == 8 and "heldout_mlm_loss" in notes.rows[0], "it is shown again"
+    assert states_of(done)[-1]["other_seconds"] >= 0.3, "time spent on scoring counts"
+
+
 def test_a_phase_cannot_end_at_a_step_that_has_passed(train: Train) -> None:
     with pytest.raises(RuntimeError):
         train("run", log=Notes(kill_at_row=5, error=RuntimeError))
@@ -287,7 +312,7 @@ def test_retention_keeps_newest_best_and_phase_ends(train: Train, tmp_path: Path
     scores = [r["heldout_mlm_loss"] for r in metric_lines(done.path) if r["phase"] == 1 and "heldout_mlm_loss" in r]
     assert best["heldout"]["mlm_loss"] == min(scores)
     assert {"step-000000012", "step-000000017", "step-000000018"} <= states.keys() and len(states) <= 4
-    prune(done.path / "checkpoints", 1, done.path / "checkpoints" / "step-000000018", "mlm_loss")
+    prune(done.path / "checkpoints", 1, done.path / "checkpoints" / "step-000000018")
     assert {"step-000000012", "step-000000018"} <= {p.name for p in (done.path / "checkpoints").glob("step-*")}
 
 

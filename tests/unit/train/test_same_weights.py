@@ -9,7 +9,7 @@ import torch
 from tests.reference.batches import NUMBERS
 
 from bertwright.core.errors import RankError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.ranks import Ranks
 from bertwright.train.same_weights import check_same_weights, weights_hash

@@ -24,7 +24,7 @@ from bertwright.train import run as loop
 from bertwright.train import tensor_files
 from bertwright.train.config import TrainConfig
 from bertwright.train.guard_config import GuardConfig
-from bertwright.train.saving import Snapshot, Writer, copied, written_beside
+from bertwright.train.saving import Snapshot, Writer, copied
 from bertwright.train.sizes import computing_of
 
 Train = Callable[..., Artifact]
@@ -220,8 +220,8 @@ def test_where_checkpoints_are_written_beside_training_and_what_memory_that_take
     def config(**values: Any) -> TrainConfig:
         return TrainConfig.model_validate({"phases": PHASES} | values)
 
-    assert [written_beside(config(), gpu) for gpu in (False, True)] == [False, True]
-    assert [written_beside(config(save_async=wanted), gpu=not wanted) for wanted in (False, True)] == [False, True]
+    assert [config().saves_beside(gpu) for gpu in (False, True)] == [False, True]
+    assert [config(save_async=wanted).saves_beside(gpu=not wanted) for wanted in (False, True)] == [False, True]
     assert [computing_of(config(), AdamWConfig(), 1, gpu).saved for gpu in (False, True)] == [0, 0]
     assert computing_of(config(save_async=True), AdamWConfig(), 1, gpu=False).saved == 12
     assert computing_of(config(save_async=True, averaging="ema"), AdamWConfig(), 1, gpu=False).saved == 16

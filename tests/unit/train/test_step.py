@@ -12,7 +12,7 @@ from tests.unit.model.conftest import make_batch, tiny
 from torch.nn.functional import cross_entropy
 
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.term import Term
@@ -21,7 +21,8 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks import Ranks
-from bertwright.train.step import StepResult, StepSettings, Trained, train_step
+from bertwright.train.step import StepResult, StepSettings, train_step
+from bertwright.train.trained import Trained
 
 __all__ = ["make_batch", "tiny"]  # fixtures
 MakeBatch = Callable[..., PackedBatch]
@@ -47,7 +48,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         model = PreTrainingModel(tiny.model_copy(update={"hidden_dropout_prob": dropout})).train()
         totals = totals or {
             "mlm": sum(len(b.labels) for b in batches),
-            "nsp": sum(len(b.next_sentence_labels) for b in batches),
+            "nsp": sum(len(b.sequence_labels) for b in batches),
         }
         engine = Single(model, AdamWConfig(max_grad_norm=max_grad_norm))
         objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
@@ -69,7 +70,7 @@ def test_the_losses_are_means_over_the_global_batch(tiny: BertConfig, make_batch
     model = PreTrainingModel(tiny).double()
     mlm, nsp = zip(*(model(batch) for batch in batches), strict=True)
     mlm_loss = cross_entropy(torch.cat(mlm), torch.cat([b.labels for b in batches]))
-    nsp_loss = cross_entropy(torch.cat(nsp), torch.cat([b.next_sentence_labels for b in batches]))
+    nsp_loss = cross_entropy(torch.cat(nsp), torch.cat([b.sequence_labels for b in batches]))
     (mlm_loss + nsp_loss).backward()
     norm = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm()
     assert result.losses["mlm"] == pytest.approx(mlm_loss.item(), rel=1e-5)
@@ -92,7 +93,7 @@ def test_what_was_guessed_right_is_counted_where_it_is_asked_for_and_changes_not
         batches[number] = replace(batch, labels=labels_P)
         right["mlm"] += sum(int(a) == int(b) for a, b in zip(guesses_P, labels_P, strict=True))
         right["nsp"] += sum(
-            int(row[1] > row[0]) == int(b) for row, b in zip(nsp_B2, batch.next_sentence_labels, strict=True)
+            int(row[1] > row[0]) == int(b) for row, b in zip(nsp_B2, batch.sequence_labels, strict=True)
         )
     (counted, one), (plain, other) = (step(batches, accuracy=accuracy) for accuracy in (True, False))
     totals = {"mlm": sum(len(b.labels) for b in batches), "nsp": sum(map(len, LENGTHS))}

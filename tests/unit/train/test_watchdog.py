@@ -55,6 +55,17 @@ def test_a_rank_that_lives_but_does_not_come_to_a_sum_hangs(pair: Pair, behind: 
     assert all(str(rank.lost(wait=10)).startswith(said) for rank in ranks)
 
 
+@pytest.mark.parametrize("pair", [1], indirect=True)
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_rank_that_says_it_is_busy_does_not_hang_until_it_is_done(pair: Pair, behind: int) -> None:
+    ranks = pair[:2]
+    with ranks[behind].busy():
+        ranks[1 - behind].sums, ranks[behind].sums = 8, 7
+        time.sleep(2.5)
+        assert not any(rank.lost() for rank in ranks)
+    assert all(f"rank {behind} lives but hangs" in str(rank.lost(wait=10)) for rank in ranks)
+
+
 def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
     first, second, _ = pair
     second.close()

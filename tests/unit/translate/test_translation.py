@@ -185,7 +185,8 @@ def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     az login --service-principal -p S3cret1
     wget https://me:S3cret2@host/dump.bz2
     export INPUT=https://me:S3cret3@host/data?sig=S3cret4
-    mpirun -n 2 -x HF_TOKEN=S3cret5 -x PGPASSWORD=S3cret6 python run_pretraining.py {NEEDED} --input_dir=$INPUT
+    mpirun -n 2 -x HF_TOKEN=S3cret5 -x PGPASSWORD=S3cret6 -x api_key=S3cret7 \\
+        python run_pretraining.py {NEEDED} --input_dir=$INPUT
     """
     translation = translate(of_script(script), strict=False)
     assert translation.left == ("line 2: az", "line 3: wget")

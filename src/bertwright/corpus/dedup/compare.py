@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.dedup.ids import Ids, of_parts, parts_and_rows
+from bertwright.corpus.dedup.ids import Ids, parts_and_rows
 from bertwright.corpus.dedup.minhash import BANDS, WIDTH, read_signatures
-from bertwright.corpus.dedup.runs import Columns, write_columns
+from bertwright.corpus.dedup.runs import Columns, read_sorted, write_columns
 from bertwright.corpus.part import is_written
 
 # Pairs compared at a time: 1 KiB of memory each.
@@ -22,13 +22,15 @@ _GATHERED = 2**20
 
 @dataclass(frozen=True)
 class Compare:
-    """Neighbouring parts whose documents are compared with those they are paired with, in any part."""
+    """A group of neighbouring parts whose documents are compared with those they are paired with, in any part."""
 
     parts: tuple[Path, ...]
     """All of them, without suffix, in source order."""
     pairs: tuple[Path, ...]
-    """Files of [2, pairs]: the id of the later document, and that of the earlier one, in order."""
-    group: range
+    """Files of [2, pairs]: the id of the later document, and that of the earlier one, in order, with a fence for each
+    group."""
+    group: int
+    groups: int
     similarity: float
     """Share of equal numbers from which two signatures are alike."""
     out: Path
@@ -60,8 +62,9 @@ def unique_pairs(pairs: Columns) -> Columns:
 def _gathered(task: Compare) -> Columns:
     """The pairs of the group, whichever band they are from."""
     pairs, size = [np.empty((2, 0), np.uint64)], 0
+    group = range(task.group, task.group + 1)
     for path in task.pairs:
-        pairs.append(of_parts(path, task.group, columns=2))
+        pairs.append(read_sorted(path, (1, 2), task.groups, group))
         size += pairs[-1].shape[1]
         if size > _GATHERED:
             pairs, size = [unique_pairs(np.concatenate(pairs, axis=1))], 0

@@ -6,15 +6,16 @@ all but the first of each hash are set down: the first in the sources stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bertwright.core.tasks import Executor
-from bertwright.corpus.dedup.ids import Dropped, Gather, gather, ids_of
+from bertwright.corpus.dedup.ids import Dropped, Gather, fences, gather, ids_of
 from bertwright.corpus.dedup.outcome import copies, of_kept_documents
-from bertwright.corpus.dedup.runs import SUFFIX, bucket, groups, prefix_bits, write_columns
+from bertwright.corpus.dedup.runs import SUFFIX, bucket, groups, prefix_bits, write_run, write_sorted
 from bertwright.corpus.part import PARAGRAPHS, is_written, map_array, read_array
 
 _RUN = (1, 3)
@@ -50,6 +51,8 @@ class Bucket:
     runs: tuple[Path, ...]
     prefix: int
     bits: int
+    groups: Sequence[range]
+    """Of parts, each of which has a list of its own in the end."""
     out: Path
 
 
@@ -62,12 +65,14 @@ def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, execu
     executor.map(sort_rows, sorts, "corpus")
     bits = prefix_bits(sum(sizes))
     runs = tuple(task.out for task in sorts)
-    buckets = [Bucket(runs, n, bits, folder / f"copies-{name}-{bits}-{n:04x}{SUFFIX}") for n in range(2**bits)]
+    buckets = [Bucket(runs, n, bits, cut, folder / f"copies-{name}-{bits}-{n:04x}{SUFFIX}") for n in range(2**bits)]
     executor.map(find_in_bucket, buckets, "corpus")
     copies_found = tuple(task.out for task in buckets)
-    gathers = [Gather(copies_found, g, folder / f"drop-{name}-{g.start:06d}{SUFFIX}") for g in cut]
+    gathers = [
+        Gather(copies_found, n, len(cut), folder / f"drop-{name}-{g.start:06d}{SUFFIX}") for n, g in enumerate(cut)
+    ]
     executor.map(gather, gathers, "corpus")
-    return Dropped.of((task.out, task.parts) for task in gathers)
+    return Dropped.of((task.out, group) for task, group in zip(gathers, cut, strict=True))
 
 
 def sort_rows(task: SortRows) -> None:
@@ -85,7 +90,7 @@ def sort_rows(task: SortRows) -> None:
         chosen = np.flatnonzero(compared)
         columns.append(np.stack([rows["high"][chosen], rows["low"][chosen], ids_of(part, chosen)]))
     run = np.concatenate(columns, axis=1)
-    write_columns(task.out, run[:, np.argsort(run[0])])
+    write_run(task.out, run[None, :, np.argsort(run[0])])
 
 
 def find_in_bucket(task: Bucket) -> None:
@@ -96,4 +101,4 @@ def find_in_bucket(task: Bucket) -> None:
         order = np.lexsort((ids, low, high))
         high, low, ids = high[order], low[order], ids[order]
         same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
-        write_columns(task.out, np.sort(ids[1:][same]))
+        write_sorted(task.out, np.sort(ids[1:][same])[None, None], fences(task.groups))

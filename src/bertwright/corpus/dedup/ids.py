@@ -6,14 +6,14 @@ An id is (part, row), which is the place in the sources: the lower id comes firs
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.dedup.runs import Columns, read_columns, write_columns
+from bertwright.corpus.dedup.runs import read_columns, read_sorted, write_columns
 from bertwright.corpus.part import is_written
 
 _ROW_BITS = 32
@@ -32,28 +32,35 @@ def parts_and_rows(ids: Ids) -> tuple[Rows, Rows]:
     return (ids >> np.uint64(_ROW_BITS)).astype(np.int64), (ids & np.uint64(2**_ROW_BITS - 1)).astype(np.int64)
 
 
-def of_parts(path: Path, parts: range, columns: int = 1) -> Columns:
-    """The columns [columns, ids] of a file sorted by its first column, of the ids in these parts."""
-    stored = read_columns(path, columns)
-    bounds = np.array([parts.start << _ROW_BITS, parts.stop << _ROW_BITS], np.uint64)
-    first, last = np.searchsorted(stored[0], bounds)
+def fences(cut: Sequence[range]) -> Ids:
+    """[groups] the least id of each group of neighbouring parts."""
+    return np.array([parts.start << _ROW_BITS for parts in cut], np.uint64)
+
+
+def of_part(path: Path, part: int) -> Ids:
+    """[N] the ids of a part, of a file of sorted ids."""
+    stored: Ids = read_columns(path, 1)[0]
+    first, last = np.searchsorted(stored, np.array([part << _ROW_BITS, part + 1 << _ROW_BITS], np.uint64))
     # A copy: a view would keep the whole file mapped.
-    return stored[:, first:last].copy()
+    return stored[first:last].copy()
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Files of sorted ids, of which one file is to be made for some neighbouring parts."""
+    """Files of sorted ids, of which one file is to be made for a group of neighbouring parts."""
 
     files: tuple[Path, ...]
-    parts: range
+    """With a fence for each group."""
+    group: int
+    groups: int
     out: Path
 
 
 def gather(task: Gather) -> None:
-    """Write the sorted ids of these parts, each once, unless they are there."""
+    """Write the sorted ids of the group, each once, unless they are there."""
     if not is_written(task.out):
-        ids = [np.empty(0, np.uint64), *(of_parts(path, task.parts)[0] for path in task.files)]
+        group = range(task.group, task.group + 1)
+        ids = [np.empty(0, np.uint64), *(read_sorted(path, (1, 1), task.groups, group)[0] for path in task.files)]
         write_columns(task.out, np.unique(np.concatenate(ids)))
 
 
@@ -76,4 +83,4 @@ class Dropped:
         if not self.files:
             return np.empty(0, np.int64)
         path = self.files[bisect_right(self.firsts, part) - 1]
-        return parts_and_rows(of_parts(path, range(part, part + 1))[0])[1]
+        return parts_and_rows(of_part(path, part))[1]

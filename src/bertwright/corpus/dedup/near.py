@@ -9,6 +9,7 @@ with. Every step reads and writes as much as there are documents, even where tho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +18,10 @@ import numpy as np
 from bertwright.core.rng import bits as mixed
 from bertwright.core.tasks import Executor
 from bertwright.corpus.dedup.compare import Compare, compare, unique_pairs
-from bertwright.corpus.dedup.ids import Dropped, ids_of
+from bertwright.corpus.dedup.ids import Dropped, fences, ids_of
 from bertwright.corpus.dedup.minhash import BANDS, signatures_of
 from bertwright.corpus.dedup.outcome import copies
-from bertwright.corpus.dedup.runs import BUCKET, SUFFIX, Columns, bucket, groups, prefix_bits, write_columns
+from bertwright.corpus.dedup.runs import BUCKET, SUFFIX, Columns, bucket, groups, prefix_bits, write_run, write_sorted
 from bertwright.corpus.part import DOCUMENTS, is_written, map_array
 
 _RUN = (BANDS, 2)
@@ -47,6 +48,8 @@ class Bands:
     numbers: range
     prefix: int
     bits: int
+    groups: Sequence[range]
+    """Of parts, each compared by a task of its own."""
     out: Path
 
 
@@ -56,12 +59,15 @@ def find_near(parts: tuple[Path, ...], similarity: float, folder: Path, executor
     cut = groups(sizes)
     sorts = [SortBands(parts[g.start : g.stop], g, folder / f"run-bands-{g.start:06d}{SUFFIX}") for g in cut]
     executor.map(sort_bands, sorts, "corpus")
-    paired = bands(tuple(task.out for task in sorts), sum(sizes), folder)
+    paired = bands(tuple(task.out for task in sorts), sum(sizes), cut, folder)
     executor.map(pair_in_bands, paired, "corpus")
     pairs = tuple(task.out for task in paired)
-    compared = [Compare(parts, pairs, g, similarity, folder / f"drop-near-{g.start:06d}{SUFFIX}") for g in cut]
+    compared = [
+        Compare(parts, pairs, n, len(cut), similarity, folder / f"drop-near-{g.start:06d}{SUFFIX}")
+        for n, g in enumerate(cut)
+    ]
     executor.map(compare, compared, "corpus")
-    return Dropped.of((task.out, task.group) for task in compared)
+    return Dropped.of((task.out, group) for task, group in zip(compared, cut, strict=True))
 
 
 def sort_bands(task: SortBands) -> None:
@@ -85,16 +91,16 @@ def sort_bands(task: SortBands) -> None:
     for band in run:
         order = np.argsort(band[0])
         band[0], band[1] = band[0][order], members[order]
-    write_columns(task.out, run)
+    write_run(task.out, run)
 
 
-def bands(runs: tuple[Path, ...], documents: int, folder: Path) -> list[Bands]:
+def bands(runs: tuple[Path, ...], documents: int, groups: Sequence[range], folder: Path) -> list[Bands]:
     """The task list: several bands of few documents at once, a part of one band of many."""
     bits = prefix_bits(documents)
     # A band of few documents fills no bucket, and each task opens every run.
     at_once = min(BANDS, max(1, BUCKET // max(1, documents)))
     return [
-        Bands(runs, numbers, n, bits, folder / f"pairs-{at_once}-{numbers.start:02d}-{bits}-{n:04x}{SUFFIX}")
+        Bands(runs, numbers, n, bits, groups, folder / f"pairs-{at_once}-{numbers.start:02d}-{bits}-{n:04x}{SUFFIX}")
         for numbers in (range(BANDS)[at : at + at_once] for at in range(0, BANDS, at_once))
         for n in range(2**bits)
     ]
@@ -104,7 +110,7 @@ def pair_in_bands(task: Bands) -> None:
     """Write the pairs to be compared as [later and earlier id, pairs], unless they are there."""
     if not is_written(task.out):
         pairs = [_pairs(bucket(task.runs, _RUN, task.prefix, task.bits, band)) for band in task.numbers]
-        write_columns(task.out, unique_pairs(np.concatenate(pairs, axis=1)))
+        write_sorted(task.out, unique_pairs(np.concatenate(pairs, axis=1))[None], fences(task.groups))
 
 
 def _pairs(members: Columns) -> Columns:

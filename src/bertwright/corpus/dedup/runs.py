@@ -1,13 +1,15 @@
 """Files of hashes and ids, and sorted runs of them: rows of neighbouring parts in the order of their hashes, on disk.
 
-A file holds columns of numbers of 64 bits and nothing else. What has one hash is brought together as in an external
-sort (Knuth, The Art of Computer Programming 3, §5.4): each run is sorted once, and a task reads from every run only the
-rows whose hash begins with its prefix. Every row is read a fixed number of times, however many tasks there are.
+A file holds columns of numbers of 64 bits and, where tasks read parts of it, at which rows these begin. What has one
+hash is brought together as in an external sort (Knuth, The Art of Computer Programming 3, §5.4): each run is sorted
+once, and a task reads from every run only the rows whose hash begins with its prefix. Every row is read a fixed number
+of times, however many tasks there are.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -26,12 +28,49 @@ BUCKET = 2**20
 """Rows per task, about: 24 bytes of memory each, and as much again while sorting."""
 RUN = 2**15
 """Rows per run, about."""
+_PREFIX_BITS = 10
+"""Of a hash, after which the rows of a run can be told apart without reading them."""
+_PREFIXES = np.arange(2**_PREFIX_BITS, dtype=np.uint64) << np.uint64(64 - _PREFIX_BITS)
 
 
-def write_columns(path: Path, columns: Columns) -> None:
-    """Write an array of any shape, row by row, as a file that is whole or absent, and beside it the note of `done`."""
-    write_atomic(path, columns.astype("<u8", copy=False).tobytes(), sync=False)
+def write_columns(path: Path, *arrays: Columns) -> None:
+    """Write arrays of any shape, row by row, as a file that is whole or absent, and beside it the note of `done`."""
+    write_atomic(path, b"".join(array.astype("<u8", copy=False).tobytes() for array in arrays), sync=False)
     mark_done(path.with_suffix(".json"), [path])
+
+
+def write_sorted(path: Path, tables: Columns, fences: Columns) -> None:
+    """Write tables [tables, columns, rows], each in the order of its first column, for `read_sorted`.
+
+    `fences` [N] are the values of that column with which the parts to be read begin; a search in every file for each
+    part would take longer than reading it.
+    """
+    starts = [[*np.searchsorted(table[0], fences), table.shape[1]] for table in tables]
+    write_columns(path, np.array(starts, np.uint64), tables)
+
+
+def read_sorted(path: Path, shape: tuple[int, int], fences: int, parts: range, table: int = 0) -> Columns:
+    """The rows [columns, rows] of neighbouring parts of one of the tables of a file that `write_sorted` wrote.
+
+    The file holds `shape` = (tables, columns) of rows, with so many fences.
+    """
+    tables, columns = shape
+    with naming(path):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            rows = (os.fstat(file).st_size // 8 - tables * (fences + 1)) // (tables * columns)
+            bounds = _numbers(file, table * (fences + 1) + parts.start, len(parts) + 1)
+            first, last = int(bounds[0]), int(bounds[-1])
+            begins = tables * (fences + 1) + table * columns * rows + first
+            read = [_numbers(file, begins + column * rows, last - first) for column in range(columns)]
+        finally:
+            os.close(file)
+    return np.stack(read)
+
+
+def _numbers(file: int, at: int, count: int) -> Columns:
+    """So many numbers [count] of an open file, from the one at `at` on."""
+    return np.frombuffer(os.pread(file, 8 * count, 8 * at), "<u8")
 
 
 def read_columns(path: Path, *shape: int) -> Columns:
@@ -56,22 +95,20 @@ def groups(sizes: Sequence[int]) -> list[range]:
 
 
 def prefix_bits(rows: int) -> int:
-    """How many leading bits of a hash part so many rows into buckets of at most `BUCKET`, about."""
-    return max(0, (rows - 1) // BUCKET).bit_length()
+    """How many leading bits of a hash part so many rows into buckets of at most `BUCKET`, about; 10 at most."""
+    return min(_PREFIX_BITS, max(0, (rows - 1) // BUCKET).bit_length())
+
+
+def write_run(path: Path, tables: Columns) -> None:
+    """Write tables [tables, columns, rows], each in the order of its first column, the hash."""
+    write_sorted(path, tables, _PREFIXES)
 
 
 def bucket(runs: Iterable[Path], shape: tuple[int, int], prefix: int, bits: int, table: int = 0) -> Columns:
     """The rows of all runs whose hash begins with `prefix` (of `bits` bits), as [columns, rows].
 
-    A run holds `shape` = (tables, columns) of rows; each table is sorted by its first column, the hash.
+    A run holds `shape` = (tables, columns) of rows.
     """
-    rows = []
-    for path in runs:
-        stored = read_columns(path, *shape)[table]
-        first = np.searchsorted(stored[0], np.uint64(prefix << 64 - bits)) if prefix else 0
-        # The end of the last prefix is 2**64, which no 64-bit number holds.
-        end = prefix + 1 << 64 - bits
-        last = np.searchsorted(stored[0], np.uint64(end)) if end < 2**64 else stored.shape[1]
-        # A copy: views would keep all runs mapped until the last one was read.
-        rows.append(stored[:, first:last].copy())
-    return np.concatenate(rows, axis=1)
+    each = 2 ** (_PREFIX_BITS - bits)
+    prefixes = range(prefix * each, (prefix + 1) * each)
+    return np.concatenate([read_sorted(path, shape, len(_PREFIXES), prefixes, table) for path in runs], axis=1)

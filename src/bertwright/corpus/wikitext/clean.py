@@ -2,7 +2,8 @@
 
 Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates, tables and variants
 resolved (`scan`, `links`), inline marks and lines read here, characters and punctuation finished (`polish`).
-What a template prints is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`).
+What a template prints is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`), else
+read from the form of its call (`unknown`, `place`).
 """
 
 import re
@@ -42,7 +43,8 @@ def paragraphs(
     Headings go to the paragraph that opens their section and are never text of their own. Tables,
     references, galleries, files with their captions, categories and templates are dropped, except
     templates that stand for words in a sentence: those of the tables (see `templates`; `table` is the user's own), then
-    those of `definitions`. Malformed markup degrades to text; no input raises.
+    those of `definitions`, then calls in one of five forms (`unknown`). Malformed markup degrades to text; no input
+    raises.
     """
     expander = Expander(definitions) if definitions else None
     page = Page(site, templates_of(site.language, table), title, expander)

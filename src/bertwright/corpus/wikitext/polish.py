@@ -14,9 +14,20 @@ _INVISIBLE = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-
 _EMPTY_BRACKETS = re.compile(r"\([ ,;:]*+\)"), re.compile(r"\[[ ,;:]*+\]")
 _AFTER_OPENING = re.compile(r"\([ ,;:]++")
 _SPACES = re.compile("  +")
-_CLOSING_MARKS = ",;)։،。"
+_SPACE_BEFORE_CLOSING = re.compile(" (?=[,;)։،。])")
 _STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
+# A footnote stood between two stops; two points before a small letter are an author's pause. What stands before is
+# looked at last: a pattern that does not begin with a character is tried at each one of the page.
+_STOP_AGAIN = re.compile(r"\.\.(?<=[\w)\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
+# The same in full-width marks, which no space follows: of marks in a row the first stays, and none before what closes.
+_FULL_WIDTH = [
+    (re.compile("（[ 、，；]*+）"), ""),
+    (re.compile("（[ 、，；]++"), "（"),
+    (re.compile("[ 、，；]++(?=[）。])"), ""),
+    (re.compile("([、，]) ?[、，]+"), r"\1"),
+    (re.compile("(?<!。)。 ?。(?!。)"), "。"),
+]
 # A mark whose words are gone: before a comma, a closing bracket, a full stop.
 _DANGLING = [re.compile(rf"{mark}(?=[,)]|\.(?![\w.]))") for mark in ",;:"]
 
@@ -29,24 +40,34 @@ def polish(text: str) -> str:
     """
     if "&" in text:
         text = decoded(text.replace("&nbsp;", " "))
-    text = _SPACE.sub(" ", text)
-    if not text.isascii():
-        text = composed(_INVISIBLE.sub("", text))
+    lines = text.split("\n")
+    if all(map(str.isprintable, lines)):
+        return close_gaps(composed(text))
+    # None of what is replaced here, nor literal text, is printable: most lines are passed by.
+    text = "\n".join(line if line.isprintable() else _INVISIBLE.sub("", _SPACE.sub(" ", line)) for line in lines)
     # Literal text last: nothing of it may be taken for a gap.
-    return shown(close_gaps(text))
+    return shown(close_gaps(composed(text)))
 
 
 def close_gaps(text: str) -> str:
     """The text without the empty brackets and stray punctuation that dropped markup leaves."""
     for _ in range(2):  # twice, for brackets that held only empty brackets
+        before = text
         for empty in _EMPTY_BRACKETS:
             text = empty.sub("", text)
+        if text == before:
+            break
     text = _AFTER_OPENING.sub("(", text)
-    text = _SPACES.sub(" ", text)
-    for mark in _CLOSING_MARKS:
-        text = text.replace(f" {mark}", mark)
-    text = _STOP_TWICE.sub(".", text)
-    text = _SPACE_BEFORE_STOP.sub(".", text)
+    if "  " in text:
+        text = _SPACES.sub(" ", text)
+    text = _SPACE_BEFORE_CLOSING.sub("", text)
+    if " ." in text:
+        text = _SPACE_BEFORE_STOP.sub(".", _STOP_TWICE.sub(".", text))
+    if ".." in text:
+        text = _STOP_AGAIN.sub(lambda stops: ".." if stops[1] and stops[1].islower() else ".", text)
+    if "。" in text:
+        for gap, left in _FULL_WIDTH:
+            text = gap.sub(left, text)
     for mark in "–—:":
         text = text.replace(f" {mark}.", ".")
     for dangling in _DANGLING:

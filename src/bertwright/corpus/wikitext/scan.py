@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
+from bertwright.corpus.wikitext.place import decided
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
-from bertwright.corpus.wikitext.unknown import LONGEST, decided, marked, may_print
+from bertwright.corpus.wikitext.unknown import LONGEST, marked, may_print
 
 # Most links show their target or their label; they need no look at what they lead to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#])([^\[\]{}|:\n]++)(?<!\s)\]\]")
@@ -47,7 +48,8 @@ class Page:
 
 
 def resolve(wikitext: str, page: Page) -> str:
-    """The page with links as their labels, known templates as text; files, tables, the rest gone.
+    """The page with links as their labels, templates as the text that a table, the dump or the form of the call gives
+    them; files, tables and other templates gone.
 
     A construct without its end keeps its text, except that an open template, table or file goes to the
     end of its line; an end without its beginning is dropped.

@@ -1,7 +1,8 @@
 """Templates that stand for words inside a sentence, repaired from a table of plain patterns.
 
 The table is `templates.toml`; its head explains the patterns, and a wiki gets a template repaired by adding one
-line there or in a file of the user's own. A template the table does not name is dropped with its content.
+line there or in a file of the user's own. One that the table does not name is written out if the dump defines it as
+plain text (`definitions`), else read by the form of its call (`unknown`), else dropped with its content.
 """
 
 import re
@@ -54,10 +55,11 @@ class Templates:
         key = template_key(name)
         if ":" in key:
             return self.patterns.get(key.partition(":")[0] + ":*")
-        if key in self.patterns or "-" not in key:
-            return self.patterns.get(key)
+        if key in self.patterns:
+            return self.patterns[key]
         # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all their kin.
-        return self.patterns.get(key.partition("-")[0] + "-*")
+        kin = (key.partition(mark)[0] + mark + "*" for mark in "-/" if mark in key)
+        return next((self.patterns[name] for name in kin if name in self.patterns), None)
 
 
 def read_table(path: Path) -> Table:

@@ -1,21 +1,18 @@
 """Calls of templates that neither the tables nor the dump explain: what of them reads as words of their sentence.
 
-Nothing is known of such a template but how it is called and where. Four forms print what they are given on nearly every
-wiki, and only these are kept: a text with the code of its language, a number with its unit, one short argument alone,
-and two, of which the second is a remark. Footnotes, maintenance and flags are called in the same forms, but elsewhere:
-directly after a word or a stop, or where a line begins.
+Nothing is known of such a template but how it is called and where. Five forms print what they are given on nearly every
+wiki, and only these are kept: a text with the code of its language, a link's text with its title in another language, a
+number with its unit, one short argument alone, and two, of which the second is a remark. Footnotes, maintenance and
+flags are called in the same forms, but elsewhere (`place`).
 """
 
 import re
 from collections.abc import Sequence
 
+from bertwright.corpus.wikitext.place import marked_words, without_marks
+
 LONGEST = 200
 """The longest call that is looked at, in characters."""
-
-# What a call may print stands between marks until its line is whole: private characters, as in `regions`.
-_SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
-_MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
-_MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
 
 # Citations and boxes are the calls with many named arguments.
 _MOST_NAMED = 3
@@ -29,16 +26,24 @@ _UNIT = re.compile(
     "(?:[kcdmnµμ]?m|in|ft|yd|n?mi|ha|acres?|sq ?(?:mi|ft))[23²³]?|[dm]?[lL]|[km]?g|t|lbs?|oz|st|°?[CF]|K|s|min|h"
     "|km/h|m/s|mph|kn|kt|[kMG]?Wh?|hp|PS|k?[VNJ]|eV|[kMG]?Hz|[kh]?Pa|bar|[ксм]?м[23²³]?|га|к?г|т|л|км/ч"
 )
+# A unit's multiple and the unit, where each is an argument; "m" would be metres.
+_MULTIPLE, _MULTIPLIED = re.compile("[kMGTµμn]"), re.compile("Hz|Pa|Wh?|eV|[VANJBb]|bit|Bq|Ω|t")
 _AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
 _NO_TEXT = re.compile(
-    r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4})"
+    r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4}"
+    r"|#[0-9A-Fa-f]{3,8})"
 )
+# A title's section, or a title in another wiki or namespace, stands in a line that says what else to read.
+_TITLE = re.compile(r"[^#]*\w#\w.*|:.*")
 # Two or three letters name a language, a country or a currency, unless they are a Roman numeral.
 _CODE = re.compile(r"[a-z]{2,3}|\d{1,3}|(?![IVXLCDM]+$)[A-Z]{2,3}")
 _WORD = re.compile(r"\w")
 _SHORT = 80
-_REMARK = re.compile(r"[.!?।。։](?:\s|$)")
+_REMARK = re.compile(r"[.!?।։](?:\s|$)|。")
 _HAS_DIGIT = re.compile(r"\d")
+# Since when a text is doubted: a year with its month. A footnote has a year or a page, and a source its day.
+_SINCE = re.compile(r"[^=]*=\s*(?:[^\W\d]{3,}\.? \d{4}|\d{4}\s*[-年/]\s*\d{1,2}\s*月?)\s*")
+_LABEL = re.compile(r"\s*(?:lt|label|display)\s*=\s*(\S.*?)\s*")
 # Codes of languages, as templates name them: ISO 639-1, and those of ISO 639-2 and -3 that wikis write often.
 _TWO_LETTERS = """
 aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo
@@ -68,23 +73,25 @@ def may_print(call: str) -> bool:
 
 
 def marked(name: str, values: Sequence[str]) -> str:
-    """The words that a call may print, between marks that `decided` reads; "" where it prints none."""
+    """The words that a call may print, between marks that `place.decided` reads; "" where it prints none."""
     key = " ".join(name.split())
     if not key or key[0] in "#{" or ":" in key or not values:
         return ""
     # A page may hold the marks itself; they would never be closed.
-    given = [_MARKS.sub("", value).strip() for value in values if not _NAMED.match(value)]
+    given = [without_marks(value).strip() for value in values if not _NAMED.match(value)]
     if len(values) - len(given) > _MOST_NAMED:
         return ""
     while given and not given[-1]:
         given.pop()
     tagged = any(map(_LANGUAGE.fullmatch, values)) or is_language(key.lower().rpartition("-")[2])
-    sure = _measure(key, given) or _with_language(given, tagged=tagged)
+    sure = _measure(key, given) or _link(given, values) or _with_language(given, tagged=tagged)
     if sure:
-        return f"{_SURE}{sure}{_END}"
-    pages = any(_NAMED.match(value) and _HAS_DIGIT.search(value) for value in values)  # or the date, of a footnote
-    perhaps = "" if pages else _alone(given)
-    return f"{_PERHAPS}{perhaps}{_END}" if perhaps else ""
+        return marked_words(sure, sure=True)
+    named = (value for value in values if _NAMED.match(value) and not _SINCE.fullmatch(value))
+    pages = any(map(_HAS_DIGIT.search, named))  # or the date, of a footnote
+    # Below another template's name lie its parts and tables of data, which are called with a key.
+    perhaps = "" if pages or "/" in key else _alone(given)
+    return marked_words(perhaps, sure=False) if perhaps else ""
 
 
 def _with_language(given: Sequence[str], *, tagged: bool) -> str:
@@ -99,6 +106,15 @@ def _with_language(given: Sequence[str], *, tagged: bool) -> str:
     return text if _is_text(text) else ""
 
 
+def _link(given: Sequence[str], values: Sequence[str]) -> str:
+    """What is shown of {{ill|text|de|Titel}}: the text of a link whose article only other wikis have."""
+    if len(given) < 3 or len(given) % 2 == 0 or not all(map(is_language, given[1::2])):
+        return ""
+    if is_language(given[0]) or given[0].isdecimal() or not all(map(_is_text, given[::2])):
+        return ""
+    return next((label[1] for value in values if (label := _LABEL.fullmatch(value))), given[0])
+
+
 def _measure(key: str, given: Sequence[str]) -> str:
     """A number, or two with a word between them, and a unit; {{km|70}} has it in its name."""
     value, rest = given[0].replace("&nbsp;", " ") if given else "", list(given[1:])
@@ -108,6 +124,8 @@ def _measure(key: str, given: Sequence[str]) -> str:
         return ""
     if len(rest) > 1 and _BETWEEN.fullmatch(rest[0]) and _NUMBER.fullmatch(rest[1]):
         value, rest = f"{value} {rest[0]} {rest[1]}", rest[2:]
+    if len(rest) == 2 and _MULTIPLE.fullmatch(rest[0]) and _MULTIPLIED.fullmatch(rest[1]):
+        return f"{value} {rest[0]}{rest[1]}"
     in_name = bool(_UNIT.fullmatch(key) and len(key) > 1 and len(given) < 3)
     unit = key if in_name else rest[0] if rest else ""
     return f"{value} {unit}" if _UNIT.fullmatch(unit) else ""
@@ -119,6 +137,7 @@ def _alone(given: Sequence[str]) -> str:
         not 1 <= len(given) <= 2
         or not all(map(_is_text, given))
         or _CODE.fullmatch(given[0])
+        or _TITLE.fullmatch(given[0])
         or any(map(_HAS_DIGIT.search, given[1:]))
     ):
         return ""
@@ -129,44 +148,6 @@ def _alone(given: Sequence[str]) -> str:
 
 def _is_text(text: str) -> bool:
     return bool(_WORD.search(text)) and "\n" not in text and not _NO_TEXT.fullmatch(text)
-
-
-_PLACE = re.compile(r"(?:[\s(\[{/–—-]|(?:^|[\s(\[])[\"'“”„«»‘’‹›]+)$")
-_SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
-_LIST = "*#:;|!{="
-_ITEM = 20
-"""Letters besides calls that an item of a list has if it is prose."""
-_REACH = 24
-
-
-def decided(text: str) -> str:
-    """`text` with the marked words that stand in a sentence, without those that do not."""
-    if _END not in text:
-        return text
-    return "\n".join(_line(line) if _END in line else line for line in text.split("\n"))
-
-
-def _line(line: str) -> str:
-    listed = line.lstrip()[:1] in _LIST
-    besides = len(_WORD.findall(_MARKED.sub("", line)))
-    kept: list[str] = []
-    position = 0
-    for call in _MARKED.finditer(line):
-        kept.append(line[position : call.start()])
-        position = call.end()
-        if besides >= _ITEM if listed else besides:
-            mark, words = call.groups()
-            # Only the end of what stands before is looked at: whole lines would cost the square of their calls.
-            if mark == _SURE or (not listed and _in_sentence("".join(kept[-2:])[-_REACH:])):
-                kept.append(words)
-    kept.append(line[position:])
-    return _MARKS.sub("", "".join(kept))
-
-
-def _in_sentence(before: str) -> bool:
-    """Whether the words after `before` belong to its sentence, and are no footnote of it."""
-    plain = before.replace("'''", "").replace("''", "")
-    return bool(plain.strip()) and bool(_PLACE.search(plain)) and not _SENTENCE_ENDED.search(plain)
 
 
 def is_language(code: str) -> bool:

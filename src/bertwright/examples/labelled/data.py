@@ -26,7 +26,8 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed, write_atomic
 from bertwright.core.shapes import Flag, Text
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.store import Split, Vocabulary, map_file, token_dtype
+from bertwright.examples.store import Split, map_file, token_dtype
+from bertwright.examples.vocabulary import Vocabulary
 
 FOLDER = "labelled"
 _LABELS = "<f4"
@@ -140,7 +141,7 @@ class LabelledSet:
             prediction_positions=none,
             labels=none,
             weights=np.zeros(0, np.float32),
-            next_sentence_labels=labels if self.classes == 1 else labels.astype(np.int64),
+            sequence_labels=labels if self.classes == 1 else labels.astype(np.int64),
             sequence_weights=np.ones(len(rows), np.float32),
         )
 

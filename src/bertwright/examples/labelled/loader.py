@@ -56,9 +56,9 @@ class LabelledLoader:
         tokens = int(self._examples.lengths(own, self.settings.length).sum())
         return StepCounts(predictions=0, pairs=0, tokens=tokens, sequences=len(own))
 
-    def cut(self, micro_batch: int) -> LabelledLoader:
-        """As `Loader.cut`."""
-        return LabelledLoader(self._examples, self.settings.cut(micro_batch))
+    def with_micro_batch(self, micro_batch: int) -> LabelledLoader:
+        """As `Loader.with_micro_batch`."""
+        return LabelledLoader(self._examples, self.settings.with_micro_batch(micro_batch))
 
     def _rows(self, step: int) -> Ids:
         # At each step: whoever cuts a file does so while training runs.

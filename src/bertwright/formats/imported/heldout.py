@@ -22,7 +22,8 @@ from bertwright.examples.instances import Instances, ends
 from bertwright.examples.plans import ROW, UNLABELLED
 from bertwright.examples.rows import rows
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, token_dtype
+from bertwright.examples.store import Documents, token_dtype
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.bottom_k import Hashes, row_hashes
 
 

@@ -11,7 +11,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.inputs import Step, Task
-from bertwright.examples.store import Vocabulary
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.imported.join import join_imported
 from bertwright.formats.imported.phase_files import find, known_by
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks

@@ -23,7 +23,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.instances import ENDS, Instances, dtypes
-from bertwright.examples.store import Vocabulary
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind
 from bertwright.formats.imported.heldout import HeldoutPart, HoldOut

@@ -16,7 +16,8 @@ from bertwright.core.files import read_json
 from bertwright.examples.frequencies import token_counts
 from bertwright.examples.heldout_overlap import training_text
 from bertwright.examples.instances import dtypes
-from bertwright.examples.store import Vocabulary, map_file
+from bertwright.examples.store import map_file
+from bertwright.examples.vocabulary import Vocabulary
 
 _AT_ONCE = 1 << 12
 """Examples read together."""

@@ -25,7 +25,8 @@ from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.examples.documents import documents_of, is_heldout, subset
 from bertwright.examples.instances import ends
 from bertwright.examples.shard import write_split
-from bertwright.examples.store import Documents, Vocabulary, token_dtype
+from bertwright.examples.store import Documents, token_dtype
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.format import Kind

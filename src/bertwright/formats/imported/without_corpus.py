@@ -25,7 +25,7 @@ from bertwright.examples.frequencies import COUNTS, unigram_loss_of
 from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
-from bertwright.examples.store import Vocabulary
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.heldout_join import held_out_of, join_heldout

@@ -116,7 +116,7 @@ def _logs(name: str, job: JobId) -> Iterator[tuple[str, str]]:
             try:
                 with asking(file, job.workspace):
                     tail = _tail(address)
-            except RecipeError as error:  # one that is not to be had costs none of the others
+            except RecipeError as error:  # one that cannot be read costs none of the others
                 tail = str(error)
             yield file, tail
 

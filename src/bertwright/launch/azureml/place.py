@@ -15,7 +15,7 @@ from bertwright.launch.azureml import client, jobs
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
-from bertwright.launch.azureml.sizes import has_infiniband, ranks_of
+from bertwright.launch.azureml.sizes import between_machines, has_infiniband, ranks_of
 from bertwright.launch.azureml.steps import IGNORE, SERVICES, Service, Shared, Step, job, pipeline
 from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
@@ -195,9 +195,5 @@ class AzuremlPlace(Section):
         return machine
 
     def _variables(self) -> dict[str, str]:
-        if self.nodes == 1:
-            return self.environment
-        by_it = has_infiniband(self.vm_size) if self.infiniband is None else self.infiniband
-        # Ranks meet by eth0 either way; docker0 would lead nowhere.
-        said = {"NCCL_SOCKET_IFNAME": "eth0" if by_it else "^docker0,lo", "NCCL_IB_DISABLE": "0" if by_it else "1"}
-        return said | self.environment
+        infiniband = has_infiniband(self.vm_size) if self.infiniband is None else self.infiniband
+        return (between_machines(infiniband) if self.nodes > 1 else {}) | self.environment

@@ -78,3 +78,10 @@ def ranks_of(size: str) -> int:
 def has_infiniband(size: str) -> bool:
     """Whether InfiniBand joins machines of a checked size."""
     return size in GPU_SIZES and GPU_SIZES[size].infiniband
+
+
+def between_machines(infiniband: bool) -> dict[str, str]:
+    """Variables by which ranks on several machines speak, with InfiniBand or without."""
+    # They meet by eth0 either way; docker0 would lead nowhere.
+    socket = "eth0" if infiniband else "^docker0,lo"
+    return {"NCCL_SOCKET_IFNAME": socket, "NCCL_IB_DISABLE": "0" if infiniband else "1"}

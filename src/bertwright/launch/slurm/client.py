@@ -19,6 +19,8 @@ _ENDED = (
     *("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "DEADLINE", "OUT_OF_MEMORY"),
 )
 """States, as the queue names them, of jobs that do not go on."""
+_GONE = "Invalid job id"
+"""What the queue says of a job that it no longer remembers."""
 _LINES = 20
 """Of each log, from its end."""
 
@@ -80,9 +82,14 @@ def stop(jobs: Mapping[str, str]) -> None:
 
 
 def _queued(job: str) -> Iterator[dict[str, str]]:
-    """Of the queue, which remembers for some minutes what has ended."""
+    """Of the queue, which remembers for some minutes what has ended; `RecipeError` where it cannot be asked."""
     done = _run(["squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N", f"--jobs={job}"])
-    for line in done.stdout.splitlines() if done.returncode == 0 else ():
+    if done.returncode and _GONE not in done.stderr:
+        raise RecipeError(
+            f"squeue: {_said(done)}. So it is not known whether job {job} waits or runs. Try again later, or ask who "
+            "runs the cluster."
+        )
+    for line in done.stdout.splitlines():
         number, state, why, nodes = line.strip().split("|")
         yield {"id": number, "state": state, "why": nodes if why == "None" else why}
 
@@ -113,11 +120,15 @@ def _output(command: Sequence[str]) -> str:
     """What a command prints; `RecipeError` with its own words where it fails."""
     done = _run(command)
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         raise RecipeError(
-            f"{shlex.join(command)}: {said}. Change the place (--place, --set), or ask who runs the cluster."
+            f"{shlex.join(command)}: {_said(done)}. Change the place (--place, --set), or ask who runs the cluster."
         )
     return done.stdout.strip()
+
+
+def _said(failed: subprocess.CompletedProcess[str]) -> str:
+    """The command's own words of its failure."""
+    return " ".join(failed.stderr.split()) or f"exit code {failed.returncode}"
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.log import Log
@@ -15,38 +14,9 @@ from bertwright.launch.environment import Environment, exports
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.options import Lines, Words
 from bertwright.launch.slurm import client
+from bertwright.launch.slurm.alone import Finish, Memory, Prepare, Time, alone
 from bertwright.launch.slurm.script import Step, script
 from bertwright.launch.target import Description, Submitted
-
-
-def _form(pattern: str, forms: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"Slurm writes it as {forms}")
-        return text
-
-    return AfterValidator(check)
-
-
-Time = Annotated[
-    str, _form(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}", '"90" (minutes), "12:00:00" or "2-12:00:00" (days)')
-]
-Memory = Annotated[str, _form(r"\d+[KMGT]?", '"64G", "500M"')]
-
-
-class Prepare(Section):
-    """What each job has that makes corpus, vocabulary and examples."""
-
-    tasks: int = Field(4, ge=1, le=10_000)
-    """Elements of the job arrays that share the corpus, and the examples; 1: one job prepares everything."""
-    cpus: int = Field(4, ge=1)
-    """Processors of each element."""
-    memory: Memory = "4G"
-    """Memory of each element; K, M, G, T."""
-    time: Time = "12:00:00"
-    """Its time limit."""
-    partition: str = ""
-    """Its partition; "": that of training."""
 
 
 class SlurmPlace(Section):
@@ -90,6 +60,8 @@ class SlurmPlace(Section):
     """Overrides that these machines ask of any recipe; those of the command line come after them."""
     prepare: Prepare = Prepare()
     """What the jobs before training have."""
+    finish: Finish = Finish()
+    """What the job after training has."""
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; `RecipeError` for ranks that cannot train the recipe."""
@@ -134,12 +106,12 @@ class SlurmPlace(Section):
 
     def _prepare(self, job: Job, name: str, *command: str) -> Step:
         """A job of one process, before training."""
-        return Step(name, job.line(*command), self._options(job, name, *self._alone(self.prepare.partition)))
+        return Step(name, job.line(*command), self._options(job, name, *self._preparing()))
 
     def _share(self, job: Job, stage: str) -> Step:
         """A job array that shares a stage."""
         array = f"--array=0-{self.prepare.tasks - 1}"
-        options = self._options(job, stage, *self._alone(self.prepare.partition), array, log="%A_%a")
+        options = self._options(job, stage, *self._preparing(), array, log="%A_%a")
         return Step(stage, job.line(stage), options, shared=True)
 
     def _train(self, job: Job) -> Step:
@@ -161,13 +133,10 @@ class SlurmPlace(Section):
     def _finish(self, job: Job) -> Step:
         """Scores, export and report, on the machines that train."""
         gpu = ["--gpus-per-node=1"] if self.gpus else []
-        return Step("finish", job.line("run"), self._options(job, "finish", *self._alone(self.partition), *gpu))
+        return Step("finish", job.line("run"), self._options(job, "finish", *alone(self.finish, self.partition), *gpu))
 
-    def _alone(self, partition: str) -> list[str]:
-        """Options of sbatch for one process beside training."""
-        ours = self.prepare
-        where = [f"--partition={partition or self.partition}"] if partition or self.partition else []
-        return [f"--time={ours.time}", f"--cpus-per-task={ours.cpus}", f"--mem={ours.memory}", *where]
+    def _preparing(self) -> list[str]:
+        return alone(self.prepare, self.prepare.partition or self.partition)
 
     def _options(self, job: Job, name: str, *own: str, log: str = "%j") -> tuple[str, ...]:
         """Options of sbatch: those of every job, and its own."""

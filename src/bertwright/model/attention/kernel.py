@@ -1,4 +1,4 @@
-"""What a kernel is, and which one a run takes.
+"""What a kernel is, and how one is bound to a batch.
 
 A kernel is bound to one batch's sequences and rows, so that its indices are computed once and serve every layer; then
 all kernels have one signature, `(q_TAD, k_TAD, v_TAD, dropout_p) -> TAD`, and give the same numbers. Bound with a
@@ -44,9 +44,3 @@ def bind(kernel: Kernel, batch: Batch[Tensor], window: int | None = None) -> Att
             return Varlen(batch, window)
         case _:
             assert_never(kernel)
-
-
-def kernel_for(device_type: str) -> Kernel:
-    """The kernel to run with: `sequences` on a CPU, which it serves best; `padded` on a GPU, which `sequences` would
-    keep waiting at every batch."""
-    return "sequences" if device_type == "cpu" else "padded"

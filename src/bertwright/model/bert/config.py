@@ -1,7 +1,4 @@
-"""The architecture of a BERT, the named sizes, and the recipe section `[model]` that chooses one.
-
-Knows no torch, so that checking a recipe stays quick.
-"""
+"""The recipe section `[model]` of a BERT, and its named sizes. Knows no torch, so that checking stays quick."""
 
 from __future__ import annotations
 
@@ -11,9 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
-from bertwright.model.choice import Labels, check_heads, check_size_or_config, chosen, embedding_rows, validated
-from bertwright.model.config_file import Allowed, own_values, read_config_file
-from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.choice import Labels, check_size_or_config, chosen, embedding_rows, validated
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
@@ -26,115 +22,6 @@ SIZES: dict[SizeName, tuple[int, int, int, int]] = {
     "base": (768, 12, 12, 3072),
     "large": (1024, 24, 16, 4096),
 }
-
-SAME_NETWORK: Allowed = {
-    "model_type": ("bert",),
-    "position_embedding_type": ("absolute",),
-    "output_all_encoded_layers": (False,),
-    "directionality": ("bidi",),
-    "pooler_type": ("first_token_transform",),
-    # Written by Google's multilingual release; no code of theirs reads them.
-    "pooler_fc_size": None,
-    "pooler_num_attention_heads": None,
-    "pooler_num_fc_layers": None,
-    "pooler_size_per_head": None,
-}
-"""Keys of other programs' files beside those of every family, with the values that mean a BERT."""
-
-
-class BertConfig(Section):
-    """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
-
-    family: ClassVar = "bert"
-    """The name of its encoder among the tensors."""
-    title: ClassVar[str] = "BERT"
-    """The name of the family in sentences."""
-    initializer: ClassVar[Literal["normal", "truncated"]] = "normal"
-    """The rule by which weights are drawn: see `model/initial.py`."""
-    head_biases: ClassVar[bool] = True
-    """Whether the transform and the norm of the masked-token head have biases."""
-    decoder_bias: ClassVar[bool] = True
-    """Whether the decoder of the masked-token head has a bias for every entry."""
-
-    vocab_size: int = Field(gt=0, lt=2**31)
-    """Rows of the token embedding; at least the number of vocabulary entries."""
-    hidden_size: int = Field(gt=0, le=2**20)
-    """Width of the hidden state."""
-    num_hidden_layers: int = Field(gt=0, le=1024)
-    """Number of encoder layers."""
-    num_attention_heads: int = Field(gt=0, le=2**16)
-    """Attention heads per layer; divides hidden_size."""
-    intermediate_size: int = Field(gt=0, le=2**22)
-    """Width of the feed-forward layer."""
-    hidden_act: Literal["gelu"] = "gelu"
-    """Activation of the feed-forward layer and the MLM head: GELU with the exact erf."""
-    hidden_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an element of the embeddings and of each sub-layer's output."""
-    attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an attention weight."""
-    max_position_embeddings: int = Field(512, gt=0, le=2**22)
-    """Longest sequence, in tokens."""
-    type_vocab_size: int = Field(2, gt=0, le=2**16)
-    """Number of segments (sentence A, sentence B)."""
-    initializer_range: float = Field(0.02, gt=0)
-    """Standard deviation of the normal distribution that weights start from."""
-    layer_norm_eps: float = Field(1e-12, gt=0)
-    """Added to the variance in layer normalisation."""
-    next_sentence: bool = True
-    """Whether the network has a pooler and a next-sentence head."""
-    labels: Labels = ()
-    """Names of the classes that it tells apart, in place of the pre-training heads; one: it gives a number."""
-
-    @model_validator(mode="after")
-    def _heads_divide_hidden(self) -> Self:
-        heads = ("num_attention_heads", self.num_attention_heads)
-        check_heads(("hidden_size", self.hidden_size), heads)
-        return self
-
-    @property
-    def pooler(self) -> bool:
-        """Whether a head reads the pooled state of [CLS]: else nothing would train the pooler but weight decay."""
-        return self.next_sentence or bool(self.labels)
-
-    @property
-    def classifier_dropout(self) -> float:
-        """Probability of dropping an element of what the classifier reads."""
-        return self.hidden_dropout_prob
-
-    @property
-    def attention_output_dropout(self) -> float:
-        """Probability of dropping an element of what attention gives to its residual."""
-        return self.hidden_dropout_prob
-
-    @property
-    def layer_products(self) -> tuple[int, int]:
-        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
-        h, f = self.hidden_size, self.intermediate_size
-        return 3 * h * h, h * h + 2 * h * f
-
-    @property
-    def windows(self) -> tuple[int | None, ...]:
-        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
-        return (None,) * self.num_hidden_layers
-
-    @property
-    def tensors(self) -> TensorShapes:
-        """The shape of every parameter of the network with its heads, by its name."""
-        h, name = self.hidden_size, self.family
-        rows = {"token": self.vocab_size, "position": self.max_position_embeddings, "segment": self.type_vocab_size}
-        encoder = embeddings(f"{name}.embeddings", rows, h)
-        encoder |= bert_layers(name, self.num_hidden_layers, h, self.intermediate_size)
-        if self.pooler:
-            encoder |= linear(f"{name}.pooler.dense", h, h)
-        if self.labels:
-            return encoder | linear("classification.classifier", len(self.labels), h)
-        nsp = linear("nsp.classifier", 2, h) if self.next_sentence else {}
-        return encoder | masked_token_head(h, self.vocab_size) | nsp
-
-    @property
-    def parameters(self) -> int:
-        """Weights of the network with its heads; the tied decoder is counted once."""
-        return elements(self.tensors)
 
 
 class BertModelConfig(Section):
@@ -174,7 +61,7 @@ class BertModelConfig(Section):
 
         A configuration file with fewer rows than the vocabulary is a `RecipeError`; see `embedding_rows`.
         """
-        own = self._of_size() if self.config is None else read_bert_config(self.config)
+        own = self._of_size() if self.config is None else self._of_file(self.config)
         rows = embedding_rows(own, vocab_size, self.pad_vocab_to_multiple_of, self.config)
         wanted = chosen(
             {
@@ -187,6 +74,12 @@ class BertModelConfig(Section):
         values = own | wanted | {"vocab_size": rows, "next_sentence": next_sentence, "labels": labels}
         return validated(BertConfig, values, self.config or f"model.size {self.size}", BertConfig.title)
 
+    def _of_file(self, path: Path) -> dict[str, Any]:
+        # What other programs say about it is needed where they wrote it, not by every recipe.
+        from bertwright.model.bert.stock_file import read_bert_config
+
+        return read_bert_config(path)
+
     def _of_size(self) -> dict[str, Any]:
         assert self.size is not None
         hidden, layers, heads, inner = SIZES[self.size]
@@ -197,13 +90,3 @@ class BertModelConfig(Section):
             "intermediate_size": inner,
             "attention_probs_dropout_prob": 0.0,
         }
-
-
-def read_bert_config(path: Path) -> dict[str, Any]:
-    """The `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
-
-    A `RecipeError` as for `own_values`, and where the values describe no network.
-    """
-    own = own_values(path, read_config_file(path), BertConfig.model_fields, SAME_NETWORK, BertConfig.title)
-    validated(BertConfig, own, path, BertConfig.title)
-    return own

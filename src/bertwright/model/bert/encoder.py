@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
 from bertwright.model.layers import Layer, Pooler

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.dropout import Dropout
 from bertwright.model.layers import Layer
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.classified import classes
 from bertwright.model.interop.names import Names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bertwright.model.distilbert.config import DistilBertConfig
+from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop.classified import classes
 from bertwright.model.interop.names import Names
 

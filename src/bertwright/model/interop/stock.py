@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.bert.config import BertConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.choice import Labels
 from bertwright.model.config import NetworkConfig
 from bertwright.model.config_file import read_config_file

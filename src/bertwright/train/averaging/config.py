@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -38,6 +38,12 @@ class LastConfig(Section):
     """Steps whose weights are averaged: the newest ones."""
     every: int = Field(100, ge=1)
     """Steps between them, counted over all phases; checkpoints have their own, which are free to change."""
+
+
+def within_few_steps(config: NoAveragingConfig | EmaConfig | LastConfig) -> dict[str, Any]:
+    """The section of the same average for a training of a few steps: one that would be made of distant steps, of which
+    there are none, is made of each."""
+    return {**config.model_dump(mode="json"), **({"every": 1} if isinstance(config, LastConfig) else {})}
 
 
 AveragingConfig = Annotated[

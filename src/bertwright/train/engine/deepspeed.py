@@ -10,7 +10,6 @@ optimizer that a forward pass begins, and stage 3 adds up micro-batches by that 
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from bertwright.core.distributed import rank_here
-from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.core.errors import RecipeError
 from bertwright.model.model import Model
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
@@ -29,6 +28,7 @@ from bertwright.optim.groups import set_rate
 from bertwright.optim.state import check_state
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import DeepSpeedConfig
+from bertwright.train.engine.deepspeed_package import open_package
 from bertwright.train.engine.ds_config import Step, ds_config
 from bertwright.train.engine.partition import Share
 from bertwright.train.ranks import Ranks
@@ -47,7 +47,7 @@ class DeepSpeed:
                 "Set train.engine=zero, which keeps them whole, or optim.kind=adamw."
             )
         device = next(model.parameters()).device
-        self._package, self._ranks, self._moments = _package(device, step), ranks, moment_names(optim, model)
+        self._package, self._ranks, self._moments = open_package(device, step), ranks, moment_names(optim, model)
         self._cuts_weights = config.stage == 3
         self._shapes = {name: torch.empty(p.shape, device="meta") for name, p in model.named_parameters()}
         self._buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in self._shapes}
@@ -182,26 +182,3 @@ class _Root:
 
     def backward(self) -> None:
         self.engine.backward(self.loss, scale_wrt_gas=False)
-
-
-def _package(device: torch.device, step: Step) -> Any:
-    if device.type == "cpu":
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")
-    try:
-        package = importlib.import_module("deepspeed")
-    except ImportError as error:
-        raise MissingExtraError(
-            "train.engine = deepspeed needs the package deepspeed, which is not installed: pip install "
-            "--no-build-isolation 'bertwright[deepspeed]'."
-        ) from error
-    accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
-    if step.fp16 and not accelerator.is_fp16_supported():
-        raise RecipeError(
-            "train.precision = fp16 with train.engine = deepspeed, but DeepSpeed has no float16 on this processor. Set "
-            "train.precision=fp32, or train.engine=zero, which computes it slowly (train.precision.allow_slow=true)."
-        )
-    if device.type == "cpu":
-        # Its sums in shared memory: a first start compiles them for minutes, and waits without end for a compiler that
-        # was killed. gloo adds up, as for the other engines.
-        package.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-    return package

@@ -65,6 +65,7 @@ class Engine(Protocol):
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """Go on from what `gather` gave, the same on all ranks; without `weights` from those that there are.
 
+        They may lie in a file, so an engine looks at its own part of a tensor alone, and copies it where it belongs.
         `CheckpointError` where moments are not of this network.
         """
 
@@ -75,7 +76,7 @@ def build_engine(
     """The engine of `config`, which takes over a model with its first weights, the same on all ranks; `step` is what a
     package that wants to know is told of the recipe's steps.
 
-    `RecipeError` for what cannot be had with these ranks. Gradients are clipped to the global norm
+    `RecipeError` for what is not supported with these ranks. Gradients are clipped to the global norm
     `optim.max_grad_norm`; 0 clips nothing.
     """
     if wrong := wrong_ranks(config, ranks.world):

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.nn import Parameter
 
 from bertwright.model.model import Model
@@ -26,7 +26,7 @@ from bertwright.optim.state import check_state, load_named_state, named_state, r
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import FsdpConfig
 from bertwright.train.engine.ddp import LOW
-from bertwright.train.engine.partition import Share
+from bertwright.train.engine.partition import Share, rows
 from bertwright.train.ranks import Ranks
 
 
@@ -97,13 +97,11 @@ class FullySharded:
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """As `Engine.load`."""
         check_state(self._sharded, moments, self._moments)
+        own = self._model.state_dict() if weights else {}
         for name, tensor in (weights or {}).items():
-            own = self._model.state_dict()[name]
-            _part(own).copy_(_part(_cut(tensor, own)))
-        parts = {
-            key: _part(_cut(tensor, self._sharded[name])) if (name := key.partition(".")[2]) else tensor
-            for key, tensor in moments.items()
-        }
+            _part(own[name]).copy_(self._rows(tensor))
+        # Looked at in place, so that of tensors which a file holds no more is read, or sent to a GPU, than this rank's.
+        parts = {key: tensor if key == "step" else self._rows(tensor) for key, tensor in moments.items()}
         load_named_state(self._optimizer, self._parts, parts, self._moments)
 
     def add(self, numbers: Tensor) -> Tensor:
@@ -113,7 +111,8 @@ class FullySharded:
 
     def whole_of(self, part: Tensor, parameter: Tensor) -> Tensor:
         """As `Shards.whole_of`: tensors of any shape."""
-        like = self._sharded_of(parameter)
+        like = self._sharded[next(name for name, own in self._parts.items() if own is parameter)]
+        assert isinstance(like, DTensor)
         whole = DTensor.from_local(
             part, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
         )
@@ -121,13 +120,11 @@ class FullySharded:
 
     def part_of(self, whole: Tensor, parameter: Tensor) -> Tensor:
         """As `Shards.part_of`: tensors of any shape."""
-        return _part(_cut(whole, self._sharded_of(parameter)))
+        return self._rows(whole)
 
-    def _sharded_of(self, part: Tensor) -> DTensor:
-        name = next(name for name, own in self._parts.items() if own is part)
-        sharded = self._sharded[name]
-        assert isinstance(sharded, DTensor)
-        return sharded
+    def _rows(self, whole: Tensor) -> Tensor:
+        """This rank's part of a whole tensor of any shape, in the same memory, as fully_shard has cut it."""
+        return whole[rows(len(whole), self._ranks.world, self._ranks.rank)]
 
 
 class _Rounding:
@@ -153,12 +150,6 @@ class _Rounding:
         summed = torch.empty_like(output_tensor, dtype=self._low)
         dist.reduce_scatter_tensor(summed, input_tensor.to(self._low), op=op, group=group)
         output_tensor.copy_(summed)
-
-
-def _cut(whole: Tensor, like: Tensor) -> Tensor:
-    """A whole tensor in parts as `like` is; each rank takes its own from what all of them have."""
-    assert isinstance(like, DTensor)
-    return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
 def _part(tensor: Tensor) -> Tensor:

@@ -39,7 +39,12 @@ class Share:
         return own, {key: tensor for key, tensor in moments.items() if self.has(key.partition(".")[2])}
 
 
+def rows(count: int, ranks: int, rank: int) -> slice:
+    """The rows that a rank has of a tensor of so many where each has as many, and the last ones fewer or none."""
+    each = -(-count // ranks)
+    return slice(min(rank * each, count), min((rank + 1) * each, count))
+
+
 def part(shape: Sequence[int], ranks: int, rank: int) -> int:
-    """The numbers of a tensor that a rank has where each has as many rows, and the last ones fewer or none."""
-    rows = -(-shape[0] // ranks)
-    return max(0, min(rows, shape[0] - rank * rows)) * prod(shape[1:])
+    """How many numbers a rank has of a tensor in such `rows`."""
+    return len(range(shape[0])[rows(shape[0], ranks, rank)]) * prod(shape[1:])

@@ -128,7 +128,7 @@ class FullRows(nn.Module):
             prediction_positions=prediction_positions,
             labels=none,
             weights=none,
-            next_sentence_labels=none,
+            sequence_labels=none,
             sequence_weights=none,
         )
         masked_PV, pairs_B2 = self.network(batch)

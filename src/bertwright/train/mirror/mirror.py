@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -35,17 +36,18 @@ class Mirrored:
     """The run's `train`."""
     identity: Identity
     """Of the checkpoints."""
-    keep: int
-    """Newest checkpoints kept."""
-    judged_by: str | None
-    """The held-out score that says which checkpoint is the best; None: nothing is removed there."""
+    keep: int | None
+    """Newest checkpoints kept; None: nothing is removed there."""
 
 
 class Mirror:
     """Copies on the first rank; a block waits at its end for the last copy."""
 
-    def __init__(self, mirrored: Mirrored, log: Log) -> None:
-        self._mirrored, self._log = mirrored, log
+    def __init__(
+        self, mirrored: Mirrored, log: Log, busy: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """`busy` says to the other ranks, for the length of a block, that they have to wait for this one."""
+        self._mirrored, self._log, self._busy = mirrored, log, busy
         self._failed = ""
         """What the last pass failed of; empty where it did not."""
         self._said = False
@@ -92,13 +94,13 @@ class Mirror:
         names = sorted(path.name for path in folder.glob("step-*"))
         for name in names:
             self._copy(remote, name)
-        if mirrored.judged_by is None:
+        if mirrored.keep is None:
             return
         there = whole(remote)
         # Later ones than ours, of a start whose folder is lost or damaged, are left alone, as they are here.
         ours = [name for name in steps(remote) if names and name <= names[-1]]
         states = {Path(name): there[name][1] for name in ours if name in there}
-        kept = worth_keeping(states, mirrored.keep, mirrored.judged_by)
+        kept = worth_keeping(states, mirrored.keep)
         for name in ours:
             if Path(name) not in kept and name not in names:
                 remote.remove(f"{CHECKPOINTS}/{name}")
@@ -134,7 +136,8 @@ class Mirror:
         if kind is not None and not issubclass(kind, Exception):
             return
         self._due.put(None)
-        self._thread.join()
+        with self._busy():
+            self._thread.join()
         if self._failed:
             self._log.say(
                 f"warning: train.mirror {self._mirrored.url} lacks what was saved last: {self._failed}. All of it is "

@@ -6,22 +6,19 @@ makers that it is used.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, UserPath, by_kind
-from bertwright.core.redact import has_credentials
-
-_SECRET = re.compile(r"[?&](?:password|token)=", re.IGNORECASE)
+from bertwright.core.redact import has_credentials, secret_in_query
 
 
 def _refuse_secrets(key: str, address: str | None, instead: str) -> None:
     # It would be written to the recipe of the run folder, which people share.
     if address is not None and has_credentials(address):
         raise ValueError(f"{key} has a name or a password in front of its @: take it out, and {instead}")
-    if address is not None and _SECRET.search(address):
+    if address is not None and secret_in_query(address):
         raise ValueError(f"{key} has a password or a token in its query: take it out, and {instead}")
 
 

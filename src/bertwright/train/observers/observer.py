@@ -19,7 +19,7 @@ class Observer(Protocol):
         """The step over all phases up to which it has rows already, from an earlier start; it is given later ones."""
 
     def record(self, row: Row) -> None:
-        """Take one more row, of a later step than all before."""
+        """Take one more row, of a later step than all before, or more values of the last one."""
 
     def close(self, finished: bool) -> None:
         """No more rows come in this start; `finished` says whether training has ended."""

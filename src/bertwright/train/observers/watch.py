@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.log import Log
+from bertwright.core.redact import shown
 from bertwright.train.observers.build import build_observer
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.observers.observer import Observed, Observer, Row
@@ -27,10 +28,10 @@ class Watch:
         self._failed: dict[str, int] = {}
         """The step of the first row that each failed observer lacks."""
 
-    def record(self, row: Row) -> None:
-        """Give a row to each observer that has not had it."""
+    def record(self, row: Row, again: bool = False) -> None:
+        """Give a row to each observer that has not had it, or more values of one that it has had (`again`)."""
         for name, observer in list(self._observers):
-            if row["total_steps"] <= observer.seen:
+            if row["total_steps"] <= observer.seen and not again:
                 continue  # trained again after a crash: the same row, which stands there already
             try:
                 observer.record(row)
@@ -40,7 +41,7 @@ class Watch:
                 self._failed[name] = row["total_steps"]
                 self._log.say(
                     f"warning: the observer {name} failed at step {row['total_steps']:,} "
-                    f"({type(error).__name__}: {error}). Training goes on without it. metrics.jsonl has every row, and "
+                    f"({_told(error)}). Training goes on without it. metrics.jsonl has every row, and "
                     "the next start gives it those that it lacks."
                 )
                 _give_up(observer)
@@ -51,7 +52,7 @@ class Watch:
             try:
                 observer.close(finished)
             except Exception as error:
-                self._log.say(f"warning: the observer {name} failed at its end ({type(error).__name__}: {error}).")
+                self._log.say(f"warning: the observer {name} failed at its end ({_told(error)}).")
         for name, step in self._failed.items():
             self._log.say(f"warning: the observer {name} lacks the rows from step {step:,} on: it failed there.")
 
@@ -78,6 +79,11 @@ def watched(configs: Sequence[ObserverConfig], observed: Observed, rows: Sequenc
         watch.close(finished)
 
 
+def _told(error: Exception) -> str:
+    """The error of a package; addresses in its words have no names, passwords and queries."""
+    return f"{type(error).__name__}: {shown(str(error))}"
+
+
 def _give_up(observer: Observer) -> None:
     """Let go of what it holds, whatever it says to that."""
     with suppress(Exception):
@@ -91,6 +97,5 @@ def _begun(config: ObserverConfig, observed: Observed) -> Observer:
         raise
     except Exception as error:
         raise RecipeError(
-            f"train.observers: {config.kind} cannot begin ({type(error).__name__}: {error}). Mend that, or leave "
-            f"{config.kind} out."
+            f"train.observers: {config.kind} cannot begin ({_told(error)}). Mend that, or leave {config.kind} out."
         ) from error

@@ -1,4 +1,4 @@
-"""What a precision does to a forward pass, and whether this machine can."""
+"""What a precision does to a forward pass, on a device that can."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import with_room
-from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config, Fp16Config, PrecisionConfig, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config, Fp16Config, PrecisionConfig
+from bertwright.train.precision.units import Units, refusal
 
 TOKENS, PREDICTIONS = 256, 64
 """Sizes to whose next multiples batches are rounded up where kernels are made for one shape each."""
@@ -67,57 +68,27 @@ class Precision:
 
 def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
     """The precision of `config` on `device`; `RecipeError` where the device has no units for it."""
-    gpu = device.type == "cuda"
-    match config:
-        case Tf32Config() if not gpu or torch.cuda.get_device_capability(device) < (8, 0):
-            raise RecipeError(
-                f"train.precision = tf32, but this {'GPU' if gpu else 'processor'} has no tensor cores for it (NVIDIA "
-                "Ampere or later has). Set train.precision=fp32."
-            )
-        case Bf32Config() if gpu:
-            raise RecipeError(
-                "train.precision = bf32, but this is a GPU, and bf32 is of processors. Set train.precision=tf32, which "
-                "a GPU has in its place, or train.device=cpu."
-            )
-        case Bf32Config() if not _rounds_factors():
-            raise RecipeError(
-                "train.precision = bf32, but products in float32 stay as they are on this processor: it has no unit "
-                "for them (AMX), or its instructions are bounded below it. Set train.precision=fp32."
-            )
-        case Bf16Config(allow_slow=False) if not _has_bf16(device):
-            raise RecipeError(
-                f"train.precision = bf16, but this {'GPU' if gpu else 'processor'} has no unit for it (AMX, "
-                "AVX512-BF16; NVIDIA from Ampere on): a step would take ten times as long as in fp32. Set "
-                "train.precision=fp32, or train.precision.allow_slow=true to train so all the same."
-            )
-        case Fp16Config(allow_slow=False) if not gpu:
-            raise RecipeError(
-                "train.precision = fp16, but this is a processor, whose float16 products take many times as long as "
-                "float32. Set train.precision=bf16 where it has units for that, train.precision=fp32, or "
-                "train.precision.allow_slow=true to train so all the same."
-            )
-        case Fp8Config(allow_slow=False) if not gpu:
-            raise RecipeError(
-                "train.precision = fp8, but this is a processor, which can only imitate float8. Set "
-                "train.precision=fp32, or train.precision.allow_slow=true to train so all the same."
-            )
-        case Fp8Config() if gpu and torch.cuda.get_device_capability(device) < (8, 9):
-            major, minor = torch.cuda.get_device_capability(device)
-            raise RecipeError(
-                f"train.precision = fp8, but this GPU has compute capability {major}.{minor}, and float8 products "
-                "begin at 8.9 (NVIDIA Ada, Hopper). Set train.precision=bf16."
-            )
-        case _:
-            if isinstance(config, Fp8Config):
-                from bertwright.train.precision.fp8 import refuse_without_torchao
+    if refused := refusal(config, _units(config, device)):
+        raise RecipeError(f"train.precision = {config.kind}, but {refused.reason}. {refused.remedy}")
+    if isinstance(config, Fp8Config):
+        from bertwright.train.precision.fp8 import refuse_without_torchao
 
-                refuse_without_torchao()
-            return Precision(config, device)
+        refuse_without_torchao()
+    return Precision(config, device)
 
 
-def _has_bf16(device: torch.device) -> bool:
+def _units(config: PrecisionConfig, device: torch.device) -> Units:
+    """What the device multiplies with, as far as it counts for `config`."""
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+        # The numbers of AMD's GPUs are of another kind.
+        return Units(gpu=True, capability=None if torch.version.hip else torch.cuda.get_device_capability(device))
+    # Each is asked where it counts: torch 2.3, in which ONNX Runtime trains, cannot tell the first.
+    bf16 = isinstance(config, (Bf16Config, Fp16Config)) and _has_bf16()
+    return Units(bf16=bf16, rounds=isinstance(config, Bf32Config) and _rounds_factors())
+
+
+def _has_bf16() -> bool:
+    """Whether this processor has instructions for products of bfloat16."""
     if hasattr(torch.cpu, "get_capabilities"):  # from torch 2.12 on, and the only one that knows ARM
         has = torch.cpu.get_capabilities()
         return any(has.get(unit) for unit in ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16"))

@@ -19,7 +19,17 @@ class NoNoticeConfig(Section):
     """Names this choice."""
 
 
-class AzureNoticeConfig(Section):
+class _AskedConfig(Section):
+    """What all clouds that are asked have in common."""
+
+    every: Seconds = 5.0
+    """Seconds between two questions."""
+    ends: bool = False
+    """Whether training ends with exit code 75 once it has saved, for a scheduler that starts it anew after that. Else
+    it goes on until the machine is gone: not every notice comes true, and such an end may count as a failure there."""
+
+
+class AzureNoticeConfig(_AskedConfig):
     """Azure's Scheduled Events: `Preempt` comes 30 seconds or more before the machine goes, and may be withdrawn;
     `Terminate` where the scale set announces that."""
 
@@ -27,39 +37,24 @@ class AzureNoticeConfig(Section):
     """Names this cloud."""
     address: Address = "http://169.254.169.254"
     """Where its machines ask about themselves."""
-    every: Seconds = 5.0
-    """Seconds between two questions."""
-    ends: bool = False
-    """Whether training ends with exit code 75 once it has saved, for a scheduler that starts it anew after that. Else
-    it goes on until the machine is gone: not every notice comes true, and Azure ML takes such an end for a failure."""
 
 
-class AwsNoticeConfig(Section):
+class AwsNoticeConfig(_AskedConfig):
     """The instance action of AWS, which comes two minutes before a spot instance goes (IMDSv2)."""
 
     kind: Literal["aws"] = "aws"
     """Names this cloud."""
     address: Address = "http://169.254.169.254"
     """Where its machines ask about themselves."""
-    every: Seconds = 5.0
-    """Seconds between two questions."""
-    ends: bool = False
-    """Whether training ends with exit code 75 once it has saved, for a scheduler that starts it anew after that. Else
-    it goes on until the machine is gone: not every notice comes true, and Azure ML takes such an end for a failure."""
 
 
-class GcpNoticeConfig(Section):
+class GcpNoticeConfig(_AskedConfig):
     """The pre-emption of Google Compute Engine, which comes 30 seconds before the machine goes."""
 
     kind: Literal["gcp"] = "gcp"
     """Names this cloud."""
     address: Address = "http://metadata.google.internal"
     """Where its machines ask about themselves."""
-    every: Seconds = 5.0
-    """Seconds between two questions."""
-    ends: bool = False
-    """Whether training ends with exit code 75 once it has saved, for a scheduler that starts it anew after that. Else
-    it goes on until the machine is gone: not every notice comes true, and Azure ML takes such an end for a failure."""
 
 
 SpotNoticeConfig = Annotated[

@@ -166,19 +166,14 @@ def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict
         rows[other] = draw.integers(2**32 - 1, size=int(other.sum()))
         _write_signed(part, rows)
     with monkeypatch.context() as patched:
-        write, of_parts, bucket = runs.write_columns, compare.of_parts, near.bucket
+        write, read_sorted = runs.write_columns, runs.read_sorted
 
-        def written(path: Path, array: runs.Columns) -> None:
-            work["bytes written"] += array.nbytes
-            write(path, array)
+        def written(path: Path, *arrays: runs.Columns) -> None:
+            work["bytes written"] += arrays[-1].nbytes  # without the fences, which are few where tasks are large
+            write(path, *arrays)
 
-        def pairs(*task: object, **options: int) -> runs.Columns:
-            found = of_parts(*task, **options)  # type: ignore[arg-type]
-            work["rows copied"] += found.shape[1]
-            return found
-
-        def members(*task: object) -> runs.Columns:
-            found = bucket(*task)  # type: ignore[arg-type]
+        def rows(*task: object) -> runs.Columns:
+            found = read_sorted(*task)  # type: ignore[arg-type]
             work["rows copied"] += found.shape[1]
             return found
 
@@ -192,10 +187,9 @@ def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict
             work["signatures read"] += 100
             return signatures_of(part)
 
-        for module in (near, compare):
+        for module in (runs, compare):
             patched.setattr(module, "write_columns", written)
-        patched.setattr(compare, "of_parts", pairs)
-        patched.setattr(near, "bucket", members)
+            patched.setattr(module, "read_sorted", rows)
         patched.setattr(compare, "read_signatures", read)
         patched.setattr(near, "signatures_of", all_of)
         with Pool(1) as here:

@@ -1,14 +1,23 @@
 """Sorted runs on disk, their buckets, and ids: every row is read once, whatever the cut."""
 
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bertwright.corpus.dedup import runs
-from bertwright.corpus.dedup.ids import Dropped, Gather, gather, ids_of, of_parts, parts_and_rows
-from bertwright.corpus.dedup.runs import bucket, groups, prefix_bits, read_columns, write_columns
+from bertwright.corpus.dedup.ids import Dropped, Gather, fences, gather, ids_of, of_part, parts_and_rows
+from bertwright.corpus.dedup.runs import (
+    bucket,
+    groups,
+    prefix_bits,
+    read_columns,
+    read_sorted,
+    write_columns,
+    write_run,
+    write_sorted,
+)
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [0, 0, 0], [5, 5, 5, 5], [100], [3, 100, 3, 3], [9, 1, 1, 9, 0, 10, 11, 1]])
@@ -37,7 +46,7 @@ def test_every_row_is_in_the_bucket_of_its_prefix_alone(bits: int, tmp_path: Pat
         hashes = np.concatenate([draw.integers(0, 2**64, size, np.uint64), np.array(edges if size else [], np.uint64)])
         table = np.stack([np.sort(hashes), np.arange(len(hashes), dtype=np.uint64) + np.uint64(1000 * number)])
         files.append(tmp_path / f"{number}.u64")
-        write_columns(files[-1], np.stack([np.zeros_like(table), table]))
+        write_run(files[-1], np.stack([np.zeros_like(table), table]))
         rows += table.T.tolist()
     found = [bucket(files, (2, 2), prefix, bits, table=1) for prefix in range(2**bits)]
     for prefix, columns in enumerate(found):
@@ -48,11 +57,27 @@ def test_every_row_is_in_the_bucket_of_its_prefix_alone(bits: int, tmp_path: Pat
 def test_what_was_read_outlives_its_file(tmp_path: Path) -> None:
     """A view of a mapped file that was cut off would end the process."""
     path = tmp_path / "a.u64"
-    write_columns(path, np.array([[1, 2], [3, 4]], np.uint64))
-    columns = of_parts(path, range(1), columns=2)
-    assert columns.flags.owndata
+    write_columns(path, np.array([[1, 2]], np.uint64))
+    ids = of_part(path, 0)
+    assert ids.flags.owndata
     path.write_bytes(b"")
-    assert columns.tolist() == [[1, 2], [3, 4]]
+    assert ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("fences", [[], [0], [0, 3, 3, 5, 9], [2, 2**64 - 1]])
+def test_a_sorted_file_is_read_between_any_of_its_fences(fences: list[int], tmp_path: Path) -> None:
+    sorted_rows = [
+        [[1, 3, 3, 4, 9, 2**64 - 1], [10, 11, 12, 13, 14, 15]],
+        [[0, 0, 5, 5, 5, 8], [20, 21, 22, 23, 24, 25]],
+    ]
+    path = tmp_path / "a.u64"
+    write_sorted(path, np.array(sorted_rows, np.uint64), np.array(fences, np.uint64))
+    for number, rows in enumerate(sorted_rows):
+        for first, last in combinations_with_replacement(range(len(fences) + 1), 2):
+            begins = sum(value < fences[first] for value in rows[0]) if first < len(fences) else 6
+            ends = sum(value < fences[last] for value in rows[0]) if last < len(fences) else 6
+            found = read_sorted(path, (2, 2), len(fences), range(first, last), number)
+            assert found.tolist() == [column[begins:ends] for column in rows]
 
 
 def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
@@ -70,14 +95,15 @@ def test_ids_are_in_the_order_of_the_sources_and_come_apart_again() -> None:
 
 
 def test_lists_of_ids_are_gathered_by_part_each_id_once(tmp_path: Path) -> None:
+    cut = [range(2), range(2, 4)]
     listed = {"a": [(0, 3), (2, 1)], "b": [(0, 3), (1, 9), (3, 0)], "c": []}
     for name, places in listed.items():
         ids = [ids_of(part, np.array([row])) for part, row in places]
-        write_columns(tmp_path / f"{name}.u64", np.sort(np.concatenate([np.empty(0, np.uint64), *ids])))
+        table = np.sort(np.concatenate([np.empty(0, np.uint64), *ids]))[None, None]
+        write_sorted(tmp_path / f"{name}.u64", table, fences(cut))
     files = tuple(tmp_path / f"{name}.u64" for name in listed)
-    tasks = [Gather(files, parts, tmp_path / f"drop-{parts.start}.u64") for parts in (range(2), range(2, 4))]
+    tasks = [Gather(files, group, len(cut), tmp_path / f"drop-{group}.u64") for group in range(2)]
     for task in tasks:
         gather(task)
-    dropped = Dropped.of((task.out, task.parts) for task in tasks)
+    dropped = Dropped.of((task.out, group) for task, group in zip(tasks, cut, strict=True))
     assert [dropped.rows(part).tolist() for part in range(4)] == [[3], [9], [1], [0]]
-    assert of_parts(tmp_path / "b.u64", range(1, 2)).shape == (1, 1)

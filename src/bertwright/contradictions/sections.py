@@ -1,16 +1,16 @@
 """Contradictions between sections of a recipe, each as a key and a sentence; `Recipe.check` asks for all of them.
 
-A section by itself is judged by its own validators. Here is what several must agree on, and what they name on disk.
+A section by itself is judged by its own validators. Here is what several must agree on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.examples.config import PAIRS, ExamplesConfig
+from bertwright.core.artifact import MANIFEST
+from bertwright.core.errors import RecipeError
+from bertwright.examples.config import ExamplesConfig
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
 from bertwright.objectives.config import ClassificationConfig, DistillationConfig
 from bertwright.optim.by_name import owners
@@ -56,6 +56,16 @@ def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mista
         yield "model.kind", f"{text}; set examples.plan=full-sentences or doc-sentences, or model.kind=bert"
 
 
+def one_segment(
+    model: ModelConfig, network: NetworkConfig, train: TrainConfig, examples: ExamplesConfig
+) -> Iterator[Mistake]:
+    """A network read from a file, with one segment embedding, beside sentence pairs."""
+    if isinstance(network, BertConfig) and network.type_vocab_size < 2 and (examples.pairs or train.imported_data()):
+        text = f"{model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
+        remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if examples.pairs else "")
+        yield "model.config", f"{text}; {remedy}"
+
+
 def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """What a network that is compiled or exported for fixed shapes cannot have."""
     graph = f"train.graph={train.graph.kind}"
@@ -70,7 +80,7 @@ def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
         text = f"makes other calls for every batch, and {graph} has one graph for all"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
     if isinstance(train.objective, DistillationConfig) and train.objective.hidden_weight:
-        text = "compares hidden states between layers, which are not to be had of a network in one piece"
+        text = "compares hidden states of single layers, which are not available when the network runs as one graph"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
     for i, phase in enumerate(train.phases):
         if phase.packing and phase.micro_batch in (0, "auto"):
@@ -155,52 +165,3 @@ def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
             what = f"micro_batch {micro_batch} x {ranks} ranks" if micro_batch else f"{ranks} ranks"
             text = f"{phase.batch} is smaller than {what} = {share}; raise it or use fewer ranks"
             yield f"train.phases.{i}.batch", text
-
-
-def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
-    """What training starts from must be finished, of the right stage, and made for the same task (`examples.plan`)."""
-    deeper = bool(train.init_layers)  # of these `wrong_init_layers` knows
-    if train.init_from is not None and not deeper and (wrong := _wrong_folder(train.init_from, "train", "checkpoint")):
-        yield "train.init_from", wrong
-    for i, phase in enumerate(train.phases):
-        key = f"train.phases.{i}.data"
-        if phase.data is None:
-            continue
-        if not phase.data.exists():
-            yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
-        elif (phase.data / "recipe.toml").is_file():
-            examples = phase.data / "examples"
-            finished = "" if (examples / MANIFEST).is_file() else ", once it is finished"
-            yield key, f"{phase.data} is a run folder; give its {examples}{finished}"
-        elif not (phase.data / MANIFEST).is_file():
-            if phase.document_range != (0.0, 1.0):
-                text = f"{list(phase.document_range)} is a share of documents, which {phase.data} does not know"
-                yield f"train.phases.{i}.document_range", f"{text}; leave it out"
-        elif wrong := _wrong_folder(phase.data, "examples"):
-            yield key, wrong
-        elif phase.quarantine:
-            text = f"{phase.data} is an examples folder, whose files are checked by their hashes; leave it out"
-            yield f"train.phases.{i}.quarantine", text
-        # Only pairs have labels: the network has a next-sentence head for all phases or for none.
-        elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
-            yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
-
-
-def _wrong_folder(path: Path, *stages: str) -> str:
-    """Why `path` is not the finished folder of one of `stages`; "" if it is."""
-    if not (path / MANIFEST).exists() and (path / "config.json").is_file():
-        wanted = " or ".join(stages)
-        read = "read with train.init_layers alone" if "train" in stages else "not read"
-        return (
-            f"{path} is a folder of Hugging Face, whose weights are {read}. Give a folder of {wanted} of a run; "
-            f"model.config={path / 'config.json'} takes its architecture"
-        )
-    try:
-        stage = open_artifact(path).manifest["stage"]
-    except ArtifactError as error:
-        return str(error)
-    return "" if stage in stages else f"{path} was made by the stage {stage!r}; give a folder of {' or '.join(stages)}"
-
-
-def _plan_of(examples: Path) -> str:
-    return str(open_artifact(examples).manifest["config"]["examples"]["plan"])

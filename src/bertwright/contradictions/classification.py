@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bertwright.contradictions import Mistake
+from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig

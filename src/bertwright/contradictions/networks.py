@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bertwright.contradictions import Mistake
+from bertwright.contradictions.sections import Mistake
 from bertwright.core.errors import BertwrightError
 from bertwright.model.config import NetworkConfig
 from bertwright.objectives.config import DistillationConfig

@@ -20,7 +20,7 @@ SYSTEM = Path("/sys/devices/system")
 
 
 @dataclass(frozen=True)
-class Place:
+class Processors:
     """Processors that share a socket, or a memory node."""
 
     name: str
@@ -31,7 +31,7 @@ class Place:
     """How many cores they are of."""
 
 
-def places(kind: Kind) -> tuple[Place, ...]:
+def processors_of(kind: Kind) -> tuple[Processors, ...]:
     """The sockets or memory nodes of which this process may use a processor, in the order of their numbers.
 
     `RecipeError` where the system does not tell them.
@@ -46,7 +46,7 @@ def places(kind: Kind) -> tuple[Place, ...]:
     groups: dict[int, list[int]] = {}
     for cpu in sorted(allowed):
         groups.setdefault(numbers.get(cpu, 0), []).append(cpu)
-    return tuple(_place(f"{kind} {number}", cpus) for number, cpus in sorted(groups.items()))
+    return tuple(_group(f"{kind} {number}", cpus) for number, cpus in sorted(groups.items()))
 
 
 def processors_in(text: str) -> set[int]:
@@ -58,8 +58,8 @@ def processors_in(text: str) -> set[int]:
     return numbers
 
 
-def _place(name: str, cpus: list[int]) -> Place:
-    return Place(name, tuple(cpus), len({_core(cpu) for cpu in cpus}))
+def _group(name: str, cpus: list[int]) -> Processors:
+    return Processors(name, tuple(cpus), len({_core(cpu) for cpu in cpus}))
 
 
 def _core(cpu: int) -> int:

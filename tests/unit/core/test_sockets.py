@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.core import places as module
+from bertwright.core import sockets as module
 from bertwright.core.errors import RecipeError
-from bertwright.core.places import Place, places, processors_in
+from bertwright.core.sockets import Processors, processors_in, processors_of
 
 Machine = Callable[..., None]
 
@@ -50,53 +50,57 @@ SMT = [(0, (0, 4)), (0, (1, 5)), (1, (2, 6)), (1, (3, 7))]
 def test_two_sockets_with_smt(machine: Machine) -> None:
     machine(SMT, {0: "0-1,4-5", 1: "2-3,6-7"})
     expected = ((0, 1, 4, 5), (2, 3, 6, 7))
-    assert places("socket") == tuple(Place(f"socket {i}", cpus, 2) for i, cpus in enumerate(expected))
-    assert places("node") == tuple(Place(f"node {i}", cpus, 2) for i, cpus in enumerate(expected))
+    assert processors_of("socket") == tuple(Processors(f"socket {i}", cpus, 2) for i, cpus in enumerate(expected))
+    assert processors_of("node") == tuple(Processors(f"node {i}", cpus, 2) for i, cpus in enumerate(expected))
 
 
 def test_older_kernels_name_the_threads_of_a_core_otherwise(machine: Machine) -> None:
     machine(SMT, sibling_file="thread_siblings_list")
-    assert [place.cores for place in places("socket")] == [2, 2]
+    assert [place.cores for place in processors_of("socket")] == [2, 2]
 
 
 def test_an_offline_core_is_not_there(machine: Machine) -> None:
     """Its folder has no topology, no node lists it, and no process may use it."""
     machine([(0, (0,)), (0, (1,)), (1, (3,))], {0: "0-1", 1: "3"})
     (module.SYSTEM / "cpu" / "cpu2").mkdir()
-    assert places("socket") == (Place("socket 0", (0, 1), 2), Place("socket 1", (3,), 1))
-    assert places("node") == (Place("node 0", (0, 1), 2), Place("node 1", (3,), 1))
+    assert processors_of("socket") == (Processors("socket 0", (0, 1), 2), Processors("socket 1", (3,), 1))
+    assert processors_of("node") == (Processors("node 0", (0, 1), 2), Processors("node 1", (3,), 1))
 
 
 def test_one_node(machine: Machine) -> None:
     machine([(0, (0,)), (0, (1,))], {0: "0-1"})
-    assert places("socket") == (Place("socket 0", (0, 1), 2),) and places("node") == (Place("node 0", (0, 1), 2),)
+    assert processors_of("socket") == (Processors("socket 0", (0, 1), 2),) and processors_of("node") == (
+        Processors("node 0", (0, 1), 2),
+    )
 
 
 def test_clusters_within_a_socket_are_nodes_and_memory_without_processors_is_none(machine: Machine) -> None:
     """Sub-NUMA clustering; a node of memory alone has an empty list."""
     machine([(i // 4, (i,)) for i in range(8)], {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7", 4: ""})
-    assert [place.processors for place in places("socket")] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert [place.processors for place in places("node")] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert [place.processors for place in processors_of("socket")] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert [place.processors for place in processors_of("node")] == [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
 def test_only_what_the_process_may_use_is_there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container with a cpuset: part of one socket, one thread of a core of the other."""
     machine(SMT, {0: "0-1,4-5", 1: "2-3,6-7"}, allowed={1, 5, 6})
-    assert places("socket") == (Place("socket 0", (1, 5), 1), Place("socket 1", (6,), 1))
+    assert processors_of("socket") == (Processors("socket 0", (1, 5), 1), Processors("socket 1", (6,), 1))
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda process: {2, 3, 6, 7})
-    assert places("node") == (Place("node 1", (2, 3, 6, 7), 2),), "and keeps its number"
+    assert processors_of("node") == (Processors("node 1", (2, 3, 6, 7), 2),), "and keeps its number"
 
 
 def test_where_nothing_is_told_all_is_one_place(machine: Machine) -> None:
     """A virtual machine may tell neither sockets (-1) nor nodes."""
     machine([(-1, (0,)), (-1, (1,))])
-    assert places("socket") == (Place("socket 0", (0, 1), 2),) and places("node") == (Place("node 0", (0, 1), 2),)
+    assert processors_of("socket") == (Processors("socket 0", (0, 1), 2),) and processors_of("node") == (
+        Processors("node 0", (0, 1), 2),
+    )
 
 
 def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "SYSTEM", tmp_path / "absent")
     with pytest.raises(RecipeError, match=r"the sockets of this machine are not known: .* torchrun instead"):
-        places("socket")
+        processors_of("socket")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""How a text holds a secret: by the name beside a value, in a header of HTTP, or in an address.
+
+One rule for what is refused (descriptions of jobs) and what is hidden (commands of other programs). A name alone, as
+that of a variable or a query, is judged by `core.redact.is_secret`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bertwright.core.redact import has_credentials, is_secret, redact_credentials
+
+HIDDEN = "hidden"
+"""What stands for a secret that is left out."""
+_NAME = r"[A-Za-z_][\w-]*"
+# A value that begins with $ is asked for where the line is run.
+_GIVEN = r"(?![\"']?\$)"
+_ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}[^\s;&|]")
+_OPTION = re.compile(rf"(?:^|\s)--({_NAME})\s+{_GIVEN}[^\s;&|-]")
+_NAME_ALONE = re.compile(rf"--({_NAME})")
+_WHOLE = re.compile(rf"(-{{0,2}}({_NAME})=).+", re.DOTALL)
+_SCHEME = "(?:bearer|basic|token|digest)"
+_HEADER = re.compile(
+    rf"(\bauthorization\s*:\s*(?:{_SCHEME}\s+)?|\bbearer\s+(?=[^\s\"']*\d)(?=[\w.~+/=-]{{8}}))"
+    rf"{_GIVEN}(?!\s|{_SCHEME}\b)[^\s\"']+",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s'\"]+", re.IGNORECASE)
+
+
+def has_address(text: str) -> bool:
+    """Whether `text` is, or has in it, an address with a password, a token or a query."""
+    addresses = [text, *_ADDRESS.findall(text)]
+    return has_credentials(text) or any(redact_credentials(address) != address for address in addresses)
+
+
+def secret_in(text: str, before: str = "") -> str:
+    """What is secret in a text, without the secret; "" where nothing is.
+
+    `before` is the word before it where the text is a word of a command, "" elsewhere.
+    """
+    if has_address(text):
+        return "an address with a password, a token or a query"
+    words = f"{before} {text}" if _asks(before) else text
+    for pattern, form in ((_ASSIGNED, "{}=..."), (_OPTION, "--{} ...")):
+        if named := [name for name in pattern.findall(words) if is_secret(name)]:
+            return f"{form.format(named[0])}, a secret by its name"
+    return "a header that says who asks (Authorization, Bearer)" if _HEADER.search(text) else ""
+
+
+def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command with `HIDDEN` for each secret, and addresses without name, password and query."""
+    return tuple(
+        HIDDEN if _asks(before) and not word.startswith("-") else _hidden(word)
+        for before, word in zip(("", *words), words, strict=False)
+    )
+
+
+def hidden_value(name: str, value: str) -> str:
+    """The value of a variable, with `HIDDEN` for what is secret."""
+    return HIDDEN if is_secret(name) else _hidden(value)
+
+
+def _asks(word: str) -> bool:
+    """Whether a word of a command is an option whose value, the next word, is a secret."""
+    name = _NAME_ALONE.fullmatch(word)
+    return name is not None and is_secret(name[1])
+
+
+def _hidden(word: str) -> str:
+    whole = _WHOLE.fullmatch(word)
+    if whole and is_secret(whole[2]):
+        return f"{whole[1]}{HIDDEN}"
+    word = _HEADER.sub(rf"\g<1>{HIDDEN}", word)
+    return _ADDRESS.sub(lambda found: redact_credentials(found[0]), word)

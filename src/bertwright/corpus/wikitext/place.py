@@ -1,0 +1,85 @@
+"""Which words of unknown calls stay: where they belong to the sentence of their line, and are no footnote or remark.
+
+What a call may print (`unknown`) stands between marks until its line is whole, and is decided then.
+
+A word of the sentence stands apart from the word before it, as all words do; a note is joined to what it is about. In
+scripts that write no spaces the two look alike, so there what is joined counts by what stands on both sides of it.
+"""
+
+import re
+
+_REACH = 24
+"""How many characters of the line before and after a call are looked at."""
+_LIST = "*#:;|!{="
+_ITEM = 20
+"""Letters besides calls that an item of a list has if it is prose."""
+_WORD = re.compile(r"\w")
+# Private characters, as in `regions`.
+_SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
+_MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
+_MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
+
+_APART = re.compile(
+    r"""(?:[\s(\[{/–—-]
+      | (?:^|[\s(\[])["'“”„«»‘’‹›]+
+      | [（［｛〔【〈《「『、，]                    # full-width brackets and commas have their space within
+      | (?:^|[\s("“«„])[^\W\d_]{1,6}['’]         # an article or preposition that has lost its vowel: l', dell', d’
+      | (?:^|[\s(])(?:ו?[בהכלמש]|[وبلكف])         # Hebrew and Arabic ones, which are joined to their word
+    )$""",
+    re.VERBOSE,
+)
+_SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
+# Particles are written in hiragana: what follows one is what it leads to, seldom a note.
+_HIRAGANA, _IDEOGRAPH = re.compile(r"[ぁ-ゖ]$"), re.compile(r"[々〆ァ-ヺー\u3400-\u9fff\uf900-\ufaff]$")
+# A character that a font lacks, or one that is marked: part of a name or word. It may carry its variant's selector.
+_CHARACTER = re.compile(
+    r"[ぁ-ゖァ-ヺー々〆\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff][\ufe00-\ufe0f\U000e0100-\U000e01ef]?"
+)
+_GOES_ON = re.compile(r"[\w「『（]")
+
+
+def marked_words(words: str, *, sure: bool) -> str:
+    """What a call may print, between marks for `decided`; `sure`: it is words wherever prose stands."""
+    return f"{_SURE if sure else _PERHAPS}{words}{_END}"
+
+
+def without_marks(text: str) -> str:
+    """`text` without the marks, which a page may hold itself."""
+    return _MARKS.sub("", text)
+
+
+def decided(text: str) -> str:
+    """`text` with the marked words that stand in a sentence, without those that do not."""
+    if _END not in text:
+        return text
+    return "\n".join(_line(line) if _END in line else line for line in text.split("\n"))
+
+
+def _line(line: str) -> str:
+    listed = line.lstrip()[:1] in _LIST
+    besides = len(_WORD.findall(_MARKED.sub("", line)))
+    kept: list[str] = []
+    position = 0
+    for call in _MARKED.finditer(line):
+        kept.append(line[position : call.start()])
+        position = call.end()
+        if besides >= _ITEM if listed else besides:
+            mark, words = call.groups()
+            # Only the end of what stands before is looked at: whole lines would cost the square of their calls.
+            before, after = "".join(kept[-2:])[-_REACH:], without_marks(line[position : position + _REACH])
+            if mark == _SURE or (not listed and _in_sentence(before, words, after)):
+                kept.append(words)
+    kept.append(line[position:])
+    return without_marks("".join(kept))
+
+
+def _in_sentence(before: str, words: str, after: str) -> bool:
+    """Whether `words` belong to the sentence that stands before and after them, and are no footnote of it."""
+    plain = before.replace("'''", "").replace("''", "")
+    if not plain.strip() or _SENTENCE_ENDED.search(plain):
+        return False
+    if _APART.search(plain):
+        return True
+    goes_on = _GOES_ON.match(after.replace("''", "").lstrip("'")) is not None
+    joined = _HIRAGANA.search(plain) or (_IDEOGRAPH.search(plain) and _CHARACTER.fullmatch(words))
+    return goes_on and bool(joined)

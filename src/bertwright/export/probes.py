@@ -1,0 +1,50 @@
+"""What a trained model and its exported folder are both given, so that what they make of it can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bertwright.core import rng
+from bertwright.vocab.normalization import CLS, MASK, SEP
+from bertwright.vocab.tokenizer import Tokenizer
+
+# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a blank before them.
+PROBES = (
+    "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
+    "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",
+    "Zażółć gęślą jaźń; Київ, Ελλάδα, 東京 and naïve café.",
+    "It's 3.5 % of „something” - isn't it? \u00a0 (No.)",
+    f"The {MASK} of a word, and{MASK}, {MASK}.",
+)
+ROWS = 8
+
+Row = tuple[list[int], list[int]]
+
+
+def rows_of(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[Row]:
+    """Token ids of both segments, cut to `positions`; all but the first row have a [MASK] at their middle."""
+    # A sequence of all positions: an error in the last embeddings shows nowhere else.
+    words = rng.below(rng.key("export"), np.arange(positions - 3), len(tokenizer.vocabulary)).tolist()
+    half = len(words) // 2
+    rows = [([tokenizer.ids(CLS), *words[:half], tokenizer.ids(SEP)], [*words[half:], tokenizer.ids(SEP)])]
+    for a, b in zip(texts[:ROWS], [*texts[1:ROWS], texts[0]], strict=False):
+        first, second = segments_of(tokenizer, a, b)
+        first = first[:positions]
+        rows.append((first, second[: positions - len(first)]))
+    for first, _ in rows:
+        first[len(first) // 2] = tokenizer.ids(MASK)
+    return rows
+
+
+def segments_of(tokenizer: Tokenizer, a: str, b: str) -> Row:
+    """[CLS] a [SEP] and b [SEP] as this project encodes them, with "[MASK]" in a text meaning the mask token."""
+    first, second = (_ids(tokenizer, text) for text in (a, b))
+    return [tokenizer.ids(CLS), *first, tokenizer.ids(SEP)], [*second, tokenizer.ids(SEP)]
+
+
+def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    flat, lengths = tokenizer.encode_sentences(text.split(MASK))
+    parts = np.split(flat.astype(np.int64), np.cumsum(lengths)[:-1])
+    return [i for part in parts for i in [tokenizer.ids(MASK), *part.tolist()]][1:]

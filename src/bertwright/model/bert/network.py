@@ -1,0 +1,106 @@
+"""A BERT to the last number (Devlin et al. 2019 §3). Knows no torch."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertwright.core.config import Section
+from bertwright.model.choice import Labels, check_heads
+from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
+
+
+class BertConfig(Section):
+    """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
+
+    family: ClassVar = "bert"
+    """The name of its encoder among the tensors."""
+    title: ClassVar[str] = "BERT"
+    """The name of the family in sentences."""
+    initializer: ClassVar[Literal["normal", "truncated"]] = "normal"
+    """The rule by which weights are drawn: see `model/initial.py`."""
+    head_biases: ClassVar[bool] = True
+    """Whether the transform and the norm of the masked-token head have biases."""
+    decoder_bias: ClassVar[bool] = True
+    """Whether the decoder of the masked-token head has a bias for every entry."""
+
+    vocab_size: int = Field(gt=0, lt=2**31)
+    """Rows of the token embedding; at least the number of vocabulary entries."""
+    hidden_size: int = Field(gt=0, le=2**20)
+    """Width of the hidden state."""
+    num_hidden_layers: int = Field(gt=0, le=1024)
+    """Number of encoder layers."""
+    num_attention_heads: int = Field(gt=0, le=2**16)
+    """Attention heads per layer; divides hidden_size."""
+    intermediate_size: int = Field(gt=0, le=2**22)
+    """Width of the feed-forward layer."""
+    hidden_act: Literal["gelu"] = "gelu"
+    """Activation of the feed-forward layer and the MLM head: GELU with the exact erf."""
+    hidden_dropout_prob: float = Field(0.1, ge=0, lt=1)
+    """Probability of dropping an element of the embeddings and of each sub-layer's output."""
+    attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
+    """Probability of dropping an attention weight."""
+    max_position_embeddings: int = Field(512, gt=0, le=2**22)
+    """Longest sequence, in tokens."""
+    type_vocab_size: int = Field(2, gt=0, le=2**16)
+    """Number of segments (sentence A, sentence B)."""
+    initializer_range: float = Field(0.02, gt=0)
+    """Standard deviation of the normal distribution that weights start from."""
+    layer_norm_eps: float = Field(1e-12, gt=0)
+    """Added to the variance in layer normalisation."""
+    next_sentence: bool = True
+    """Whether the network has a pooler and a next-sentence head."""
+    labels: Labels = ()
+    """Names of the classes that it tells apart, in place of the pre-training heads; one: it gives a number."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden(self) -> Self:
+        heads = ("num_attention_heads", self.num_attention_heads)
+        check_heads(("hidden_size", self.hidden_size), heads)
+        return self
+
+    @property
+    def pooler(self) -> bool:
+        """Whether a head reads the pooled state of [CLS]: else nothing would train the pooler but weight decay."""
+        return self.next_sentence or bool(self.labels)
+
+    @property
+    def classifier_dropout(self) -> float:
+        """Probability of dropping an element of what the classifier reads."""
+        return self.hidden_dropout_prob
+
+    @property
+    def attention_output_dropout(self) -> float:
+        """Probability of dropping an element of what attention gives to its residual."""
+        return self.hidden_dropout_prob
+
+    @property
+    def layer_products(self) -> tuple[int, int]:
+        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        h, f = self.hidden_size, self.intermediate_size
+        return 3 * h * h, h * h + 2 * h * f
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        return (None,) * self.num_hidden_layers
+
+    @property
+    def tensors(self) -> TensorShapes:
+        """The shape of every parameter of the network with its heads, by its name."""
+        h, name = self.hidden_size, self.family
+        rows = {"token": self.vocab_size, "position": self.max_position_embeddings, "segment": self.type_vocab_size}
+        encoder = embeddings(f"{name}.embeddings", rows, h)
+        encoder |= bert_layers(name, self.num_hidden_layers, h, self.intermediate_size)
+        if self.pooler:
+            encoder |= linear(f"{name}.pooler.dense", h, h)
+        if self.labels:
+            return encoder | linear("classification.classifier", len(self.labels), h)
+        nsp = linear("nsp.classifier", 2, h) if self.next_sentence else {}
+        return encoder | masked_token_head(h, self.vocab_size) | nsp
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the network with its heads; the tied decoder is counted once."""
+        return elements(self.tensors)

@@ -1,0 +1,33 @@
+"""A config.json of Hugging Face's DistilBERT. Knows no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bertwright.model.choice import (
+    validated,
+)
+from bertwright.model.config_file import Allowed, own_values, read_config_file
+from bertwright.model.distilbert.network import DistilBertConfig
+
+SAME_NETWORK: Allowed = {
+    "model_type": ("distilbert",),
+    # Positions that are sines and are not trained; the published networks have trained ones.
+    "sinusoidal_pos_embds": (False,),
+    "tie_weights_": (True,),
+    "qa_dropout": None,
+    "seq_classif_dropout": None,
+}
+"""Keys of other programs' files beside those of every family, with the values that mean this network."""
+
+
+def read_distilbert_config(path: Path) -> dict[str, Any]:
+    """The `DistilBertConfig` values of a configuration file by Hugging Face or this project.
+
+    A `RecipeError` as for `own_values`, and where the values describe no network.
+    """
+    title = DistilBertConfig.title
+    own = own_values(path, read_config_file(path), DistilBertConfig.model_fields, SAME_NETWORK, title)
+    validated(DistilBertConfig, own, path, title)
+    return own

@@ -1,0 +1,39 @@
+"""The package deepspeed, opened for a device; refused where it is not installed or cannot compute as asked."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import torch
+
+from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.train.engine.ds_config import Step
+
+
+def open_package(device: torch.device, step: Step) -> Any:
+    """The package, set to compute on the device.
+
+    `MissingExtraError` where it is not installed, `RecipeError` where it has no float16 for a step that asks for it.
+    """
+    if device.type == "cpu":
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+    try:
+        package = importlib.import_module("deepspeed")
+    except ImportError as error:
+        raise MissingExtraError(
+            "train.engine = deepspeed needs the package deepspeed, which is not installed: pip install "
+            "--no-build-isolation 'bertwright[deepspeed]'."
+        ) from error
+    accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
+    if step.fp16 and not accelerator.is_fp16_supported():
+        raise RecipeError(
+            "train.precision = fp16 with train.engine = deepspeed, but DeepSpeed has no float16 on this processor. Set "
+            "train.precision=fp32, or train.engine=zero, which computes it slowly (train.precision.allow_slow=true)."
+        )
+    if device.type == "cpu":
+        # Its sums in shared memory: a first start compiles them for minutes, and waits without end for a compiler that
+        # was killed. gloo adds up, as for the other engines.
+        package.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    return package

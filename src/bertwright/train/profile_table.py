@@ -1,0 +1,69 @@
+"""The table of a profile: milliseconds a step by its parts, and by what operators are for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+STEP, FORWARD, BACKWARD, REDUCE, UPDATE = (
+    f"bertwright: {part}" for part in ("step", "forward", "backward", "sum and clip", "update")
+)
+
+_GROUPS = (
+    ("loss", ("crossentropy", "log_softmax")),
+    ("attention", ("attention", "bmm", "softmax")),
+    ("dropout", ("dropout", "random_", "bernoulli")),
+    ("matrix products", ("addmm", "aten::mm", "aten::linear", "aten::matmul")),
+    ("layer norms", ("layer_norm", "layernorm")),
+    ("activation", ("gelu", "tanh")),
+    ("embeddings and picking tokens", ("embedding", "index", "gather", "scatter")),
+)
+"""Operators by what they are for: the first group with a part of the operator's name, or of what called it."""
+
+
+def table(events: list[Any], steps: int, waited: float, device: str) -> str:
+    """Milliseconds a step and shares, by the parts of a step and by what operators are for, from a profile's events.
+
+    Parts are by the clock of the host. Operators are by the time of their own, without that of those they call: on a
+    GPU that of their kernels.
+    """
+    spans = [event.time_range for event in events if event.name == STEP]
+    whole = sum(span.end - span.start for span in spans) / 1e3 + waited * 1e3
+    parts = {"waiting for data": waited * 1e3}
+    for name in (FORWARD, BACKWARD, REDUCE, UPDATE):
+        inside = sum(event.time_range.end - event.time_range.start for event in events if event.name == name)
+        parts[name.removeprefix("bertwright: ")] = inside / 1e3
+    parts["the rest (losses, reading the batch, sums over ranks)"] = whole - sum(parts.values())
+    operators: Counter[str] = Counter()
+    for event in events:
+        # By time and not by caller: on a GPU the backward pass runs on a thread of its own.
+        if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
+            own = event.self_device_time_total if device == "cuda" else event.self_cpu_time_total
+            operators[_group(event)] += own / 1e3
+    total = sum(operators.values())
+    lines = [f"{steps} steps, {whole / steps:,.1f} ms each", *_lines("part of a step", parts, whole, steps)]
+    lines += _lines("operators", dict(operators.most_common()), total, steps)
+    return "\n".join(lines) + "\n"
+
+
+def _lines(title: str, times: Mapping[str, float], whole: float, steps: int) -> list[str]:
+    rows = [f"{name:<54}{time / steps:>10,.2f}{time / (whole or 1):>8.1%}" for name, time in times.items()]
+    return [f"{title:<54}{'ms':>10}{'share':>8}", *rows]
+
+
+def _group(event: Any) -> str:
+    """What an operator is for: its own name counts first, then those of its callers."""
+    if event.name.startswith("bertwright: "):
+        return "between operators (Python)"
+    callers = [event]
+    while callers[-1].cpu_parent is not None:
+        callers.append(callers[-1].cpu_parent)
+    if any(caller.name in (REDUCE, UPDATE) for caller in callers):
+        return "clipping and optimizer"
+    for caller in callers:
+        name = caller.name.lower()
+        for group, parts in _GROUPS:
+            if any(part in name for part in parts):
+                return group
+    return "other"

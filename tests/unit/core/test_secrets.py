@@ -1,0 +1,64 @@
+"""How a text holds a secret: what is refused in descriptions of jobs, and what stands for it in commands."""
+
+import pytest
+
+from bertwright.core.secrets import HIDDEN, hidden_value, hidden_words, secret_in
+
+NAMED = "a secret by its name"
+ADDRESS = "an address with a password, a token or a query"
+HEADER = "a header that says who asks (Authorization, Bearer)"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("export HF_TOKEN=planted", f"HF_TOKEN=..., {NAMED}"),
+        ("--api-key=planted", f"api-key=..., {NAMED}"),
+        ("huggingface-cli login --token planted", f"--token ..., {NAMED}"),
+        ("mysql --password 'planted' db", f"--password ..., {NAMED}"),
+        ("curl -H 'Authorization: Bearer planted' host", HEADER),
+        ("curl -H 'authorization: planted' host", HEADER),
+        ('curl -H "Proxy-Authorization: Basic cGxhbnRlZA==" host', HEADER),
+        ("say Bearer planted1", HEADER),
+        ("curl https://host/a?sig=planted", ADDRESS),
+        ("https://me:planted@host/a", ADDRESS),
+    ],
+)
+def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
+    assert secret_in(text) == found and "planted" not in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HF_TOKEN=$(cat ~/.hf)",
+        'login --token "$HF_TOKEN"',
+        "login --token $HF_TOKEN",
+        "login --token --quiet",
+        "login --token",
+        "curl -H 'Authorization: Bearer $HF_TOKEN' host",
+        'curl -H "Authorization: $HEADER" host',
+        "the bearer of this letter",
+        "bearer certificates",
+        "spm --max-tokens 5",
+        "--container-image=nvcr.io#nvidia/pytorch:25.01-py3",
+    ],
+)
+def test_what_is_asked_for_elsewhere_or_is_none_is_no_secret(text: str) -> None:
+    assert secret_in(text) == ""
+
+
+def test_the_value_of_an_option_may_be_the_next_word() -> None:
+    assert secret_in("planted", before="--password") == f"--password ..., {NAMED}"
+    assert not secret_in("planted", before="--user") and not secret_in("--quiet", before="--password")
+    assert not secret_in("planted", before="login --password"), "a line that ends is no word"
+
+
+def test_secrets_of_a_command_are_hidden() -> None:
+    words = ("p", "--api-key=planted", "--token", "planted", "--password", "--quiet", "HF_TOKEN=planted b", "a=b")
+    words += ("Authorization: Bearer planted", "https://me:planted@host/a")
+    assert hidden_words(words) == (
+        *("p", f"--api-key={HIDDEN}", "--token", HIDDEN, "--password", "--quiet", f"HF_TOKEN={HIDDEN}", "a=b"),
+        *(f"Authorization: Bearer {HIDDEN}", "https://host/a"),
+    )
+    assert hidden_value("HF_TOKEN", "planted") == HIDDEN and hidden_value("DATA", "a") == "a"

@@ -1,0 +1,64 @@
+"""Which device can compute in which precision: every line of the rule that a training and a check of it share."""
+
+import pytest
+
+from bertwright.train.precision.config import (
+    Bf16Config,
+    Bf32Config,
+    Fp8Config,
+    Fp16Config,
+    Fp32Config,
+    PrecisionConfig,
+    Tf32Config,
+)
+from bertwright.train.precision.units import Units, refusal
+
+PLAIN, BF16, AMX = Units(), Units(bf16=True), Units(bf16=True, rounds=True)
+VOLTA, AMPERE, HOPPER = (Units(gpu=True, capability=has) for has in ((7, 0), (8, 0), (9, 0)))
+UNKNOWN = Units(gpu=True)
+SLOW = "or train.precision.allow_slow=true to train so all the same."
+
+
+@pytest.mark.parametrize(
+    ("config", "units", "reason", "remedy"),
+    [
+        (Tf32Config(), AMX, "a processor has no tensor cores", "fp32."),
+        (Bf32Config(), BF16, "this processor has no unit for it (AMX), or", "fp32."),
+        (Bf16Config(), PLAIN, "this processor has no unit for it (AMX or AVX512-BF16): a step", f"fp32, {SLOW}"),
+        (Bf16Config(weights="bf16"), PLAIN, "this processor has no unit for it", f"fp32, {SLOW}"),
+        (Fp16Config(), PLAIN, "a processor takes many times as long", f"fp32, {SLOW}"),
+        (Fp16Config(), BF16, "a processor takes many times as long", f"bf16, fp32, {SLOW}"),
+        (Fp8Config(), AMX, "a processor can only imitate it", f"fp32, {SLOW}"),
+        (Tf32Config(), VOLTA, "this GPU has compute capability 7.0, and tensor cores for it begin at 8.0", "fp32."),
+        (Bf16Config(), VOLTA, "this GPU has compute capability 7.0, and units for it begin at 8.0", "fp16 or fp32, "),
+        (Bf32Config(), VOLTA, "it is of processors", "fp32, or train.device=cpu."),
+        (Bf32Config(), AMPERE, "it is of processors", "tf32, which a GPU has in its place, or train.device=cpu."),
+        (Bf32Config(), UNKNOWN, "it is of processors", "tf32, "),
+        (Fp8Config(), VOLTA, "this GPU has compute capability 7.0, and float8 products begin at 8.9", "fp16."),
+        (Fp8Config(allow_slow=True), AMPERE, "this GPU has compute capability 8.0, and float8", "bf16."),
+    ],
+)
+def test_what_a_device_cannot_do_is_said_with_what_it_can(
+    config: PrecisionConfig, units: Units, reason: str, remedy: str
+) -> None:
+    refused = refusal(config, units)
+    assert refused is not None and refused.reason.startswith(reason)
+    assert refused.remedy.startswith(f"Set train.precision={remedy}") and refused.remedy.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("config", "units"),
+    [
+        *((Fp32Config(), units) for units in (PLAIN, VOLTA, UNKNOWN)),
+        *((Bf16Config(), units) for units in (BF16, AMPERE, UNKNOWN)),
+        *((Bf16Config(allow_slow=True), units) for units in (PLAIN, VOLTA)),
+        (Bf32Config(), AMX),
+        *((Tf32Config(), units) for units in (AMPERE, UNKNOWN)),
+        *((Fp16Config(), units) for units in (VOLTA, UNKNOWN)),
+        (Fp16Config(allow_slow=True), PLAIN),
+        (Fp8Config(allow_slow=True), PLAIN),
+        *((Fp8Config(), units) for units in (Units(gpu=True, capability=(8, 9)), HOPPER, UNKNOWN)),
+    ],
+)
+def test_what_a_device_can_do_is_not_refused(config: PrecisionConfig, units: Units) -> None:
+    assert refusal(config, units) is None
