@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -23,8 +24,11 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     moto = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     try:
+        address = "http://{}:{}".format(*moto.get_host_and_port())
+        # The buckets of every server of a process are the same, so a test would find those of the test before it.
+        urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST")).close()
         for key, value in {
-            "AWS_ENDPOINT_URL": "http://{}:{}".format(*moto.get_host_and_port()),
+            "AWS_ENDPOINT_URL": address,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": "us-east-1",
