@@ -118,6 +118,8 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
         with session.profiled(waited) as taken:
             result = _step(replace(session, trained=taken), source, state, (drawn, counts), rate)
+        if session.averaging:  # before the step's time is taken, of which it is a part
+            session.averaging.after(trained.model.state_dict(), state.total_steps + 1, result.applied)
         window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
         window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
@@ -163,13 +165,11 @@ def _step(
 def _advanced(
     session: Session, source: BatchSource, state: State, result: StepResult, counts: StepCounts, seconds: float
 ) -> State:
-    """The state after a step that took so long; the average, the loss scale and the guard know of it."""
+    """The state after a step that took so long; the loss scale and the guard know of it."""
     trained, phase = session.trained, source.phase
     scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
     sequences = phase.loader.settings.batches.at(state.data_step)
     state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale)
-    if session.averaging:
-        session.averaging.after(trained.model.state_dict(), state.total_steps, result.applied)
     state = noted(session.guard, source.noted(state), result)
     return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 

@@ -1,6 +1,7 @@
 """Averages of the weights: their numbers by hand, and in a training what is exported, scored, kept and continued."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,19 @@ def test_the_model_is_the_average_of_a_training_that_goes_as_it_would(train: Tra
                 expected = 0.8 * expected + 0.2 * value
         np.testing.assert_allclose(tensor.numpy(), expected, rtol=1e-5, atol=1e-7)
     assert averaged.fingerprint != plain.fingerprint
+
+
+def test_the_time_of_the_average_is_time_of_its_step(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    after = Ema.after
+
+    def slow(*arguments: Any) -> None:
+        time.sleep(0.02)
+        after(*arguments)
+
+    monkeypatch.setattr(Ema, "after", slow)
+    done = train(averaging=KINDS[0])
+    spent = json.loads((done.path / "metrics.jsonl").read_text().splitlines()[-1])["seconds"]
+    assert spent >= 18 * 0.02, "a budget of time would be overdrawn by it"
 
 
 @pytest.mark.parametrize("averaging", KINDS, ids=lambda a: a["kind"])
