@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network
 from bertwright.pipeline.stage import STAGES
+from bertwright.report.classified import cards
+from bertwright.report.formatting import percent
 
 WORDS = ("the", "old", "mill", "river", "bread", "is", "sings", "good", "bad", "cold", "warm", ".")
 ENTRIES = (*SPECIALS, *WORDS)
@@ -88,6 +91,11 @@ def test_classes_are_learnt_and_stock_transformers_tells_them_apart(tmp_path: Pa
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     run(wanted, out)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_page_on_the_way_invents_no_baseline() -> None:
+    facts: Any = SimpleNamespace(scores={"accuracy": 0.9})
+    assert cards(facts) == [("accuracy", percent(0.9), "")]
 
 
 def test_numbers_are_learnt(tmp_path: Path) -> None:

@@ -66,6 +66,13 @@ def test_the_finished_result_is_made_anew(stopped: Path, load: Load, _trained: P
     assert run(load(), stopped, ["evaluate"]).path == stopped
 
 
+def test_scores_need_no_corpus(stopped: Path, load: Load) -> None:
+    shutil.rmtree(stopped / "corpus")
+    assert "mlm_loss" in run(load(), stopped, ["evaluate"]).scores
+    with pytest.raises(ArtifactError, match="corpus"):
+        run(load(), stopped, ["report"])
+
+
 def test_a_page_alone_shows_what_training_scored(stopped: Path, load: Load) -> None:
     folder = run(load(), stopped, ["report"])
     page = (folder.path / "report.html").read_text(encoding="utf-8")

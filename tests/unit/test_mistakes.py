@@ -87,6 +87,12 @@ def test_a_mistake_in_an_override_is_told(override: str, small_recipe: Path) -> 
     assert str(caught.value) == f"command line: {MISTAKES[override]}"
 
 
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_a_number_without_end_is_refused(number: str, small_recipe: Path) -> None:
+    with pytest.raises(RecipeError, match=f"epochs: {number} must be a finite number"):
+        Recipe.load(small_recipe, [f"{PHASE}.epochs={number}"])
+
+
 @pytest.mark.parametrize(
     ("override", "text"),
     [

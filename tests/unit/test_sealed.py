@@ -48,6 +48,14 @@ def test_a_recipe_that_was_not_touched_is_what_was_sealed(trained: Path) -> None
     assert not {"recipe.toml", "recipe.toml differs"} & describe(trained).keys()
 
 
+def test_of_checkpoints_the_newest_whole_one_is_asked(trained: Path) -> None:
+    (trained / "train" / "manifest.json").unlink()
+    newest = max((trained / "train" / "checkpoints").glob("step-*"))
+    shutil.copytree(newest, newest.with_name("step-999999999"))
+    (newest.with_name("step-999999999") / "manifest.json").write_text("{")
+    assert is_trained(trained) and sealed_recipe(trained)[1] == []
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_edited_recipe_changes_nothing_and_is_named(trained: Path, finished: bool) -> None:
     if not finished:  # the newest checkpoint has the settings too

@@ -38,7 +38,7 @@ def by_kind(value: Any) -> Any:
 class Section(BaseModel):
     """A frozen group of settings. Unknown keys are errors; the docstring below a field is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
         """Check the settings; one `RecipeError` lists every mistake, as it does for those of a file."""

@@ -30,6 +30,7 @@ _BOUNDS = {
     "less_than_equal": "{le:g} or less",
 }
 _TEXTS = {
+    "finite_number": "be a finite number",
     "string_pattern_mismatch": "match the pattern {pattern}",
     "string_too_short": "have {min_length} or more characters",
     "string_too_long": "have {max_length} or fewer characters",

@@ -36,7 +36,7 @@ class Question:
     ids: list[int]
     """[CLS] text [SEP], with the mask token in it."""
     gold: str | None
-    """The word that stood there, where it is known."""
+    """The word that stood there, as the vocabulary writes it, where it is known."""
 
 
 def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
@@ -50,7 +50,9 @@ def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
         raise RecipeError(
             f"evaluate.cloze: {line!r} has {len(ids)} tokens, but the model reads {positions}. Shorten it."
         )
-    return Question("cloze", f"{before_gap}{MASK}{after_gap}", ids, gold)
+    # As it would be guessed: in small letters, say, or without accents.
+    written = tokenizer.decode(tokenizer.encode_sentences([gold])[0]) if gold else None
+    return Question("cloze", f"{before_gap}{MASK}{after_gap}", ids, written)
 
 
 def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: int) -> list[Question]:

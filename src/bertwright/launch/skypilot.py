@@ -68,7 +68,12 @@ class SkypilotPlace(Section):
                 f"The machine is a new one, without {listed(job.files)}: give an address (s3://, az://, https://) "
                 f"where the key takes one, or add the file to file_mounts of {job.folder}/{TASK}."
             )
-        if not self.spot:
+        if self.spot:
+            said.append(
+                "The machine is given back when the job ends, and of the run only what train.mirror has is kept: run "
+                "the same recipe here then, for scores, export and report."
+            )
+        else:
             fetch = shlex.join(["rsync", "-a", f"{_name(job)}:{job.out}/", f"{job.out}/"])
             said.append(f"When it is done, fetch the run and give the machine back: {fetch} && sky down {_name(job)}")
         return " ".join(said)

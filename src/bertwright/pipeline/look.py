@@ -42,7 +42,9 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     settings than the recipe's.
     """
     refuse_other_training(recipe, folder)
-    artifacts = {**_corpus(recipe, folder), **inputs_of("train", recipe, folder)}
+    # Scores are of examples: who has copied no more than those to the machine that trains can have them.
+    corpus = _corpus(recipe, folder) if {"export", "report"} & set(stages) else {}
+    artifacts = {**corpus, **inputs_of("train", recipe, folder)}
     newest = _newest(recipe, folder, artifacts, log)
     state = newest.counts["unfinished"]
     out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")

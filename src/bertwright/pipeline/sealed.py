@@ -6,6 +6,7 @@ must not believe it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,12 @@ def _artifacts(folder: Path) -> dict[str, Artifact]:
     stages = ("corpus", "vocab", "examples", "train")
     artifacts = {name: open_artifact(folder / name, name) for name in stages if (folder / name / MANIFEST).is_file()}
     if "train" not in artifacts:
-        # The newest alone: all checkpoints of a folder have the same settings, or training would have refused.
-        for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)[:1]:
-            artifacts["train"] = open_artifact(path, "checkpoint")
+        # One alone: all checkpoints of a folder have the same settings, or training would have refused. Not one that is
+        # damaged, from which training would not go on either.
+        for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True):
+            with suppress(ArtifactError):
+                artifacts["train"] = open_artifact(path, "checkpoint")
+                break
     return artifacts
 
 

@@ -41,8 +41,11 @@ class TrialExamples:
 def trial_examples(recipe: Recipe, run: Path, log: Log, scratch: Path) -> Iterator[TrialExamples]:
     """The examples of the run folder `run`, or those of a sample of its text, in `scratch`, which is removed.
 
+    Before, too: a search that was killed has left its own there.
+
     `DataError` where they cannot be made.
     """
+    remove(scratch)
     try:
         planned = rehearsal(recipe, run, make_folder(scratch / "sources"))
         log.say(f"autotune: with {planned.text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -94,7 +95,8 @@ def gpu_named(name: str) -> Device:
 def gpu_of_driver(name: str, memory: float) -> Device | None:
     """The GPU that a driver calls so, with the memory that it says; None where it is not known."""
     for words, device in gpus().values():
-        if set(words.split()) <= set(name.replace("-", " ").split()) or words in name:
+        # As a word, or with letters about it (A10G, GB200): an A1000 is no A10.
+        if set(words.split()) <= set(name.replace("-", " ").split()) or re.search(rf"{re.escape(words)}(?!\d)", name):
             return replace(device, memory=memory)
     return None
 

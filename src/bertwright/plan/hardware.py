@@ -8,7 +8,11 @@ from typing import Any, cast
 from pydantic import Field
 
 from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
+
+_SIZES = ("accelerators", "vm_size", "gpus")
+"""Keys of a place that name, in the target's words, what a machine has."""
 
 
 class HardwareConfig(Section):
@@ -39,13 +43,20 @@ class HardwareConfig(Section):
 def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) -> HardwareConfig | None:
     """The section in the values of a place file, if it has one; `RecipeError` where something in it is wrong.
 
-    GPUs, ranks and nodes that the place asks its target for need not be said again.
+    GPUs, ranks and nodes that the place gives as numbers need not be said again. How many GPUs a size of machine has is
+    not known here: `RecipeError` where they are not said.
     """
     if (given := values.get("hardware")) is None:
         return None
     asked = {
         key: value for key in ("gpus", "ranks", "nodes") if isinstance(value := values.get(key), int) and value > 0
     }
+    sized = next((key for key in _SIZES if isinstance(values.get(key), str) and values[key]), "")
+    if isinstance(given, dict) and given.get("gpu") and sized and "gpus" not in {**asked, **given}:
+        raise RecipeError(
+            f"{file}: [hardware] does not say how many GPUs a machine with {sized} = {values[sized]!r} has, and the "
+            "forecast would be of one. Add gpus = 8, say, to [hardware]."
+        )
     own = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
     section = {**asked, **given} if isinstance(given, dict) else given
     return cast(HardwareConfig, validate(HardwareConfig, section, file, {**lines, **own}))

@@ -151,11 +151,12 @@ def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
 
 def _phase(work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine) -> Phase:
     size = work.phase.micro_batching.micro_batch
+    trained = 1.0 if time is None or not work.steps else time.steps / work.steps  # less where `hours` end it
     return {
         "steps": work.steps if time is None else time.steps,
-        "sequences": work.sequences,
-        "tokens": work.tokens,
-        "repeats": work.repeats,
+        "sequences": None if work.sequences is None else round(work.sequences * trained),
+        "tokens": None if work.tokens is None else work.tokens * trained,
+        "repeats": None if work.repeats is None else work.repeats * trained,
         "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
         "micro_batches": work.micro_batches(machine.ranks),
         "memory": {**asdict(memory)},  # type: ignore[typeddict-item]

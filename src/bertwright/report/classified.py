@@ -19,7 +19,9 @@ def cards(facts: Facts) -> list[tuple[str, str, str]]:
     """The headline numbers, each with its name and a note."""
     scores = facts.scores
     shown = [(name, scores[key]) for key, name in CLASSIFIER_SCORES.items() if key in scores]
-    notes = {"accuracy": f"always “{scores.get('majority_label')}”: {percent(scores.get('majority') or 0)}"}
+    # Of scores on the way nobody counted it.
+    majority = scores.get("majority")
+    notes = {} if majority is None else {"accuracy": f"always “{scores['majority_label']}”: {percent(majority)}"}
     shares = ("accuracy", "F1")
     found = [
         (name, NAN if value is None else percent(value) if name in shares else f"{value:.3f}", notes.get(name, ""))

@@ -83,7 +83,9 @@ def _read(folder: Path, name: str) -> Run:
         )
     train = stages.get("train") or _checkpoint(folder)
     # By name, the last one that was written: a row knows less than a manifest, but it is there while training runs.
-    numbers = {key: rows[-1].get(key) for key in NUMBERS} | {"steps": rows[-1].get("total_steps")}
+    # One that says why training stopped has no numbers.
+    last = next((row for row in reversed(rows) if "stopped" not in row), rows[-1])
+    numbers = {key: last.get(key) for key in NUMBERS} | {"steps": last.get("total_steps")}
     if "train" in stages:
         numbers |= {key: stages["train"].counts.get(key) for key in NUMBERS}
     elif train is not None:

@@ -98,6 +98,10 @@ def load_average(checkpoint: Artifact) -> Tensors:
 
 def remove_partial(folder: Path) -> None:
     """Remove what a killed run left half written or half removed."""
+    for replaced in folder.glob(".step-*.replaced"):
+        whole = folder / replaced.name[1:].partition(".")[0]
+        if not whole.exists():  # killed before the new one had its name: this one may be all that there is
+            replaced.rename(whole)
     for pattern in (".step-*.draft", ".step-*.removed", ".step-*.replaced"):
         for leftover in folder.glob(pattern):
             shutil.rmtree(leftover)

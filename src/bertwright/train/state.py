@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -128,7 +129,8 @@ def state_of(checkpoint: Artifact) -> State:
 
 def best_of(states: Mapping[Path, State]) -> Path | None:
     """The checkpoint with the lowest held-out loss (`State.judged`) in the latest phase that has one."""
-    scored = [(-state.phase, state.judged, path) for path, state in states.items() if state.judged is not None]
+    judged = ((state.phase, state.judged, path) for path, state in states.items())
+    scored = [(-phase, loss, path) for phase, loss, path in judged if loss is not None and math.isfinite(loss)]
     return min(scored)[2] if scored else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,10 +110,11 @@ def time_left(forecast: Forecast, phase: Phase, state: State, window: Window) ->
     """Seconds to the end of the run, as a row has them: reckoned with the pace of the window, and the least and the
     most by how the pace varied."""
     sizes, step = phase.loader.settings.batches, state.data_step
-    # Of a step of the full batch, as the steps to come have.
-    growth = sizes.full / sizes.at(step - 1)
-    forecast.stepped(phase, [seconds * growth for seconds in window.times])
-    pace = window.seconds / window.steps * growth
+    first = step - len(window.times)
+    # As if each had had the full batch: while it grows, steps of one window have different ones.
+    taken = [seconds * sizes.full / sizes.at(first + i) for i, seconds in enumerate(window.times)]
+    forecast.stepped(phase, taken)
+    pace = statistics.fmean(taken)
     low, high = forecast.interval(phase, step, state.phase_seconds)
     left = forecast.remaining(phase, step, pace, state.phase_seconds)
     # The window may be faster or slower than any part of the steps before it.

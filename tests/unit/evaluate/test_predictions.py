@@ -51,6 +51,12 @@ def test_a_gap_is_a_token_in_any_script_and_keeps_its_word(tokenizer: Tokenizer,
     assert [ENTRIES[i] for i in question.ids] == ["[CLS]", "the", "[MASK]", ".", "[SEP]"]
 
 
+def test_the_word_of_a_gap_is_written_as_the_vocabulary_writes_it() -> None:
+    small = Tokenizer(build_tokenizer(ENTRIES, lower_case=True, strip_accents=False))
+    assert cloze_question("the [MASK=Híd] .", small, 16).gold == "híd"
+    assert cloze_question("the [MASK=Rivers] .", small, 16).gold == "rivers"
+
+
 def test_a_gap_may_stand_alone_first_or_last(tokenizer: Tokenizer) -> None:
     for line, words in (("[MASK]", []), ("[MASK] river", ["river"]), ("river[MASK]", ["river"])):
         ids = [ENTRIES[i] for i in cloze_question(line, tokenizer, 16).ids]

@@ -12,7 +12,9 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256_of
+from bertwright.core.lock import FolderLock
 from bertwright.core.stage_context import StageContext
+from bertwright.core.work_split import StageIncomplete, WorkSplit
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, ImportedData, MicroBatching, PlanSet
 from bertwright.examples.labelled import run as stage
@@ -173,7 +175,12 @@ def build(tmp_path: Path, examples: Artifact) -> Made:
     documents = made.text(60)
     vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "corpus", [documents]))
 
-    def make(rows: list[tuple[str, str, str]], dev: list[tuple[str, str, str]] = (), **config: object) -> Artifact:  # type: ignore[assignment]
+    def make(
+        rows: list[tuple[str, str, str]],
+        dev: list[tuple[str, str, str]] = (),  # type: ignore[assignment]
+        share: WorkSplit | None = None,
+        **config: object,
+    ) -> Artifact:
         folder = tmp_path / sha256_of([rows, list(dev)])[:8]
         folder.mkdir(exist_ok=True)
         for name, each in (("train", rows), ("dev", dev)):
@@ -182,7 +189,7 @@ def build(tmp_path: Path, examples: Artifact) -> Made:
                 (folder / f"{name}.tsv").write_text("text\tpair\tlabel\n" + lines, encoding="utf-8")
         data = ImportedData(0, folder, 16, MaskingConfig(), quarantine=False, texts=TEXTS)
         settings = ExamplesConfig(**config)  # type: ignore[arg-type]
-        context = StageContext(folder / "examples")
+        context = StageContext(folder / "examples", share=share)
         return stage.run(settings, (PlanSet(length=16),), (data,), {"vocab": vocab}, context)
 
     make.vocab = vocab  # type: ignore[attr-defined]
@@ -239,6 +246,13 @@ def test_an_epoch_has_every_example_once_on_any_number_of_ranks(build: Made) -> 
     )
     held = list(heldout_labelled(artifact, 16, 4, most=5))
     assert [b.counts.sequences for b in held] == [4, 1]
+
+
+def test_of_several_processes_the_first_makes_them(build: Made, tmp_path: Path) -> None:
+    with FolderLock(tmp_path, shared=True) as lock:
+        with pytest.raises(StageIncomplete, match="rank 0 of 2 makes the labelled texts alone"):
+            build(pairs(40), share=WorkSplit(1, 2, lock))
+        assert build(pairs(40), share=WorkSplit(0, 2, lock)).counts["train"]["examples"]
 
 
 def test_an_array_that_is_cut_while_it_is_read_is_refused(build: Made) -> None:

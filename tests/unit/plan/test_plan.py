@@ -16,6 +16,7 @@ from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.data import read_data
+from bertwright.plan.devices import gpu_of_driver
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of, read_place, this_machine
 from bertwright.plan.memory import memory_of
@@ -66,6 +67,24 @@ def test_what_is_finished_is_counted_and_not_planned(trained: Path, load: Load) 
     assert plan["disk"]["train"] == run_bytes(recipe, None)["train"]
     assert set(plan["hours"]) == {"evaluate", "export"}, "of the stages that are still to be made"
     assert plan["fits"] and not plan["remedies"]
+
+
+def test_what_hours_end_is_not_counted_as_trained(load: Load) -> None:
+    recipe = load("train.phases.0.steps=1000000")
+    whole = make_plan(recipe, {}, this_machine(recipe))["phases"][0]
+    cut = make_plan(load("train.phases.0.steps=1000000", "train.phases.0.hours=0.01"), {}, this_machine(recipe))
+    phase = cut["phases"][0]
+    assert whole["steps"] and phase["steps"] and phase["steps"] < whole["steps"]
+    for name in ("sequences", "tokens"):
+        assert phase[name] == pytest.approx(whole[name] * phase["steps"] / whole["steps"], abs=1)  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize(
+    ("driver", "name"), [("NVIDIA A10G", "a10"), ("NVIDIA RTX A1000", None), ("NVIDIA L40", None), ("NVIDIA L4", "l4")]
+)
+def test_a_gpu_is_known_by_whole_words_of_its_driver(driver: str, name: str | None) -> None:
+    found = gpu_of_driver(driver, 24e9)
+    assert (found and found.name) == name
 
 
 def test_what_is_not_known_is_not_said(load: Load, tmp_path: Path) -> None:
@@ -160,6 +179,11 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
             '{path}:1: overrides: give a list, such as ["train.precision=fp16"].',
         ),
         ("[hardware]\ngpuz = 8\n", "{path}:2: gpuz: "),
+        (
+            "accelerators = 'H100:8'\n[hardware]\ngpu = 'h100'\n",
+            "{path}: [hardware] does not say how many GPUs a machine with accelerators = 'H100:8' has, and the "
+            "forecast would be of one. Add gpus = 8, say, to [hardware].",
+        ),
     ],
 )
 def test_a_place_that_says_too_little_is_refused(tmp_path: Path, text: str | None, message: str) -> None:

@@ -124,6 +124,7 @@ def test_a_run_under_way_is_known_by_its_rows_and_its_checkpoint(two: list[Path]
     shutil.rmtree(under_way / "evaluate")
     shutil.rmtree(under_way / "vocab")
     with (under_way / "train" / "metrics.jsonl").open("a") as file:
+        file.write('{"phase": 1, "step": 300, "steps": 300, "total_steps": 900, "stopped": "diverged"}\n')
         file.write('{"phase": 1, "step": 301, "tot')  # the row that is being written
     first, second = read_runs([whole, under_way])
     assert (first.finished, second.finished) == (True, False)

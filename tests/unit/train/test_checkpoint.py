@@ -11,7 +11,7 @@ import torch
 
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
-from bertwright.train.checkpoint import load, newest_valid, prune, save
+from bertwright.train.checkpoint import load, newest_valid, prune, remove_partial, save
 from bertwright.train.saving import Snapshot
 from bertwright.train.state import State
 
@@ -54,6 +54,21 @@ def test_the_best_one_is_of_the_latest_phase(tmp_path: Path) -> None:
     )
     prune(tmp_path, 1, made[-1])
     assert kept(tmp_path) == [2, 3, 5]
+
+
+def test_a_score_that_is_no_number_is_no_best(tmp_path: Path) -> None:
+    made = checkpoints(tmp_path, [state(1, float("nan")), state(2, 2.0), state(3, 3.0)])
+    prune(tmp_path, 1, made[-1])
+    assert kept(tmp_path) == [2, 3]
+
+
+def test_a_checkpoint_that_was_set_aside_for_one_that_never_came_is_back(tmp_path: Path) -> None:
+    (only,) = checkpoints(tmp_path, [state(1)])
+    only.rename(tmp_path / f".{only.name}.123.replaced")
+    (tmp_path / f".{only.name}.draft").mkdir()
+    remove_partial(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [only.name]
+    assert newest_valid(tmp_path, SILENT) is not None
 
 
 def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from bertwright.train.forecast import Forecast
+from bertwright.train.state import State
+from bertwright.train.window import Window, time_left
 
 FIRST = {
     "index": 0, "steps": 100, "room": 1000, "heldout_room": 500, "evaluate_every": 50, "checkpoint_every": 30,
@@ -72,3 +74,18 @@ def test_the_pace_of_one_phase_counts_for_the_next_by_its_room(phases: list[Any]
     forecast = Forecast(phases, scoring=0.0)
     forecast.stepped(phases[0], [1.0, 2.0])
     assert forecast.interval(phases[1], 0) == pytest.approx((10 * 4.0, 10 * 8.0))
+
+
+def test_steps_of_a_batch_that_grows_are_each_taken_as_of_the_full_one() -> None:
+    """Three steps of a quarter of the batch and one of all of it, each as fast for its sequences as the others."""
+    batches = SimpleNamespace(full=32, at=lambda step: 8 if step < 9 else 32)
+    phase: Any = SimpleNamespace(loader=SimpleNamespace(settings=SimpleNamespace(batches=batches)))
+    paces = list[float]()
+    forecast: Any = SimpleNamespace(
+        stepped=lambda _, seconds: paces.extend(seconds),
+        interval=lambda *_: (0.0, 100.0),
+        remaining=lambda phase, step, pace, spent: pace,
+    )
+    window = Window(steps=4, times=[1.0, 1.0, 1.0, 4.0])
+    left = time_left(forecast, phase, State(data_step=10, total_steps=10), window)
+    assert paces == [4.0] * 4 and left["remaining_seconds"] == 4.0

@@ -14,6 +14,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, sha256, sha256_of, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.stage_context import StageContext
+from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.labelled.data import FOLDER, Labelled
 from bertwright.examples.labelled.read import Files, find_files
@@ -35,10 +36,13 @@ def run(
     """The examples artifact in `context.out` of the labelled texts that the first of `imported` names, as all do.
 
     `sets` are the lengths of the phases; `inputs` has "vocab", and "corpus" where the vocabulary was learnt from one.
-    `RecipeError` and `DataError` as from `find_files` and `read_texts`, and where a split comes out empty.
+    `RecipeError` and `DataError` as from `find_files` and `read_texts`, and where a split comes out empty. There
+    are no tasks to share: of several processes the first one makes all, and the others raise `StageIncomplete`.
     """
-    data, texts, log = imported[0], imported[0].texts, context.log
+    data, texts, log, share = imported[0], imported[0].texts, context.log, context.share or SINGLE
     assert texts is not None
+    if share.rank:
+        raise StageIncomplete(f"examples: rank 0 of {share.world} makes the labelled texts alone")
     files = find_files(data.path, texts, f"{data.key}.data")
     known = {name: artifact.fingerprint for name, artifact in inputs.items()}
     known |= {each.input: sha256_of([sha256(file) for file in (*files.train, *files.heldout)]) for each in imported}
@@ -52,6 +56,7 @@ def run(
         splits.write(make_folder(draft / FOLDER), texts)
         for sentence in _sentences(data, splits, files):
             log.say(f"examples: {sentence}")
+        share.complete("examples", draft, [])
         kind = {"kind": "labelled", "examples": len(splits.train), "static": False}
         return {
             "vocabulary": facts["hash"],
