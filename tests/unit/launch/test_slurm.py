@@ -8,10 +8,15 @@ from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 
 
-def options(step: str, *settings: str) -> set[str]:
-    """The options of sbatch in the script of a job of the chain."""
+def text_of(step: str, *settings: str) -> str:
+    """The script of a job of the chain."""
     files = load_place("slurm", "", settings).describe(load_job(Path("smoke"), [], None)).files
-    return {line.split(maxsplit=1)[1] for line in files[f"{step}.sbatch"].splitlines() if line.startswith("#SBATCH")}
+    return files[f"{step}.sbatch"]
+
+
+def options(step: str, *settings: str) -> set[str]:
+    """The options of sbatch in it."""
+    return {line.split(maxsplit=1)[1] for line in text_of(step, *settings).splitlines() if line.startswith("#SBATCH")}
 
 
 def test_the_last_job_has_memory_for_a_model_and_is_asked_for_by_itself() -> None:
@@ -27,3 +32,11 @@ def test_the_last_job_has_memory_for_a_model_and_is_asked_for_by_itself() -> Non
 def test_the_last_job_runs_where_training_does(gpus: int, asked: bool) -> None:
     said = options("finish", f"gpus={gpus}", "partition=large", "prepare.partition=cpu")
     assert "--partition=large" in said and ("--gpus-per-node=1" in said) is asked
+
+
+def test_a_process_alone_is_given_its_processors_and_the_container_of_training() -> None:
+    """`srun` takes neither from its job: it would bind the process to one processor, on the bare node."""
+    settings = ("prepare.cpus=8", "prepare.tasks=2", "finish.cpus=3", 'srun=["--container-image=x", "--mpi=none"]')
+    for step, cpus in (("corpus", 8), ("vocab", 8), ("examples", 8), ("finish", 3)):
+        (line,) = (line for line in text_of(step, *settings).splitlines() if line.startswith("srun "))
+        assert f" --ntasks=1 --cpus-per-task={cpus} --container-image=x bertwright " in line

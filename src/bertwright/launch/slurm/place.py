@@ -106,13 +106,14 @@ class SlurmPlace(Section):
 
     def _prepare(self, job: Job, name: str, *command: str) -> Step:
         """A job of one process, before training."""
-        return Step(name, job.line(*command), self._options(job, name, *self._preparing()))
+        options = self._options(job, name, *self._preparing())
+        return Step(name, job.line(*command), options, self._srun(self.prepare.cpus))
 
     def _share(self, job: Job, stage: str) -> Step:
         """A job array that shares a stage."""
         array = f"--array=0-{self.prepare.tasks - 1}"
         options = self._options(job, stage, *self._preparing(), array, log="%A_%a")
-        return Step(stage, job.line(stage), options, shared=True)
+        return Step(stage, job.line(stage), options, self._srun(self.prepare.cpus), shared=True)
 
     def _train(self, job: Job) -> Step:
         ranks = self._ranks()
@@ -124,8 +125,7 @@ class SlurmPlace(Section):
             "gpus-per-node": self.gpus,
         }
         options += [f"--{name}={value}" for name, value in sizes.items() if value]
-        # srun no longer takes it from sbatch since Slurm 22.05.
-        srun = (f"--cpus-per-task={self.cpus}", *self.srun) if self.cpus else self.srun
+        srun = (*_processors(self.cpus), *self.srun)
         threads = self.cpus or 0
         every = self._options(job, "train", *options, *self.options)
         return Step("train", job.line("train"), every, srun, ranks=self.nodes * ranks, threads=threads)
@@ -133,7 +133,12 @@ class SlurmPlace(Section):
     def _finish(self, job: Job) -> Step:
         """Scores, export and report, on the machines that train."""
         gpu = ["--gpus-per-node=1"] if self.gpus else []
-        return Step("finish", job.line("run"), self._options(job, "finish", *alone(self.finish, self.partition), *gpu))
+        options = self._options(job, "finish", *alone(self.finish, self.partition), *gpu)
+        return Step("finish", job.line("run"), options, self._srun(self.finish.cpus))
+
+    def _srun(self, cpus: int) -> tuple[str, ...]:
+        """Options of srun for one process: its processors, and the container that training is in."""
+        return (*_processors(cpus), *(option for option in self.srun if option.startswith("--container-")))
 
     def _preparing(self) -> list[str]:
         return alone(self.prepare, self.prepare.partition or self.partition)
@@ -150,3 +155,8 @@ class SlurmPlace(Section):
             *(f"--{option}={value}" for option, value in named.items() if value),
             *own,
         )
+
+
+def _processors(number: int | None) -> tuple[str, ...]:
+    """What srun is told: since Slurm 22.05 it takes it from sbatch no longer, and would bind a process to one."""
+    return (f"--cpus-per-task={number}",) if number else ()
