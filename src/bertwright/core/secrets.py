@@ -16,10 +16,10 @@ HIDDEN = "hidden"
 _NAME = r"[A-Za-z_][\w-]*"
 # A value that begins with $ is asked for where the line is run.
 _GIVEN = r"(?![\"']?\$)"
-_ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}[^\s;&|]")
+_ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}(?=[^\s;&|])")
 _OPTION = re.compile(rf"(?:^|\s)--({_NAME})\s+{_GIVEN}[^\s;&|-]")
 _NAME_ALONE = re.compile(rf"--({_NAME})")
-_WHOLE = re.compile(rf"(-{{0,2}}({_NAME})=).+", re.DOTALL)
+_WHOLE = re.compile(rf"(-{{0,2}}({_NAME})=)(.+)", re.DOTALL)
 _SCHEME = "(?:bearer|basic|token|digest)"
 _HEADER = re.compile(
     rf"(\bauthorization\s*:\s*(?:{_SCHEME}\s+)?|\bbearer\s+(?=[^\s\"']*\d)(?=[\w.~+/=-]{{8}}))"
@@ -70,7 +70,7 @@ def _asks(word: str) -> bool:
 
 def _hidden(word: str) -> str:
     whole = _WHOLE.fullmatch(word)
-    if whole and is_secret(whole[2]):
-        return f"{whole[1]}{HIDDEN}"
+    if whole:  # of `--env=TOKEN=...` the second name is the secret's
+        return whole[1] + (HIDDEN if is_secret(whole[2]) else _hidden(whole[3]))
     word = _HEADER.sub(rf"\g<1>{HIDDEN}", word)
     return _ADDRESS.sub(lambda found: redact_credentials(found[0]), word)

@@ -93,13 +93,24 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
     nodes = next((said[option] for option in launcher.nodes if option in said), launch.nodes)
     processes = next((said[option] for option in launcher.processes if option in said), launch.processes)
     if ranks := next((said[option] for option in launcher.ranks if option in said), 0):
-        # Of mpirun the number of all and that of a node together say how many nodes there are.
         stated = any(option in said for option in launcher.processes)
-        nodes = ranks // processes if stated else nodes
-        processes = processes if stated else max(1, ranks // nodes)
+        nodes, processes = _spread(name, ranks, processes if stated else 0, nodes)
     rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
     by = launcher.table if said or machine else launch.by
     return Launch(nodes, processes, by, (*launch.machine, *machine)), rest
+
+
+def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int]:
+    """Nodes, and processes on each, of so many processes in all; `processes` are most on a node, 0: not said."""
+    # Of mpirun the number of all and that of a node together say how many nodes there are.
+    whole = min(ranks, processes or nodes)
+    if ranks % whole:
+        where = f"on nodes of {processes}" if processes else f"over {nodes} nodes"
+        raise RecipeError(
+            f"{name} starts {ranks} processes {where}, so nodes would have unlike numbers of them, which no place here "
+            "has. Write numbers of which one divides the other."
+        )
+    return (ranks // whole, whole) if processes else (whole, ranks // whole)
 
 
 def _count(name: str, option: str, text: str) -> int:

@@ -37,10 +37,13 @@ def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
     """The settings of a place that starts as many processes, on `gpus` or processors; none where one process trains."""
     said = dict(launch.machine)
     if launch.by == "srun":
-        number = launch.processes if launch.processes > 1 or not gpus else int(said.get("gpus_per_node", 1))
+        alone = launch.processes == 1 and gpus
+        # A node's may be written with their kind, as v100:8.
+        number = (_number(said.get("gpus_per_node", "").rpartition(":")[2]) or 1) if alone else launch.processes
         values: dict[str, Any] = {"kind": "slurm", "nodes": launch.nodes, "gpus" if gpus else "ranks": number}
         held = {OF_SLURM[option]: value for option, value in said.items() if option in OF_SLURM}
-        return values | {key: int(value) if key == "cpus" else value for key, value in held.items()}
+        cpus = _number(held.pop("cpus", ""))
+        return values | held | ({"cpus": cpus} if cpus else {})
     if launch.by == AZUREML:
         values = {"kind": "azureml", "nodes": launch.nodes, "ranks": launch.processes}
         return values | {k: int(v) if k == "timeout" else v for k, v in said.items() if _azureml_holds(k, v)}
@@ -54,6 +57,11 @@ def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
     return values
 
 
+def _number(text: str) -> int | None:
+    """A number as it is written; None of anything else, such as a variable of the job."""
+    return int(text) if text.isdecimal() else None
+
+
 def _azureml_holds(option: str, value: str) -> bool:
     return option in OF_AZUREML and OF_AZUREML[option].fullmatch(value) is not None
 
@@ -63,4 +71,9 @@ def unplaced(launch: Launch) -> list[str]:
     if launch.by == AZUREML:
         return [f"{option} {value}" for option, value in launch.machine if not _azureml_holds(option, value)]
     known = {*ADDRESS, *PORT} | (set(OF_SLURM) if launch.by == "srun" else set())
-    return [f"{option} {value}" for option, value in launch.machine if option not in known]
+    return [f"{option} {value}" for option, value in launch.machine if option not in known or _unread(option, value)]
+
+
+def _unread(option: str, value: str) -> bool:
+    """Whether it is a number of processors that only the job knows."""
+    return OF_SLURM.get(option) == "cpus" and _number(value) is None

@@ -35,12 +35,15 @@ def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[s
     return ShellCommand(tuple(words), variables, shell.line)
 
 
-def _text(script: Command, name: str, shell: ShellCommand) -> str:
-    """The value of a script's argument as the shell would write it; `0` is the name of the script."""
+def _text(script: Command, name: str, shell: ShellCommand, inside: frozenset[str] = frozenset()) -> str:
+    """The value of a script's argument as the shell would write it; `0` is the name of the script. What is given as
+    itself (`DATASET_DIR=$DATASET_DIR`), `inside` which it is, is left as it stands."""
+    if name in inside:
+        return f"${name}"
     if name == "0":
         return PurePosixPath(shlex.split(script.text)[0]).name
     if name not in script.settings:
         return shell.variables.get(name, "")
     setting = script.settings[name]
     text = str(setting.value).lower() if isinstance(setting.value, bool) else setting.typed or str(setting.value)
-    return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
+    return _VARIABLE.sub(lambda found: _text(script, found[1], shell, inside | {name}) or found[0], text)

@@ -14,6 +14,8 @@ HEADER = "a header that says who asks (Authorization, Bearer)"
     [
         ("export HF_TOKEN=planted", f"HF_TOKEN=..., {NAMED}"),
         ("--api-key=planted", f"api-key=..., {NAMED}"),
+        ("--env=TOKEN=planted", f"TOKEN=..., {NAMED}"),
+        ("--env=HF_TOKEN=planted", f"HF_TOKEN=..., {NAMED}"),
         ("huggingface-cli login --token planted", f"--token ..., {NAMED}"),
         ("mysql --password 'planted' db", f"--password ..., {NAMED}"),
         ("curl -H 'Authorization: Bearer planted' host", HEADER),
@@ -55,10 +57,21 @@ def test_the_value_of_an_option_may_be_the_next_word() -> None:
 
 
 def test_secrets_of_a_command_are_hidden() -> None:
-    words = ("p", "--api-key=planted", "--token", "planted", "--password", "--quiet", "HF_TOKEN=planted b", "a=b")
+    words = (
+        "p",
+        "--api-key=planted",
+        "--token",
+        "planted",
+        "--password",
+        "--quiet",
+        "HF_TOKEN=planted b",
+        "a=b",
+        "--env=TOKEN=planted",
+    )
     words += ("Authorization: Bearer planted", "https://me:planted@host/a")
     assert hidden_words(words) == (
         *("p", f"--api-key={HIDDEN}", "--token", HIDDEN, "--password", "--quiet", f"HF_TOKEN={HIDDEN}", "a=b"),
+        f"--env=TOKEN={HIDDEN}",
         *(f"Authorization: Bearer {HIDDEN}", "https://host/a"),
     )
     assert hidden_value("HF_TOKEN", "planted") == HIDDEN and hidden_value("DATA", "a") == "a"

@@ -54,6 +54,8 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
         ("torchrun --nnodes 2 --nproc-per-node 8 --master_addr h x.py", 2, 8, ("x.py",)),
         ("mpirun --allow-run-as-root -n 16 -x A=b -mca btl tcp python x.py", 1, 16, ("x.py",)),
         ("mpiexec -np 32 -ppn 8 python x.py", 4, 8, ("x.py",)),
+        ("mpiexec -np 2 -ppn 4 python x.py", 1, 2, ("x.py",)),
+        ("srun -N 4 -n 1 python x.py", 1, 1, ("x.py",)),
         ("deepspeed --num_gpus 4 x.py", 1, 4, ("x.py",)),
         ("ipexrun --distributed --nnodes 4 --nproc_per_node 2 --hostfile h x.py", 4, 2, ("x.py",)),
         ("python -m intel_extension_for_pytorch.cpu.launch --node_id 0 --enable_jemalloc x.py", 1, 1, ("x.py",)),
@@ -76,6 +78,8 @@ def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tu
             "mpirun -n $N: how many processes that starts, only the machine knows. Write the number.",
         ),
         ("torchrun --nproc_per_node=gpu x.py", "torchrun --nproc_per_node gpu: how many"),
+        ("mpirun -n 12 -ppn 8 x.py", "mpirun starts 12 processes on nodes of 8, so nodes would have unlike numbers"),
+        ("srun -N 4 -n 6 x.py", "srun starts 6 processes over 4 nodes, so nodes would have unlike numbers"),
     ],
 )
 def test_launchers_that_are_not_understood_are_told(line: str, said: str) -> None:

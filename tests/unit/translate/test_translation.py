@@ -157,6 +157,10 @@ def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int,
             "srun -N 4 --ntasks-per-node=8 -p gpu -t 12:00:00 -c 6",
             {"kind": "slurm", "nodes": 4, "gpus": 8, "partition": "gpu", "time": "12:00:00", "cpus": 6},
         ),
+        (
+            "srun -N 2 --gpus-per-node=v100:8 --cpus-per-task=$SLURM_CPUS_PER_TASK",
+            {"kind": "slurm", "nodes": 2, "gpus": 8},
+        ),
     ],
 )
 def test_nodes_and_processes_are_a_place_that_launch_knows(
@@ -209,3 +213,22 @@ def test_a_warm_up_that_begins_before_the_first_step_stays_one() -> None:
     assert phase["schedule"].value == {"kind": "poly_nvidia", "power": 1.0, "warmup_before": 76}
     (phase,) = translated(f"{command} --start_warmup_step=0").phases
     assert phase["schedule"].value == "linear"
+
+
+def test_googles_own_command_says_true_behind_its_switches() -> None:
+    command = "python create_pretraining_data.py --input_file=a.txt --output_file=tf --vocab_file=v.txt"
+    sections = translated(f"{command} --do_lower_case=True --do_whole_word_mask=False").sections
+    assert sections["vocab.lower_case"].value is True
+    assert "vocab.lower_case" not in translated(f"{command} --do_lower_case=False").sections
+
+
+def test_warm_up_steps_below_1_are_a_share_as_in_the_trainer() -> None:
+    command = "python pretrain_glue.py --output_dir o"
+    for typed, wanted in (("0.1", 0.1), ("20", 20)):
+        (phase,) = translated(f"{command} --warmup_steps {typed}").phases
+        assert phase["warmup"].value == wanted
+
+
+def test_a_variable_that_is_given_as_itself_is_left_to_whoever_runs_it() -> None:
+    line = "DATASET_DIR=$DATASET_DIR OUTPUT_DIR=out PRECISION=fp32 bash run_bert_pretrain_phase1.sh"
+    assert "$DATASET_DIR" in repr(translated(line).phases)

@@ -81,9 +81,9 @@ def warmup_start(command: Command, name: str) -> Iterator[Key]:
 
 
 def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
-    """The Trainer's: steps where they are given, else the share."""
-    if steps := int(command.number("warmup_steps")):
-        yield Key(f"{PHASE}warmup", steps, command.source("warmup_steps"))
+    """The Trainer's: steps where they are given, or below 1 a share of them, else the share."""
+    if steps := command.number("warmup_steps"):
+        yield Key(f"{PHASE}warmup", steps if steps < 1 else int(steps), command.source("warmup_steps"))
     else:
         yield Key(f"{PHASE}warmup", command.number("warmup_ratio"), command.source("warmup_ratio", "warmup_steps"))
 
