@@ -145,12 +145,14 @@ def sha256(path: Path) -> str:
 def sha256_of(value: Any) -> str:
     """The SHA-256 of a JSON value in its canonical form (sorted keys, no blanks)."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    # Names of files need not be UTF-8: Python keeps such a byte as half of a pair, which JSON can only escape.
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def write_json(path: Path, value: Any, sync: bool = True) -> None:
     """Write indented UTF-8 JSON atomically; `sync` as for `write_atomic`."""
-    write_atomic(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(), sync)
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), sync)
 
 
 class Known(dict[str, Any]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,12 @@ def convert(
     if len({(file_set.folder, file_set.split) for file_set in sets}) < len(sets):
         raise DataError(
             f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
+        )
+    if twice := [name for name, times in Counter(task.name for task in tasks).items() if times > 1]:
+        one, other, *_ = (task.file for task in tasks if task.name == twice[0])
+        raise DataError(
+            f"{one} and {other} would both become {twice[0]} in {destination}. Give the folder of one of them its own "
+            "name, or convert them one after the other."
         )
     with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)

@@ -1,7 +1,8 @@
 """What lies in a folder of training data: the sets of files in it, their format, and what is missing or damaged.
 
-Formats are recognised by content, never by name. Files in one folder form one set (NVIDIA's `…_test_<i>` files one of
-their own), so `seq_128/` and `seq_512/` of Intel's data are two; so are files of two shapes in one folder.
+Formats are recognised by content, never by name. Files in one folder form one set (NVIDIA's `…_test_<i>` files and the
+hub's `test-<i>-of-<n>` one of their own), so `seq_128/` and `seq_512/` of Intel's data are two; so are files of two
+shapes in one folder.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
 
 _PARTS = re.compile(r"[-_]of[-_](\d+)")
-_TEST = re.compile(r"_test_\d+\.")
+_TEST = re.compile(rf"_test_\d+\.|^(?:{'|'.join(OTHER_SPLITS)})-\d+-of-\d+")
+"""NVIDIA's names of files for testing, and the hub's of data sets."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class FileSet:
 
     @property
     def trains(self) -> bool:
-        """Whether it is there to be trained on: NVIDIA's test files and folders named after another split are not."""
+        """Whether it is there to be trained on: files and folders named after another split are
+        not."""
         return self.split == "training" and self.folder.name not in OTHER_SPLITS
 
     @property

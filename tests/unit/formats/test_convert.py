@@ -1,10 +1,12 @@
 import json
+import os
 
 import pytest
 from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample, token_documents
 
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import read_json, sha256_of
 from bertwright.examples.instances import concatenate
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
@@ -96,6 +98,23 @@ def test_folders_and_nvidias_names_say_what_is_not_for_training(tmp_path, source
     assert made("e", "hdf5-varlen", "b") == sorted(varlen)
     splits = {found.folder.name: found.trains for found in recognise(tmp_path / "e")}
     assert splits == {name: False, "train": True}
+
+
+def test_two_files_that_would_become_one_are_refused(tmp_path):
+    (tmp_path / "a" / "train").mkdir(parents=True)
+    for folder in (tmp_path / "a", tmp_path / "a" / "train"):
+        write_nvidia(folder / "w_training_0.hdf5", rows_of(sample(3)), 32, 5)
+    with pytest.raises(DataError, match=r"would both become train/.* in .*b\. Give the folder of"):
+        convert(tmp_path / "a", tmp_path / "b", Target("tfrecord", 32, 5), VOCABULARY)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_name_that_is_not_utf8_is_converted(tmp_path):
+    (tmp_path / "a").mkdir()
+    name = tmp_path / "a" / os.fsdecode(b"m\xe1_training_0.hdf5")
+    write_nvidia(name, rows_of(sample(3)), 32, 5)
+    note = convert(tmp_path / "a", tmp_path / "b", Target("tfrecord", 32, 5), VOCABULARY)
+    assert read_json(tmp_path / "b" / "conversion.json") == note and sha256_of(note)
 
 
 @pytest.mark.parametrize("first", KINDS)

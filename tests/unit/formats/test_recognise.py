@@ -36,6 +36,15 @@ def test_a_folder_of_nvidias_has_a_training_and_a_test_set(tmp_path):
     assert recognise(folder / "wiki_test_0.hdf5")[0].examples == 2
 
 
+def test_the_hubs_names_of_files_say_what_is_not_for_training(tmp_path):
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001", "validation-00000-of-00001"):
+        lddl.write(tmp_path / f"{name}.parquet", iter([sample(3)]), Shape(32, 5, static=True), VOCABULARY)
+    test, training = recognise(tmp_path)
+    assert [file.name for file in training.files] == [f"train-0000{number}-of-00002.parquet" for number in range(2)]
+    assert training.trains and training.incomplete is None
+    assert not test.trains and len(test.files) == 2
+
+
 def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     tfrecords(tmp_path / "seq_512", [f"part-{number:05}-of-00500" for number in range(12)], 64, 10)
     tfrecords(tmp_path / "seq_128", [f"part-{number:05}-of-00002_128" for number in range(2)])
