@@ -6,6 +6,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from bertwright.core.cgroup import processor_bounds
+
 
 @cache
 def processor_flags() -> frozenset[str]:
@@ -17,5 +19,7 @@ def processor_flags() -> frozenset[str]:
 
 
 def default_workers() -> int:
-    """The processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The processors this process may use: those it is bound to, or fewer where a job or a container bounds its
+    time."""
+    bound_to = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min([bound_to, *processor_bounds()])

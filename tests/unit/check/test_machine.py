@@ -12,21 +12,78 @@ import pytest
 
 from bertwright.check import machine
 from bertwright.check.machine import TorchBuild, disk_free, gpu_capability, gpu_memory, torch_build
-from bertwright.core import memory
+from bertwright.core import cgroup
+from bertwright.core.cgroup import memory_bounds, processor_bounds
 from bertwright.core.memory import memory_size
+from bertwright.core.processor import default_workers
 
 
 @pytest.fixture
 def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`limits("1000", address_space=500)`: what the files of a container and the limits of a process say."""
+    """`limits(newer="1000", older="2000", address_space=500)`: what the root of the groups and the process say."""
+    monkeypatch.setattr(cgroup, "_ROOT", tmp_path / "groups")
+    monkeypatch.setattr(cgroup, "_OWN", tmp_path / "own")
+    (tmp_path / "own").write_text("0::/\n4:memory:/\n")
 
-    def say(*texts: str, address_space: int = resource.RLIM_INFINITY) -> None:
-        for number, text in enumerate(texts):
-            (tmp_path / str(number)).write_text(text)
-        monkeypatch.setattr(memory, "_LIMITS", tuple(str(tmp_path / str(number)) for number in range(3)))
+    def say(newer: str = "", older: str = "", address_space: int = resource.RLIM_INFINITY) -> None:
+        said(tmp_path, "memory.max", newer)
+        said(tmp_path, "memory/memory.limit_in_bytes", older)
         monkeypatch.setattr(resource, "getrlimit", lambda which: (address_space, address_space))
 
     return say
+
+
+def said(folder: Path, name: str, text: str) -> None:
+    """Write a file of a group."""
+    path = folder / "groups" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "size", "processors"),
+    [
+        pytest.param(
+            "0::/system.slice/job_7/step_0\n",
+            {
+                "system.slice/memory.max": "max",
+                "system.slice/job_7/memory.max": "2000000\n",
+                "system.slice/job_7/step_0/memory.max": "max",
+                "system.slice/job_7/step_0/cpu.max": "150000 100000\n",
+                "cpu.max": "max 100000",
+            },
+            *(2_000_000, 2),
+            id="a job of Slurm, version 2",
+        ),
+        pytest.param(
+            "9:memory:/slurm/job_7\n3:cpu,cpuacct:/slurm/job_7\n1:name=systemd:/other\n",
+            {
+                "memory/slurm/job_7/memory.limit_in_bytes": "3000000",
+                "memory/memory.limit_in_bytes": "9223372036854771712",
+                "cpu/slurm/job_7/cpu.cfs_quota_us": "50000",
+                "cpu/slurm/job_7/cpu.cfs_period_us": "100000",
+                "cpu/slurm/cpu.cfs_quota_us": "-1",
+                "cpu/slurm/cpu.cfs_period_us": "100000",
+            },
+            *(3_000_000, 1),
+            id="version 1",
+        ),
+    ],
+)
+def test_the_bounds_of_the_groups_around_a_process_count(
+    own: str, files: dict[str, str], size: int, processors: int, limits: Callable[..., None], tmp_path: Path
+) -> None:
+    limits()
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        said(tmp_path, name, text)
+    assert memory_size() == size
+    assert processor_bounds() == [processors] and default_workers() == min(processors, len(os.sched_getaffinity(0)))
+
+
+def test_where_there_are_no_groups_nothing_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "_OWN", tmp_path / "absent")
+    assert memory_bounds() == processor_bounds() == []
 
 
 def test_the_smallest_limit_on_memory_counts(limits: Callable[..., None]) -> None:
