@@ -118,6 +118,7 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
         ("corpus:\n  source: sample", "Write a section as [corpus]."),
         ("[corpus]\nlanguage: hu", "This is no YAML: write language = hu."),
         ("[corpus]\nlanguage = hu", 'Write language = "hu".'),
+        ("[corpus]\nlanguage = no", 'Write language = "no".'),
         ("[vocab]\nlower_case = True  # as before", "Write lower_case = true."),
         ("[vocab]\nfile = None", "Leave file out: there is no null in TOML."),
         ('[vocab]\nfile = "C:\\words\\vocab.txt"', "Put a text with backslashes in single quotes: '...'."),

@@ -65,11 +65,17 @@ def publish(draft: Path, out: Path, replaced: str | None) -> None:
 
 
 def remove_scratch(out: Path) -> None:
-    """Remove what is hidden in a published artifact; what cannot be removed does no harm and stays."""
+    """Remove the scratch of an artifact that was published; what cannot be removed does no harm and stays.
+
+    Where it was removed before, what else is hidden there is somebody else's, such as a `.git`, and stays too.
+    """
     with contextlib.suppress(OSError):
         remove_leftovers(out)
+    if not (out / _SECONDS).is_file():
+        return
     # Only now: until the artifact is published an interrupted build goes on from its scratch.
-    for path in out.glob(".*"):
+    # The note of the seconds last, by which scratch is known to be there.
+    for path in sorted(out.glob(".*"), key=lambda hidden: hidden.name == _SECONDS):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:

@@ -6,8 +6,9 @@ import hashlib
 import re
 
 _WHO = re.compile(
-    r"(?:(?<=http://)|(?<=https://))[^/?\s@]+@"  # a name, a token
-    r"|(?<=://)[^/?\s@:]*:[^/?\s@]*@",  # name and password; `abfs://box@account` is a place
+    # To the last @, for there may be one in a password.
+    r"(?:(?<=http://)|(?<=https://))[^/?\s]+@"  # a name, a token
+    r"|(?<=://)[^/?\s@:]*:[^/?\s]*@",  # name and password; `abfs://box@account` is a place
     re.IGNORECASE,
 )
 _QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"]+")

@@ -148,7 +148,9 @@ def _remedy(text: str, fault: str) -> str:
         key, value = plain.groups()
         if value in ("None", "null", "~"):
             return f"Leave {key} out: there is no null in TOML."
-        return f"Write {key} = {_WORDS.get(value) or json.dumps(value, ensure_ascii=False)}."
+        # Of a language `no` is Norwegian.
+        word = None if key.endswith("language") else _WORDS.get(value)
+        return f"Write {key} = {word or json.dumps(value, ensure_ascii=False)}."
     if "\\" in written:
         return "Put a text with backslashes in single quotes: '...'."
     return "Mend the line named there."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,11 @@ _WHAT |= {name.replace("MaskedLM", "SequenceClassification"): what for name, wha
 
 def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any]) -> None:
     """Write the card of the model `name` to `path`; `export` is what the export counted."""
-    language = f"language: {origin.language}\n" if origin.language else ""
-    trained = f"trained on text in the language `{origin.language}`" if origin.language else "trained on examples"
+    # In quotes: Norwegian's `no` is false in YAML.
+    language = f"language: {json.dumps(origin.language)}\n" if origin.language else ""
+    texts = f"text in the language `{plain(origin.language)}`" if origin.language else "examples"
     labels = inputs.train.counts.get("network", {}).get("labels", [])
-    trained = "trained on labelled texts" if labels else trained
+    trained = f"trained on {'labelled texts' if labels else texts}"
     tag, what = _WHAT[export["architecture"]]
     use = "text-classification" if labels else "fill-mask"
     parts = [

@@ -37,10 +37,10 @@ def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
         language = source.manifest["config"]["corpus"]["language"]
         return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
     if "labels" in source.counts:
-        return Origin(plain(texts.language), source.counts["text"]["fertility"], "texts", _labelled(source, texts))
+        return Origin(texts.language, source.counts["text"]["fertility"], "texts", _labelled(source, texts))
     splits = source.counts["heldout"]["phases"].values()
     unit = "documents" if all("documents" in split for split in splits) else "examples"
-    return Origin(plain(texts.language), source.counts["text"]["fertility"], unit, _files(source, texts))
+    return Origin(texts.language, source.counts["text"]["fertility"], unit, _files(source, texts))
 
 
 def _sources(corpus: Artifact) -> str:

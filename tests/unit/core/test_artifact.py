@@ -164,8 +164,17 @@ def test_scratch_is_neither_sealed_nor_left(tmp_path: Path) -> None:
 def test_scratch_of_a_kill_after_publishing_goes_with_the_next_run(tmp_path: Path) -> None:
     done = built(tmp_path)
     (done.path / ".parts").mkdir()
+    (done.path / ".seconds").write_text("0.000")  # goes last
     build(done.path, identity(), SILENT, never)
-    assert not (done.path / ".parts").exists()
+    assert not list(done.path.glob(".*"))
+
+
+def test_what_somebody_hides_in_a_finished_artifact_stays(tmp_path: Path) -> None:
+    done = built(tmp_path)
+    (done.path / ".git").mkdir()
+    (done.path / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    build(done.path, identity(), SILENT, never)
+    assert (done.path / ".git" / "HEAD").is_file()
 
 
 def test_the_time_of_interrupted_attempts_counts(tmp_path: Path) -> None:

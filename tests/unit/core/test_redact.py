@@ -10,6 +10,7 @@ from bertwright.core.redact import is_secret, is_url, redact_credentials, shown
     [
         ("https://me:word@host/a?sig=1 and s3://k:s@bucket/x", "https://host/a and s3://bucket/x"),
         ("https://token@host/a", "https://host/a"),
+        ("https://me:w@rd@host/a and ftp://me:w@rd@host/a", "https://host/a and ftp://host/a"),
         ("abfs://box@account.dfs.core.windows.net/a", "abfs://box@account.dfs.core.windows.net/a"),
         ("is it? yes", "is it? yes"),
         ("https://host/a/?sig=1: no such file", "https://host/a/ no such file"),
@@ -28,6 +29,7 @@ def test_secrets_are_not_shown(text: str, safe: str) -> None:
         ("https://host/a.bz2?X-Amz-Date=1&X-Amz-Signature=2", "https://host/a.bz2"),
         ("https://host/a.bz2?Expires=1&Signature=2", "https://host/a.bz2"),
         ("ftp://me:word@host/a", "ftp://host/a"),
+        ("https://me:w@rd@host/a", "https://host/a"),
         ("abfs://box@account.dfs.core.windows.net/a", "abfs://box@account.dfs.core.windows.net/a"),
         ("s3://texts/part-?.txt", "s3://texts/part-?.txt"),
         ("novels/?.txt", "novels/?.txt"),

@@ -157,7 +157,7 @@ def test_without_transformers_nothing_is_written(
 def test_the_card_states_language_licence_scores_and_no_more(trained: Make, tmp_path: Path) -> None:
     made = trained()
     card = export(made, tmp_path, name="hu-probe").file("hf/README.md").read_text()
-    assert card.startswith("---\nlanguage: hu\n")
+    assert card.startswith('---\nlanguage: "hu"\n')
     assert "# hu-probe" in card
     assert "- huwiki (https://hu.wikipedia.org/wiki/Kezdőlap): 3 documents, 72 words, licence CC BY-SA" in card
     assert "Of the evaluation text qa.txt, 1 of 9 sentences of 13 words or more stand in part" in card
