@@ -175,9 +175,8 @@ class Recipe(Section):
         # Reads the folders of other programs, which most recipes name none of.
         from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
 
-        if self.labels:
-            yield from wrong_pretrained(self.train, network)
-        else:
+        yield from wrong_pretrained(self.train, network)
+        if not self.labels:
             yield from wrong_init_layers(self.train, network)
             yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
 

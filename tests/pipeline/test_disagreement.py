@@ -87,6 +87,24 @@ def test_another_version_is_named(small_recipe: Path, small_examples: Copy, tmp_
         assert "the version of bertwright is 0." in error and " on rank 0 and 0.0.9 on rank 1." in error, error
 
 
+def another_device() -> None:
+    """As on a machine whose GPU is gone, where `auto` takes the CPU; here the other way round."""
+    import torch
+
+    from bertwright.train import agreement
+
+    agreement.resolve_device = lambda wanted: torch.device("cuda")  # type: ignore[assignment]
+
+
+def test_a_rank_without_the_gpu_that_others_have_is_named(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    for error in ended(folder, folder, small_recipe, (), another_device):
+        assert "the kind of device is cpu on rank 0 and cuda on rank 1." in error, error
+        assert error.endswith("and a GPU for each or for none (train.device).")
+
+
 @pytest.mark.parametrize(
     ("override", "named", "unnamed"),
     [

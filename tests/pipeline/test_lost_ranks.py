@@ -139,13 +139,13 @@ def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
     assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
 
 
-def slow_mirror() -> None:
+def slow_mirror(seconds: float = 5) -> None:
     """Have what is brought back from a mirror, and each copy to it, last longer than the others wait for a rank."""
     from bertwright.train.mirror import mirror, restore
 
     def slow(work: Callable[..., None]) -> Callable[..., None]:
         def later(*arguments: object) -> None:
-            time.sleep(5)
+            time.sleep(seconds)
             work(*arguments)
 
         return later

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tests.pipeline.command import ENVIRONMENT
 from tests.pipeline.conftest import Call
-from tests.pipeline.test_lost_ranks import said, start_two
+from tests.pipeline.test_lost_ranks import said, slow_mirror, start_two
 
 from bertwright import Recipe, RunFolder
 from bertwright.cli.batch_text import describe_batch
@@ -294,3 +294,21 @@ def test_two_ranks_go_back_together(small_recipe: Path, small_examples: Callable
     for rank in (0, 1):
         assert "in 3 steps in a row (phase 0, step 8): training has diverged" in said(stopped, rank)
     assert "<b>Training has stopped:</b>" in (stopped / "report.html").read_text()
+
+
+def drop_beside_a_slow_mirror() -> None:
+    slow_mirror(2)
+    drop_5_to_7()
+
+
+def test_a_training_that_diverges_is_copied_to_its_end_and_says_so_on_all_ranks(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    folder, mirror = small_examples(tmp_path / "run"), tmp_path / "mirror"
+    keys = ("train.checkpoint_every=2", "train.guard.patience=3", f"train.mirror=file://{mirror}")
+    ranks = start_two(small_recipe, folder, *keys, before=(drop_beside_a_slow_mirror, drop_5_to_7))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [3, 3], said(folder, 0) + said(folder, 1)
+    newest = max((folder / "train" / "checkpoints").glob("step-*")).name
+    assert (mirror / "checkpoints" / newest / "manifest.json").is_file()

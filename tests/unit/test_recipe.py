@@ -32,6 +32,22 @@ def test_training_starts_only_from_what_is_finished(load: Load, trained: Path, t
             load(f"train.init_from={path}")
 
 
+def test_training_starts_from_no_weights_that_would_be_another_function(
+    load: Load, trained: Path, tmp_path: Path
+) -> None:
+    """Of the number of heads the shapes of the weights say nothing."""
+    shape = json.loads((trained / "train" / "model" / "config.json").read_text())
+    heads, file = shape["num_attention_heads"], tmp_path / "bert.json"
+    checkpoint = next((trained / "train" / "checkpoints").glob("step-*"))
+    for path in (trained / "train", checkpoint):
+        keys = (f"model.config={file}", f"train.init_from={path}")
+        file.write_text(json.dumps(shape))
+        load(*keys)
+        file.write_text(json.dumps(shape | {"num_attention_heads": 2 * heads}))
+        with pytest.raises(RecipeError, match=rf"num_attention_heads is {heads} in {path} and {2 * heads} in "):
+            load(*keys)
+
+
 def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: Path) -> None:
     data = f"train.phases.0.data={trained / 'examples'}"
     load(data)

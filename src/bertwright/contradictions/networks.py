@@ -4,10 +4,12 @@ for them among all others, where there is one."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from bertwright.contradictions.sections import Mistake
+from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError
-from bertwright.model.config import NetworkConfig
+from bertwright.model.config import NetworkConfig, network_of
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
 from bertwright.train.config import TrainConfig
@@ -30,6 +32,10 @@ def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mi
     if deeper.hidden_size != network.hidden_size:
         text = f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide and those of [model]"
         yield "train.init_layers", f"{text} {network.hidden_size}; choose a model as wide, or leave init_layers out"
+    elif deeper.num_attention_heads != network.num_attention_heads:
+        text = f"the layers of train.init_from ({train.init_from}) have {deeper.num_attention_heads} attention heads"
+        text += f" and those of [model] {network.num_attention_heads}, which would read the same weights otherwise"
+        yield "train.init_layers", f"{text}; choose a model with as many, or leave init_layers out"
 
 
 def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
@@ -53,22 +59,38 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
         yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
 
 
+_SHAPE = ("num_hidden_layers", "hidden_size", "intermediate_size", "max_position_embeddings")
+_ATTENTION = ("num_attention_heads", "local_attention", "global_attn_every_n_layers")
+_NUMBERS = ("layer_norm_eps", "global_rope_theta", "local_rope_theta")
+_FUNCTION = _SHAPE + _ATTENTION + _NUMBERS
+"""What two networks, of which one is to start from the other's weights, must have in common. Of most of it the shapes
+of the weights say nothing: loaded all the same, they would be another function."""
+
+
 def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
     """A network to start from that is none, or another than the one of `[model]`."""
-    if train.init_from is None:
+    if train.init_from is None or train.init_layers:
         return
     try:
-        other = read_teacher(train.init_from).network
+        other = _network_in(train.init_from)
     except BertwrightError as error:
-        yield "train.init_from", str(error)
+        if network.labels:  # of a folder that pre-training cannot start from `wrong_folders` says it
+            yield "train.init_from", str(error)
         return
     if other.family != network.family:
         text = f"{train.init_from} is a {other.title} and [model] a {network.title}"
         yield "train.init_from", f"{text}; set model.kind={other.family}"
-    for name in ("num_hidden_layers", "hidden_size", "intermediate_size", "max_position_embeddings"):
-        theirs, own = getattr(other, name), getattr(network, name)
+    for name in _FUNCTION:
+        theirs, own = getattr(other, name, None), getattr(network, name, None)
         # Positions of a ModernBERT are turned, not learnt.
         if theirs != own and not (name == "max_position_embeddings" and network.family == "modern"):
             text = f"{name} is {theirs} in {train.init_from} and {own} in [model]"
             yield "train.init_from", f"{text}; give the recipe that network's size, or its config.json as model.config"
             return
+
+
+def _network_in(path: Path) -> NetworkConfig:
+    """The network of a checkpoint, or of a folder as a teacher's."""
+    if (path / MANIFEST).is_file() and (artifact := open_artifact(path)).manifest["stage"] == "checkpoint":
+        return network_of(artifact.manifest["config"])
+    return read_teacher(path).network

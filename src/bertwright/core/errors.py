@@ -3,6 +3,7 @@
     BertwrightError
     ├── RecipeError         a recipe, an override or an argument is wrong        exit code 2
     ├── DataError           an input (dump, text, vocabulary) cannot be used     exit code 3
+    │   └── DivergedError   training has diverged: all ranks stop at the same step
     ├── ArtifactError       something a stage made is missing, damaged or stale  exit code 4
     │   └── CheckpointError no checkpoint can be trusted
     ├── MissingExtraError   an optional package is needed                        exit code 5
@@ -39,6 +40,10 @@ class DataError(BertwrightError):
     """An input file or its content cannot be used."""
 
     exit_code = 3
+
+
+class DivergedError(DataError):
+    """Training has diverged; raised by all ranks at the same step."""
 
 
 class ArtifactError(BertwrightError):

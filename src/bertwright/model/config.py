@@ -5,10 +5,11 @@ Each family's sections are in a file of its own. Knows no torch, so that checkin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import BertModelConfig
@@ -65,3 +66,18 @@ def read_network_config(path: Path) -> NetworkConfig:
             return validated(network, values, path, network.title)
     known = ", ".join(network.family for network in NETWORKS)
     raise RecipeError(f"{path}: model_type = {family!r} is no family of networks here; there are: {known}")
+
+
+def network_of(sections: Mapping[str, Any]) -> NetworkConfig:
+    """The network that the sections of a checkpoint describe, but for the number of its entries.
+
+    `RecipeError` where this version does not know it.
+    """
+    model = sections["model"]
+    try:
+        if "network" in sections:  # of a configuration file
+            family = next(each for each in NETWORKS if each.family == model.get("kind", "bert"))
+            return family.model_validate(sections["network"])
+        return TypeAdapter[ModelConfig](ModelConfig).validate_python(model).resolve(1)
+    except (StopIteration, ValidationError) as error:
+        raise RecipeError(f"[model] {dict(model)} is of another version, which this one does not know") from error

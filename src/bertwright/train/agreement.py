@@ -17,6 +17,7 @@ from bertwright.core import rng
 from bertwright.core.config import role
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
+from bertwright.model.device import resolve_device
 from bertwright.train.job import Job
 from bertwright.train.ranks import Ranks
 
@@ -43,7 +44,8 @@ def assert_same_training(ranks: Ranks, job: Job) -> None:
     more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
     raise ArtifactError(
         f"the {ranks.world} ranks do not train the same: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
-        "same recipe and overrides, the same version of bertwright, and the same run folder (--out), which all see."
+        "same recipe and overrides, the same version of bertwright, the same run folder (--out), which all see, and a "
+        "GPU for each or for none (train.device)."
     )
 
 
@@ -62,6 +64,8 @@ def _training(job: Job) -> Iterator[tuple[str, str]]:
     """What a training is a function of, by dotted keys: of the recipe also what decides how ranks work together."""
     yield "the version of bertwright", __version__
     yield "the version of its training", str(job.identity.version)
+    # One without its GPU would wait in another transport than the others, or hold them up without a word.
+    yield "the kind of device", resolve_device(job.config.device).type
     yield from _flat(job.identity.config | {"train": _settings(job.config)})
     for name, fingerprint in job.checkpoint.inputs.items():
         yield f"the fingerprint of {name}", fingerprint

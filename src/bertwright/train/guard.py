@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DivergedError
 from bertwright.train.agreement import assert_equal
 from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
 from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
+from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.session import Session
 from bertwright.train.state import State
 from bertwright.train.step import StepResult
@@ -52,8 +53,8 @@ def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
 def go_back(session: Session, phase: Phase, state: State) -> State:
     """The state to go on with after too many dropped updates: that of an earlier checkpoint, but at the batch reached.
 
-    Weights and moments are the checkpoint's. Raises `DataError` where training may not go back in this phase (any
-    more), or has no such checkpoint.
+    Weights and moments are the checkpoint's. Raises `DivergedError` where training may not go back in this phase
+    (any more), or has no such checkpoint.
     """
     guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
     ranks = session.trained.ranks
@@ -69,8 +70,8 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     trained.engine.load(moments, weights)
     if session.averaging:
         session.averaging.load(load_average(checkpoint), trained.model.state_dict())
-    left_out, applied = _since(before, state), before.optimizer_step
-    if before.phase < phase.index:  # the hand-overs since are done again
+    left_out, applied, same_phase = _since(before, state), before.optimizer_step, before.phase == phase.index
+    if not same_phase:  # the hand-overs since are done again
         if any(each.restart_bias_correction for each in session.forecast.phases[before.phase + 1 : phase.index + 1]):
             trained.engine.restart_steps()
         applied = 0
@@ -81,9 +82,9 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     return replace(
         state,
         optimizer_step=applied,
-        norms=before.norms,
-        losses=before.losses,
-        scale=before.scale,
+        norms=before.norms if same_phase else (),
+        losses=before.losses if same_phase else (),
+        scale=scale_from(trained.precision.config, before.scale),
         skipped_in_a_row=0,
         left_out=(*state.left_out, *left_out),
     )
@@ -109,19 +110,18 @@ def _said(ranges: Sequence[Mapping[str, int]]) -> str:
     return " and ".join(f"{each['from']:,} to {each['to'] - 1:,} of phase {each['phase']}" for each in ranges)
 
 
-def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DataError:
+def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DivergedError:
     """What ends training, once the page of the run says it too; all ranks together."""
     error = _diverged(session.guard, phase, state, gone_back)
     if session.metrics is not None:
         _tell(session, session.metrics, phase, state, str(error))
-    session.trained.ranks.barrier()  # a rank that leaves early would have the first one ended while it still writes
     return error
 
 
-def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DataError:
+def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DivergedError:
     what = "not finite or far above those before" if guard.spike or guard.loss_spike else "not finite"
     again = f", also after going back {gone_back} times" if gone_back else ""
-    return DataError(
+    return DivergedError(
         f"the gradient or the loss was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
         f"{state.data_step:,}){again}: training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
         f"{phase.peak:g}) or raise its warmup, and start in another folder."

@@ -35,7 +35,8 @@ class Settings:
     optim: OptimConfig
 
     def sections(self, next_sentence: bool) -> dict[str, Any]:
-        """The sections by name, as they are hashed; of a network that `model.config` names its whole shape."""
+        """The sections by name, as they are hashed; of a network that `model.config` names its whole shape, which
+        `model.config.network_of` reads."""
         # A file counts by its content. The vocabulary is an input of its own, so 1 entry stands for any number.
         network = (
             {"network": self.model.resolve(1, next_sentence, labels_of(self.train.objective))}

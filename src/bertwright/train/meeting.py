@@ -142,10 +142,13 @@ def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[
 
 def _line(connection: socket.socket, seconds: float) -> str | None:
     """The next line, without its end; None where none comes."""
-    line, byte = b"", b""
+    line, byte, until = b"", b"", time.monotonic() + seconds
     with suppress(OSError):
-        connection.settimeout(seconds)
-        while (byte := connection.recv(1)) not in (b"", b"\n") and len(line) < _LONGEST:
+        # For the whole line: a time-out of `recv` alone would let a stranger hold up the job, byte by byte.
+        while (left := until - time.monotonic()) > 0 and len(line) < _LONGEST:
+            connection.settimeout(left)
+            if (byte := connection.recv(1)) in (b"", b"\n"):
+                break
             line += byte
     return line.decode(errors="replace") if byte == b"\n" else None
 

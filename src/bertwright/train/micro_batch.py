@@ -55,13 +55,13 @@ class BatchSource:
         return self.phase.finds_micro_batch and self._size(step) > 1
 
     def halve(self, step: int) -> None:
-        """Halve the micro-batches of `step` and of all steps after it, and say so."""
+        """Halve the micro-batches of `step` and of all steps of the phase after it, and say so."""
         before = self._size(step)
         self.phase = self.phase.with_micro_batch(before // 2)
         torch.cuda.empty_cache()  # blocks of the sizes of before would be kept beside those of the new ones
         self.log.say(
             f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is trained again: "
-            f"micro-batches of {before:,} become {before // 2:,}, here and in all steps to come"
+            f"micro-batches of {before:,} become {before // 2:,}, here and in all later steps of this phase"
         )
 
     def noted(self, state: State) -> State:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from bertwright.core.errors import Interrupted
+from bertwright.core.errors import DivergedError, Interrupted
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.train.asked import Asked
@@ -40,10 +40,9 @@ def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
     try:
         with _copied(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as copied:
             yield copied
-    except Interrupted:
-        # All ranks stop alike. One that left early would have the first one ended while it still copies.
-        if job.config.mirror:
-            ranks.barrier()
+    except (Interrupted, DivergedError):
+        # All ranks stop alike. One that left early would have the first one ended while it still writes or copies.
+        ranks.barrier()
         raise
 
 
@@ -52,7 +51,7 @@ def _copied(job: Job, ranks: Ranks, log: Log) -> Iterator[Job]:
     from bertwright.train.mirror.mirror import Mirror, Mirrored
 
     kept = Mirrored(job.config.mirror, job.out, job.checkpoint, job.config.keep_checkpoints)
-    with Mirror(kept, log, ranks.busy) as mirror:
+    with Mirror(kept, log, ranks.finishing) as mirror:
 
         def saved(checkpoint: Path) -> None:
             job.saved(checkpoint)

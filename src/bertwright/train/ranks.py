@@ -7,8 +7,8 @@ ranks; started plainly it has one, and no process group and no socket exist. A r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -97,6 +97,12 @@ class Ranks:
     def busy(self) -> AbstractContextManager[None]:
         """The other ranks wait for what is done inside, however long it takes, and do not count it as hanging."""
         return self.watchdog.busy() if self.watchdog else nullcontext()
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """What is done inside is finished, also when another rank is lost, and the others wait for it."""
+        with self.saving(), self.busy():
+            yield
 
     def connect(self, store: Store, gpus: bool) -> None:
         """Open the process group, by way of a store that only the ranks of this start share."""

@@ -55,7 +55,7 @@ def run(
     diverged.
 
     Raises `ArtifactError` when `context.out` holds checkpoints of other settings, `CheckpointError` when none of them
-    is whole, `DataError` when training diverges, `Interrupted` after a signal.
+    is whole, `DivergedError` when training diverges, `Interrupted` after a signal.
     """
     job = job_of(settings, inputs, context.out, scored_after, saved)
     if done := finished(job.out, job.identity):
@@ -90,9 +90,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
             # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
             if phase.restart_bias_correction:
                 session.trained.engine.restart_steps()
-            state = replace(
-                state, phase=phase.index, data_step=0, optimizer_step=0, phase_seconds=0.0, phase_end=False, heldout={}
-            )
+            state = state.handed_over(phase.index)
         if not phase.over(state.data_step, state.phase_seconds) and not phase.reached(state.heldout):
             state = train_phase(session, phase, state)
         elif not state.phase_end:

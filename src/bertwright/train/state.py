@@ -55,7 +55,8 @@ class State:
     scale: LossScale | None = None
     """The loss scale of the next step; None where nothing is scaled."""
     norms: tuple[float, ...] = ()
-    """Gradient norms of the last applied updates, where the next ones are judged by them (`train.guard`)."""
+    """Gradient norms of the last applied updates, of this phase, where the next ones are judged by them
+    (`train.guard`)."""
     losses: tuple[float, ...] = ()
     """Losses of the steps of the last applied updates, likewise."""
     left_out: tuple[Mapping[str, int], ...] = ()
@@ -78,6 +79,21 @@ class State:
         """The held-out loss that checkpoints are compared by, less being better; None where it was not scored."""
         # Scores stand in the order of the objective's terms, of which the first judges (`objectives.judged_by`).
         return next((score for name, score in self.heldout.items() if name.endswith("_loss")), None)
+
+    def handed_over(self, phase: int) -> State:
+        """The state at the beginning of another phase, whose gradients and losses are not judged by those before: with
+        sequences of another length, or a wider mask, they lie elsewhere."""
+        return replace(
+            self,
+            phase=phase,
+            data_step=0,
+            optimizer_step=0,
+            phase_seconds=0.0,
+            phase_end=False,
+            heldout={},
+            norms=(),
+            losses=(),
+        )
 
     def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
         """The state after one more global batch; `scale` is that of the next one."""

@@ -44,6 +44,8 @@ def test_text_that_is_read_too_often() -> None:
     (line,) = warned("nvidia-large", text=1e9)
     assert "about 85.3 billion tokens are trained on, 426 times the 200.0 million of the corpus" in line
     assert warned("nvidia-large", "train.phases.1.data=elsewhere", text=1e9) != []
+    timed = [f"train.phases.{number}.hours=1" for number in (0, 1)]
+    assert warned("nvidia-large", *timed, text=1e9) == [], "the clock ends them, not their steps"
     (line,) = warned("azure-glue", "preset=bert-large-deepspeed", text=4e5)
     assert line.startswith("train.phases.0.epochs: each labelled text is read 1,000 times")
 

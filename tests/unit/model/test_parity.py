@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
-from bertwright.model.interop.bert import from_hf, hf_config, to_hf
+from bertwright.model.interop.bert import NAMES, hf_config
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.term import cross_entropy_sum
 
@@ -34,7 +34,7 @@ def theirs(config: BertConfig, model: PreTrainingModel) -> Any:
     settings = hf_config(config)
     network = getattr(transformers, settings["architectures"][0])(transformers.BertConfig(**settings))
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
-    missing, unexpected = network.load_state_dict(to_hf(model.state_dict()), strict=False)
+    missing, unexpected = network.load_state_dict(NAMES.to_theirs(model.state_dict()), strict=False)
     assert set(missing) <= tied and not unexpected
     return network.to(next(model.parameters()).dtype)
 
@@ -65,7 +65,7 @@ def test_same_network(
     close(mlm, expected.prediction_logits[labels != -100], "MLM logits")
     close(nsp, expected.seq_relationship_logits, "NSP logits")
     close(loss, expected.loss, "loss")
-    gradients = from_hf({name: p.grad for name, p in peer.named_parameters()})
+    gradients = NAMES.to_ours({name: p.grad for name, p in peer.named_parameters()})
     assert gradients.keys() == model.state_dict().keys()
     for name, parameter in model.named_parameters():
         close(parameter.grad, gradients[name], f"gradient of {name}")
@@ -93,6 +93,6 @@ def test_a_saved_peer_comes_back_and_ours_loads_there(tmp_path: Any) -> None:
     config = config_of("one head")
     model = PreTrainingModel(config)
     theirs(config, model).save_pretrained(tmp_path)
-    state = from_hf(load_file(tmp_path / "model.safetensors"))
+    state = NAMES.to_ours(load_file(tmp_path / "model.safetensors"))
     assert state.keys() == model.state_dict().keys()
     assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())

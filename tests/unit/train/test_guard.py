@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from tests.unit.train.conftest import PHASES
 
 from bertwright.core import rng
-from bertwright.core.artifact import Artifact
-from bertwright.core.errors import DataError, Interrupted, RecipeError
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import DataError, DivergedError, Interrupted, RecipeError
 from bertwright.train import run as loop
 from bertwright.train.averaging.ema import Ema
 from bertwright.train.guard import loss_limit, norm_limit, noted
 from bertwright.train.guard_config import GuardConfig
-from bertwright.train.state import State
+from bertwright.train.state import State, state_of
 from bertwright.train.step import StepResult
 
 Train = Callable[..., Artifact]
@@ -132,6 +132,25 @@ def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(t
     assert same(done, expected) and done.counts["left_out"] == [{"phase": 1, "from": 0, "to": 4}]
 
 
+def test_a_phase_is_judged_by_its_own_norms_and_losses(train: Train, spoil: Spoil) -> None:
+    """Also where training goes back to the end of the phase before."""
+    spoil([], range(1, 4))
+    guard = GUARD | {"spike": 1e9, "loss_spike": 1e9, "window": 10}
+    done = train("gone-back", guard=guard, checkpoint_every=100, keep_checkpoints=100)
+    ends = [state_of(open_artifact(path)) for path in sorted((done.path / "checkpoints").glob("step-*"))]
+    assert [(state.phase, len(state.norms), len(state.losses)) for state in ends] == [(0, 10, 10), (1, 2, 2)]
+    again = ends[0].handed_over(1)
+    assert (again.phase, again.data_step, again.norms, again.losses) == (1, 0, (), ())
+
+
+def test_back_at_a_checkpoint_of_another_precision_the_loss_is_still_scaled(train: Train, spoil: Spoil) -> None:
+    with pytest.raises(Interrupted):
+        train("run", guard=GUARD, log=Lines(2))
+    spoil(range(5, 8))
+    done = train("run", guard=GUARD, precision={"kind": "fp16", "allow_slow": True})
+    assert done.counts["left_out"] and last_row(done)["loss_scale"] > 1
+
+
 def test_a_hand_over_that_goes_on_counting_is_done_again_as_it_was(train: Train, spoil: Spoil) -> None:
     phases = [PHASES[0], PHASES[1] | {"restart_bias_correction": False}]
     spoil([], range(4))
@@ -201,7 +220,7 @@ def test_it_goes_back_no_more_often_than_it_may(train: Train, spoil: Spoil) -> N
 
 def test_without_a_checkpoint_it_stops(train: Train, spoil: Spoil) -> None:
     spoil(range(3))
-    with pytest.raises(DataError, match=r"not finite in 3 steps in a row \(phase 0, step 3\): training has diverged"):
+    with pytest.raises(DivergedError, match=r"not finite in 3 steps in a row \(phase 0, step 3\)"):
         train(guard=GUARD)
 
 

@@ -99,6 +99,8 @@ def test_impossible_layers_are_refused_naming_both_keys(tmp_path: Path) -> None:
         "24 wide and those of [model] 12; choose a model as wide"
         in said(bert(2, width=12), (1, 2))["train.init_layers"]
     )
+    more = bert(2).model_copy(update={"num_attention_heads": 2 * bert(2).num_attention_heads})
+    assert "attention heads and those of [model]" in said(more, (1, 2))["train.init_layers"]
     assert "is no folder; give a finished train folder" in said(bert(2), (1, 2), tmp_path / "gone")["train.init_from"]
     with pytest.raises(RecipeError, match=r"init_layers \[1, 2\] are layers of a network: give it as init_from"):
         config(init_layers=(1, 2))

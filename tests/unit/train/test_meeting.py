@@ -1,6 +1,8 @@
 """How ranks find each other: named errors where they do not, and no way in for whoever does not know the secret."""
 
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +12,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bertwright.core.errors import RankError, RecipeError
 from bertwright.train import meeting
-from bertwright.train.meeting import _KEY, meet, our_name
+from bertwright.train.meeting import _KEY, _line, meet, our_name
 
 
 @pytest.fixture
@@ -81,3 +83,18 @@ def test_a_stranger_without_the_secret_is_no_rank(port: int) -> None:
         assert [peer.name for peer in first.result().peers] == [our_name(1, 2)]
         for met in (first.result(), second.result()):
             met.peers[0].connection.close()
+
+
+def test_a_greeting_byte_by_byte_holds_nobody_up() -> None:
+    ours, theirs = socket.socketpair()
+
+    def drip() -> None:
+        for byte in b"hello\n":
+            time.sleep(0.3)
+            theirs.send(bytes([byte]))
+
+    thread = threading.Thread(target=drip)
+    with ours, theirs:
+        thread.start()
+        assert _line(ours, 1.0) is None, "it waited for the whole of it"
+        thread.join()

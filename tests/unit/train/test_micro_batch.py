@@ -97,7 +97,7 @@ def test_out_of_memory_halves_and_the_step_is_trained_again(
     assert metric_lines(done.path) == metric_lines(smaller.path)
     assert [line for line in notes.lines if "out of memory" in line] == [
         f"train: out of memory in step 1 of phase {phase}, which is trained again: micro-batches of {before} become "
-        f"{before // 2}, here and in all steps to come"
+        f"{before // 2}, here and in all later steps of this phase"
         for phase, before in ((0, 8), (0, 4), (1, 4))
     ]
     if not dropout:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from tests.conftest import Prepared
 from tests.unit.train.conftest import MODEL, PHASES
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, PlanSet
@@ -26,6 +26,7 @@ from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.plans import Plans
 from bertwright.examples.run import run as examples_run
 from bertwright.examples.store import Store
+from bertwright.model.config import network_of
 from bertwright.train import after_step
 from bertwright.train.checkpoint import load, prune
 from bertwright.vocab.config import VocabConfig
@@ -317,8 +318,6 @@ def test_retention_keeps_newest_best_and_phase_ends(train: Train, tmp_path: Path
 
 
 def test_hand_over_keeps_moments_and_resets_the_step(train: Train) -> None:
-    from bertwright.core.artifact import open_artifact
-
     done = train(checkpoint_every=1, keep_checkpoints=100)
     state, _, moments = load(open_artifact(done.path / "checkpoints" / "step-000000013"))
     assert (state.phase, state.data_step, state.optimizer_step, int(moments["step"])) == (1, 1, 1, 1)
@@ -352,6 +351,8 @@ def test_a_donor_may_go_once_training_has_begun(train: Train, tmp_path: Path) ->
 
 def test_init_with_another_network_or_vocabulary_is_refused(train: Train, prepared: Prepared, tmp_path: Path) -> None:
     donor = train("donor", phases=[PHASES[0]])
+    checkpoint = open_artifact(next((donor.path / "checkpoints").glob("step-*")))
+    assert network_of(checkpoint.manifest["config"]).num_attention_heads == 2
     small = {**MODEL, "hidden_size": 8, "intermediate_size": 16}
     (tmp_path / "bert.json").write_text(json.dumps(small))
     with pytest.raises(

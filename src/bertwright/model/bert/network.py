@@ -18,8 +18,6 @@ class BertConfig(Section):
     """The name of its encoder among the tensors."""
     title: ClassVar[str] = "BERT"
     """The name of the family in sentences."""
-    initializer: ClassVar[Literal["normal", "truncated"]] = "normal"
-    """The rule by which weights are drawn: see `model/initial.py`."""
     head_biases: ClassVar[bool] = True
     """Whether the transform and the norm of the masked-token head have biases."""
     decoder_bias: ClassVar[bool] = True

@@ -1,15 +1,13 @@
 """This project's tensor names and configuration, to and from those of Hugging Face's BERT.
 
 With a next-sentence head the other side is `BertForPreTraining`, without one `BertForMaskedLM`, and with classes
-`BertForSequenceClassification`. The contract is both
-directions: `from_hf` undoes `to_hf` and reads published models, so no weights are locked in here.
+`BertForSequenceClassification`. The contract is both directions: `NAMES.to_ours` undoes `NAMES.to_theirs` and reads
+published models, so no weights are locked in here.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-from torch import Tensor
 
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.classified import classes
@@ -65,13 +63,3 @@ def hf_config(config: BertConfig, vocab_size: int | None = None) -> dict[str, An
         "vocab_size": vocab_size or config.vocab_size,
         **(classes(config.labels) if config.labels else {}),
     }
-
-
-def to_hf(state: dict[str, Tensor], vocab_size: int | None = None) -> dict[str, Tensor]:
-    """The tensors of a `state_dict` under Hugging Face's names; see `Names.to_theirs`."""
-    return NAMES.to_theirs(state, vocab_size)
-
-
-def from_hf(tensors: dict[str, Tensor], vocab_size: int | None = None) -> dict[str, Tensor]:
-    """The tensors of a Hugging Face `BertForPreTraining` or `BertForMaskedLM` under our names; see `Names.to_ours`."""
-    return NAMES.to_ours(tensors, vocab_size)

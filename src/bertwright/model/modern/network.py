@@ -18,8 +18,6 @@ class ModernConfig(Section):
     """The name of its encoder among the tensors."""
     title: ClassVar[str] = "ModernBERT"
     """The name of the family in sentences."""
-    initializer: ClassVar[Literal["normal", "truncated"]] = "truncated"
-    """The rule by which weights are drawn: see `model/initial.py`."""
     head_biases: ClassVar[bool] = False
     """Whether the transform and the norm of the masked-token head have biases."""
     next_sentence: ClassVar[bool] = False

@@ -44,10 +44,10 @@ class Mirror:
     """Copies on the first rank; a block waits at its end for the last copy."""
 
     def __init__(
-        self, mirrored: Mirrored, log: Log, busy: Callable[[], AbstractContextManager[None]] = nullcontext
+        self, mirrored: Mirrored, log: Log, finishing: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
-        """`busy` says to the other ranks, for the length of a block, that they have to wait for this one."""
-        self._mirrored, self._log, self._busy = mirrored, log, busy
+        """In a block of `finishing` the last copy is waited for: the other ranks wait, and none ends this one."""
+        self._mirrored, self._log, self._finishing = mirrored, log, finishing
         self._failed = ""
         """What the last pass failed of; empty where it did not."""
         self._said = False
@@ -136,7 +136,7 @@ class Mirror:
         if kind is not None and not issubclass(kind, Exception):
             return
         self._due.put(None)
-        with self._busy():
+        with self._finishing():
             self._thread.join()
         if self._failed:
             self._log.say(
