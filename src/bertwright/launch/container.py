@@ -142,7 +142,15 @@ class ContainerPlace(Section):
             return ["bash"]
         if self.ranks == 1:
             return [shlex.join(job.command("run"))]
-        return ["sh -c", shlex.quote(" && ".join(stages_around(job, self.ranks, self.restarts)))]
+        commands = " && ".join(f"run {line}" for line in stages_around(job, self.ranks, self.restarts))
+        return ["sh -c", shlex.quote(f"{_HANDING_ON}\n{commands}")]
+
+
+_HANDING_ON = """\
+run() { "$@" & p=$!; while :; do wait $p; code=$?; kill -0 $p 2>/dev/null || return $code; done; }
+trap "kill -TERM \\$p" TERM INT"""
+"""A shell that gets a signal would end and leave its command to be killed. This one hands it on, and waits until all is
+saved; a `wait` that a signal has ended says nothing of the command."""
 
 
 def _path(here: str) -> str:

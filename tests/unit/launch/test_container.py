@@ -1,6 +1,7 @@
 """The script of a container: what is quoted, what is refused, and what is run for real."""
 
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -54,8 +55,26 @@ def test_a_shell_reads_the_words_as_they_were_meant(here: Path) -> None:
 
 def test_several_ranks_are_three_commands_for_one_shell(here: Path) -> None:
     submit(place("ranks=2"), job(), SILENT)
-    words = (here / "words").read_text().splitlines()
-    assert words[-3:-1] == ["sh", "-c"] and words[-1].count(" && ") == 2 and "--nproc-per-node 2" in words[-1]
+    text = (here / "words").read_text().partition("\nsh\n-c\n")[2].splitlines()[-1]
+    assert text.count(" && ") == 2 and "--nproc-per-node 2" in text
+
+
+def test_a_signal_reaches_the_command_that_runs_and_its_code_is_the_containers(here: Path) -> None:
+    """As `docker stop` sends it, to the shell alone."""
+    submit(place("ranks=2"), job(), SILENT)
+    text = (here / "words").read_text().partition("\n-c\n")[2]
+    saves = "#!/bin/sh\necho $0 $1 >> begun\ntrap 'echo saved > saved; exit 75' TERM\nwhile :; do sleep 0.05; done\n"
+    (here / "bin" / "bertwright").write_text("#!/bin/sh\necho $0 $1 >> begun\n")
+    (here / "bin" / "torchrun").write_text(saves)
+    for name in ("bertwright", "torchrun"):
+        (here / "bin" / name).chmod(0o755)
+    shell = subprocess.Popen(["sh", "-c", text])
+    while not (begun := here / "begun").exists() or "torchrun" not in begun.read_text():
+        time.sleep(0.01)
+    time.sleep(0.2)  # until its trap is set
+    shell.terminate()
+    assert shell.wait(20) == 75 and (here / "saved").exists()
+    assert len(begun.read_text().splitlines()) == 2, "what follows is not begun"
 
 
 def test_its_exit_code_is_the_commands(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Slurm: what each job of the chain asks for, and what is made of the queue's answers."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,18 @@ def test_a_process_alone_is_given_its_processors_and_the_container_of_training()
     for step, cpus in (("corpus", 8), ("vocab", 8), ("examples", 8), ("finish", 3)):
         (line,) = (line for line in text_of(step, *settings).splitlines() if line.startswith("srun "))
         assert f" --ntasks=1 --cpus-per-task={cpus} --container-image=x bertwright " in line
+
+
+@pytest.mark.parametrize(
+    ("step", "restarts", "again"), [("vocab", 2, True), ("vocab", 3, False), ("finish", 3, False), ("train", 99, True)]
+)
+def test_what_begins_again_does_so_only_so_often(step: str, restarts: int, again: bool, tmp_path: Path) -> None:
+    """With a time limit below what it takes it would begin again for ever; training goes on from where it stopped."""
+    programs = {"srun": "exit 75", "scontrol": 'echo "$@" > requeued', "hostname": "echo here"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": str(restarts)}
+    text = text_of(step, "restarts=3", "prepare.tasks=2")
+    assert subprocess.run(["bash", "-c", text], env=environment, cwd=tmp_path).returncode == 75
+    assert (tmp_path / "requeued").exists() is again

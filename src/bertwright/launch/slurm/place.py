@@ -39,7 +39,8 @@ class SlurmPlace(Section):
     warning: int = Field(120, ge=10)
     """Seconds before the time limit at which jobs are told to save and to start again."""
     restarts: int = Field(3, ge=0)
-    """Most starts anew of a job, for whatever reason, at which a lost rank still starts it again (times)."""
+    """Most starts anew of a job, for whatever reason, at which a lost rank still starts it again, or the time limit of
+    one that goes on from nothing, such as the vocabulary (times)."""
     partition: str = ""
     """The partition; "": the cluster's own choice."""
     account: str = ""
@@ -107,13 +108,14 @@ class SlurmPlace(Section):
     def _prepare(self, job: Job, name: str, *command: str) -> Step:
         """A job of one process, before training."""
         options = self._options(job, name, *self._preparing())
-        return Step(name, job.line(*command), options, self._srun(self.prepare.cpus))
+        # A vocabulary begins again; a run goes on, but for its vocabulary.
+        return Step(name, job.line(*command), options, self._srun(self.prepare.cpus), goes_on=command[0] == "run")
 
     def _share(self, job: Job, stage: str) -> Step:
         """A job array that shares a stage."""
         array = f"--array=0-{self.prepare.tasks - 1}"
         options = self._options(job, stage, *self._preparing(), array, log="%A_%a")
-        return Step(stage, job.line(stage), options, self._srun(self.prepare.cpus), shared=True)
+        return Step(stage, job.line(stage), options, self._srun(self.prepare.cpus), shared=True, goes_on=True)
 
     def _train(self, job: Job) -> Step:
         ranks = self._ranks()
@@ -128,7 +130,7 @@ class SlurmPlace(Section):
         srun = (*_processors(self.cpus), *self.srun)
         threads = self.cpus or 0
         every = self._options(job, "train", *options, *self.options)
-        return Step("train", job.line("train"), every, srun, ranks=self.nodes * ranks, threads=threads)
+        return Step("train", job.line("train"), every, srun, self.nodes * ranks, threads, goes_on=True)
 
     def _finish(self, job: Job) -> Step:
         """Scores, export and report, on the machines that train."""

@@ -13,11 +13,17 @@ _AS_RANK = (
     "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID"
     ' WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=$SLURM_NTASKS_PER_NODE; exec "$0" "$@"'
 )
-_AGAIN = """\
+_GOES_ON = """\
 # 75: it was told to stop (time limit, pre-emption) and has saved. 6 and 137: a rank was lost.
 case $code in
 75) scontrol requeue "$SLURM_JOB_ID" ;;
 6 | 137) if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then scontrol requeue "$SLURM_JOB_ID"; fi ;;
+esac
+exit $code"""
+_BEGINS_AGAIN = """\
+# 75: it was told to stop (time limit, pre-emption), and begins again: with too short a time limit it would for ever.
+case $code in
+75 | 6 | 137) if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then scontrol requeue "$SLURM_JOB_ID"; fi ;;
 esac
 exit $code"""
 
@@ -39,6 +45,8 @@ class Step:
     """Of each process; 0: as many as it finds processors."""
     shared: bool = False
     """Whether the elements of a job array share it."""
+    goes_on: bool = False
+    """Whether it goes on where it was stopped, however often, and does not begin again."""
 
     @property
     def file(self) -> str:
@@ -48,7 +56,7 @@ class Step:
 
 def script(step: Step, before: Sequence[str], restarts: int) -> str:
     """The batch script of a step: `before` are lines of shell, `restarts` is the most times it is started again after a
-    lost rank."""
+    lost rank, or where it would begin again."""
     command = step.line
     if step.shared:
         command += ' --rank "$SLURM_ARRAY_TASK_ID" --world "$SLURM_ARRAY_TASK_COUNT"'
@@ -66,7 +74,7 @@ def script(step: Step, before: Sequence[str], restarts: int) -> str:
             *before,
             "code=0",
             f"{start} {command} || code=$?",
-            _AGAIN.format(restarts=restarts),
+            (_GOES_ON if step.goes_on else _BEGINS_AGAIN).format(restarts=restarts),
             "",
         ]
     )
