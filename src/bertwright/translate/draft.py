@@ -100,7 +100,18 @@ class Draft:
                 "the first is taken."
             )
             return
-        self.keys[key.key] = key
+        # The original makes a shard by each command, and reads all of them.
+        both = before and key.key == "corpus.source" and _joined(before, key)
+        self.keys[key.key] = both or key
+
+
+def _joined(before: Key, key: Key) -> Key | None:
+    """The sources of two commands that read text of one form; None where one goes on from what the other has made."""
+    ours, more = (value if isinstance(value, list) else [value] for value in (before.value, key.value))
+    if not all(isinstance(each, dict) for each in (*ours, *more)):
+        return None
+    new = [each for each in more if each not in ours]
+    return Key(key.key, [*ours, *new], f"{before.why}, {key.why}") if new else before
 
 
 def _of_program(command: Command) -> Iterator[Key]:

@@ -232,3 +232,19 @@ def test_warm_up_steps_below_1_are_a_share_as_in_the_trainer() -> None:
 def test_a_variable_that_is_given_as_itself_is_left_to_whoever_runs_it() -> None:
     line = "DATASET_DIR=$DATASET_DIR OUTPUT_DIR=out PRECISION=fp32 bash run_bert_pretrain_phase1.sh"
     assert "$DATASET_DIR" in repr(translated(line).phases)
+
+
+def test_every_shard_of_several_commands_is_in_the_corpus() -> None:
+    line = "python create_pretraining_data.py --output_file=tf --vocab_file=v.txt --input_file="
+    script = f"{line}shard_0.txt\n{line}shard_1.txt,shard_2.txt\n{line}shard_0.txt"
+    translation = translate(of_script(script), strict=False)
+    assert translation.sections["corpus.source"].value == [
+        {"path": f"shard_{number}.txt", "lines": "sentences"} for number in range(3)
+    ]
+    assert translated(f"{line}a.txt").sections["corpus.source"].value == {"path": "a.txt", "lines": "sentences"}
+
+
+def test_the_trainers_steps_stand_before_its_epochs() -> None:
+    for typed, wanted in (("--max_steps 100", {"steps": 100}), ("--max_steps -1 --num_train_epochs 2", {"epochs": 2})):
+        (phase,) = translated(f"python pretrain_glue.py --output_dir o {typed}").phases
+        assert {name: key.value for name, key in phase.items() if name in ("steps", "epochs")} == wanted

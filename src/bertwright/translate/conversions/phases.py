@@ -88,6 +88,14 @@ def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
         yield Key(f"{PHASE}warmup", command.number("warmup_ratio"), command.source("warmup_ratio", "warmup_steps"))
 
 
+def trainer_length(command: Command, name: str) -> Iterator[Key]:
+    """The Trainer's: steps where they are given, else epochs."""
+    if (steps := int(command.number("max_steps"))) > 0:
+        yield Key(f"{PHASE}steps", steps, command.source("max_steps"))
+    else:
+        yield Key(f"{PHASE}epochs", command.number("num_train_epochs"), command.source("num_train_epochs"))
+
+
 def whole(command: Command, name: str) -> Iterator[Key]:
     """A number of steps, which may have been typed as 500.0."""
     if (key := command.program.original(name)) and command.number(name):

@@ -25,9 +25,9 @@ def dump(command: Command, name: str) -> Iterator[Key]:
 
 
 def sentences(command: Command, name: str) -> Iterator[Key]:
-    """A text with a sentence a line and blank lines between documents, or a folder of such texts."""
-    path = str(command[name])
-    yield Key("corpus.source", {"path": path, "lines": "sentences"}, command.source(name))
+    """Texts with a sentence a line and blank lines between documents, or folders of such texts; commas part them."""
+    sources = [{"path": path, "lines": "sentences"} for path in str(command[name]).split(",")]
+    yield Key("corpus.source", sources if len(sources) > 1 else sources[0], command.source(name))
 
 
 def dataset(command: Command, name: str) -> Iterator[Key]:
