@@ -59,7 +59,7 @@ def run(
     def make(draft: Path) -> dict[str, Any]:
         drafts.append(draft)
         # Newer releases identify languages and split sentences otherwise: a draft begun with others is begun anew.
-        used = libraries(draft, _LIBRARIES, log)
+        used = libraries(draft, _LIBRARIES, log, share.world)
         return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
     try:

@@ -73,7 +73,7 @@ def _make(
     corpus, vocab, imported = inputs.corpus, inputs.vocab, inputs.imported
     log, share = context.log, context.share or SINGLE
     names = shard_names(corpus)
-    used = libraries(draft, ("tokenizers",), log)
+    used = libraries(draft, ("tokenizers",), log, share.world)
     parts = make_folder(draft / ".parts")
     vocabulary = vocabulary_facts(vocab)
     write_json(draft / "vocabulary.json", vocabulary)

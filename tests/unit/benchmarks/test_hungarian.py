@@ -60,24 +60,19 @@ def test_it_prints_curve_bits_gaps_and_probe(
     assert "| its weights as drawn |" in page and page.count("\n| 0.0 |") == len(seconds)
 
 
-@pytest.mark.parametrize(("units", "keys"), [(("amx_bf16",), []), ((), ["train.precision=fp32"])])
-def test_without_units_for_bfloat16_the_hour_is_of_float32(
-    units: tuple[str, ...], keys: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_hour_is_of_the_two_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
 
     def stop(recipe: Path, keys: list[str], *_: object) -> None:
         given.extend(keys)
         raise SystemExit
 
-    monkeypatch.setattr(hungarian, "bf16_units", lambda: units)
     monkeypatch.setattr(hungarian, "run_recipe", stop)
     with pytest.raises(SystemExit):
         hungarian.hour(tmp_path, tmp_path / "data", 30, [])
     assert given == [
         f"corpus.source.0.path={tmp_path}/data/text/hu_eltec.txt.xz",
         f"corpus.source.1.path={tmp_path}/data/text/hu_nerkor_wikipedia_sents.txt",
-        *keys,
         "train.phases.0.hours=0.5",
     ]
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from bertwright.core import libraries as module
+from bertwright.core.errors import ArtifactError
 from bertwright.core.libraries import libraries
 
 
@@ -22,6 +23,9 @@ def test_a_draft_begun_with_other_libraries_is_begun_anew(tmp_path: Path, monkey
     libraries(tmp_path, ["numpy"], said)  # type: ignore[arg-type]
     assert (tmp_path / ".parts").is_dir() and not said
     monkeypatch.setattr(module, "version", lambda name: "99.0")
+    with pytest.raises(ArtifactError, match=r"was begun with other libraries \(numpy .* -> 99.0\)"):
+        libraries(tmp_path, ["numpy"], said, 2)  # type: ignore[arg-type]
+    assert (tmp_path / ".parts").is_dir(), "others may be at work in it"
     assert libraries(tmp_path, ["numpy"], said) == {"numpy": "99.0"}  # type: ignore[arg-type]
     assert not (tmp_path / ".parts").exists()
     assert said == [

@@ -81,7 +81,7 @@ def run(
 
 def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage."""
-    used = libraries(draft, ("tokenizers",), log)
+    used = libraries(draft, ("tokenizers",), log, share.world)
     facts = vocabulary_facts(stage.vocab)
     write_json(draft / "vocabulary.json", facts)
     vocabulary, entries = Vocabulary(**facts), tokenizer_of(stage.vocab).vocabulary
