@@ -48,6 +48,15 @@ def test_training_starts_from_no_weights_that_would_be_another_function(
             load(*keys)
 
 
+def test_a_start_whose_network_cannot_be_told_is_refused(load: Load, trained: Path, tmp_path: Path) -> None:
+    """Of the same size, so that its manifest alone does not show it."""
+    train = shutil.copytree(trained / "train", tmp_path / "train")
+    config = train / "model" / "config.json"
+    config.write_text(config.read_text().replace("hidden_size", "hidden_sise"))
+    with pytest.raises(RecipeError, match=r"train.init_from: .*config.json.*hidden_si"):
+        load(f"train.init_from={train}")
+
+
 def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: Path) -> None:
     data = f"train.phases.0.data={trained / 'examples'}"
     load(data)

@@ -61,7 +61,8 @@ def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
 def _read_often(recipe: Recipe) -> Iterator[Verdict]:
     """Labelled texts that are read again and again: networks that are fine-tuned see them two to five times."""
     for i, phase in enumerate(recipe.train.phases):
-        if recipe.labels and phase.epochs is not None and phase.epochs > READINGS:
+        timed = phase.hours is not None  # then epochs are only the most
+        if recipe.labels and phase.epochs is not None and phase.epochs > READINGS and not timed:
             text = f"each labelled text is read {phase.epochs:,g} times, and repeated text teaches less and less."
             yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 

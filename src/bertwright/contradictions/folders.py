@@ -15,7 +15,7 @@ from bertwright.train.config import TrainConfig
 def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
     """What training starts from must be finished, of the right stage, and made for the same task (`examples.plan`)."""
     deeper = bool(train.init_layers)  # of these `wrong_init_layers` knows
-    if train.init_from is not None and not deeper and (wrong := _wrong_folder(train.init_from, "train", "checkpoint")):
+    if train.init_from is not None and not deeper and (wrong := wrong_folder(train.init_from, "train", "checkpoint")):
         yield "train.init_from", wrong
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}.data"
@@ -31,7 +31,7 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
             if phase.document_range != (0.0, 1.0):
                 text = f"{list(phase.document_range)} is a share of documents, which {phase.data} does not know"
                 yield f"train.phases.{i}.document_range", f"{text}; leave it out"
-        elif wrong := _wrong_folder(phase.data, "examples"):
+        elif wrong := wrong_folder(phase.data, "examples"):
             yield key, wrong
         elif phase.quarantine:
             text = f"{phase.data} is an examples folder, whose files are checked by their hashes; leave it out"
@@ -41,7 +41,7 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
             yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
 
 
-def _wrong_folder(path: Path, *stages: str) -> str:
+def wrong_folder(path: Path, *stages: str) -> str:
     """Why `path` is not the finished folder of one of `stages`; "" if it is."""
     if not (path / MANIFEST).exists() and (path / "config.json").is_file():
         wanted = " or ".join(stages)

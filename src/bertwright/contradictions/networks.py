@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from bertwright.contradictions.folders import wrong_folder
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError
@@ -71,11 +72,12 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mis
     """A network to start from that is none, or another than the one of `[model]`."""
     if train.init_from is None or train.init_layers:
         return
+    if not network.labels and wrong_folder(train.init_from, "train", "checkpoint"):
+        return  # `wrong_folders` says it
     try:
         other = _network_in(train.init_from)
     except BertwrightError as error:
-        if network.labels:  # of a folder that pre-training cannot start from `wrong_folders` says it
-            yield "train.init_from", str(error)
+        yield "train.init_from", str(error)
         return
     if other.family != network.family:
         text = f"{train.init_from} is a {other.title} and [model] a {network.title}"

@@ -48,8 +48,7 @@ class FileSet:
 
     @property
     def trains(self) -> bool:
-        """Whether it is there to be trained on: files and folders named after another split are
-        not."""
+        """Whether it is there to be trained on: files and folders named after another split are not."""
         return self.split == "training" and self.folder.name not in OTHER_SPLITS
 
     @property

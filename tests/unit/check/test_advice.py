@@ -48,6 +48,8 @@ def test_text_that_is_read_too_often() -> None:
     assert warned("nvidia-large", *timed, text=1e9) == [], "the clock ends them, not their steps"
     (line,) = warned("azure-glue", "preset=bert-large-deepspeed", text=4e5)
     assert line.startswith("train.phases.0.epochs: each labelled text is read 1,000 times")
+    hour = ("train.phases.0.hours=1", "train.phases.0.warmup=0.1")
+    assert warned("azure-glue", "preset=bert-large-deepspeed", *hour, text=4e5) == []
 
 
 def test_a_run_without_training_is_not_advised() -> None:
