@@ -1,1 +1,1 @@
-"""Examples and a model in, checkpoints, metrics and a finished model folder out."""
+"""Trains a model on examples; writes checkpoints, metrics and a finished model folder."""

@@ -1,4 +1,4 @@
-"""What is due after a step: held-out scores, a row of metrics, a checkpoint, and the end where a signal asks for it."""
+"""What happens after a step: held-out scores, a metrics row, a checkpoint, and stopping when a signal requests it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bertwright.train.window import Window, digits_of, heldout_values, time_left
 def after_step(
     session: Session, phase: Phase, state: State, window: Window, micro_batches: list[MicroBatch]
 ) -> tuple[State, Window]:
-    """Score, report and save when due; the row is written before the checkpoint, so that no checkpoint lacks it."""
+    """Score, log and save when due. The row is written before the checkpoint, so no checkpoint lacks its row."""
     ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
     session.check_written()
     state = replace(state, phase_end=phase.over(step, state.phase_seconds))
-    # A signal reaches ranks at different steps, or only one of them: all have to stop after the same one.
+    # A signal reaches ranks at different steps, or only one rank; all must stop after the same step.
     asked = session.asked
     notice, signal, end = ranks.any_of(asked.to_save(), asked.signalled(), asked.to_end())
     stop = signal or end
@@ -36,7 +36,7 @@ def after_step(
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
-    if save or row_is_due(phase, step):  # on all ranks alike, for the hash is summed over them
+    if save or row_is_due(phase, step):  # on all ranks, because the hash is an all-reduce
         flops, batch = whole_sum(ranks, window.flops), digits_of(ranks, micro_batches)
         state = replace(state, flops=None if state.flops is None else state.flops + flops)
         row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
@@ -46,11 +46,11 @@ def after_step(
         saving = time.perf_counter()
         session.save(replace(state, due=due), wait=stop or notice or state.phase_end)
         session.forecast.saving = time.perf_counter() - saving
-    # Scoring and saving are no part of the next step's time, or throughput would fall at each of them.
+    # Scoring and saving do not count towards the next step's time, or throughput would drop after each of them.
     window.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
-        ranks.barrier()  # a rank that leaves early would have the others killed while the first one writes
+        ranks.barrier()  # if a rank exits early, the launcher kills the others while rank 0 is still writing
         by = "a signal" if signal else "a notice that a machine is taken away"
         raise Interrupted(
             f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again "
@@ -60,7 +60,7 @@ def after_step(
 
 
 def _record(session: Session, phase: Phase, state: State, window: Window, row: dict[str, Any]) -> None:
-    """Write the row of metrics, with the time that is left, and say where the loss leaves what is expected."""
+    """Write the metrics row with the remaining time, and log when the loss is outside its expected band."""
     if left := outside(session.expected, row, window.steps):
         session.log.say(f"train: {left}")
         row[OUTSIDE] = left
@@ -68,7 +68,7 @@ def _record(session: Session, phase: Phase, state: State, window: Window, row: d
 
 
 def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
-    """The state, at the end of the phase where its target is reached, which is said, as is a target that was not."""
+    """Return the state, marked as the phase's end if the target is reached; log whether the target was reached."""
     reached = phase.reached(state.heldout)
     if phase.target_accuracy is not None and (reached or state.phase_end):
         found = f"{100 * state.heldout.get(ACCURACY, 0.0):.2f} %"
@@ -81,15 +81,15 @@ def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
 
 
 def row_is_due(phase: Phase, step: int) -> bool:
-    """Whether a row follows `step` whatever happens: it is logged, scored or saved, or the last of its phase."""
+    """Whether a row is always written after `step`: it is logged, scored or saved, or the last of its phase."""
     due = any(step % every == 0 for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
     return due or step == phase.steps
 
 
 def end_now(session: Session, phase: Phase, state: State) -> State:
-    """The state at the end of a phase whose end was moved to the very step that `state` stands at.
+    """Return the state at the end of a phase whose end was moved to exactly the step that `state` is at.
 
-    The row of that step was written when it was trained, and is given the scores that it lacks.
+    The row of that step was written when it was trained; any missing held-out scores are added to it.
     """
     began, scored_before = time.perf_counter(), bool(state.heldout)
     state, scores = score_heldout(session, phase, replace(state, phase_end=True))

@@ -1,6 +1,6 @@
-"""Whether all ranks train the same, asked before the first step; where they do not, each says what differs.
+"""Checks before the first step that all ranks run the same training; if not, every rank reports the differences.
 
-Hashes are compared first. Only where those differ the ranks tell one another what they are of.
+Hashes are compared first. The ranks exchange the hashed values only if the hashes differ.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bertwright.train.job import Job
 from bertwright.train.ranks import Ranks
 
 OWN = {"device", "timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
-"""Keys of `[train]` that are a rank's own affair, or the first one's; by all others ranks depend on one another."""
+"""Keys of `[train]` that may differ between ranks, or that only rank 0 uses. All other keys must agree."""
 _LONGEST = 100
-"""Characters of a value that are sent and shown; of a longer one its hash is."""
+"""Characters of a value that are sent and shown; a longer value is cut off and followed by its hash."""
 _SHOWN = 8
-"""Most keys that an error lists."""
+"""Maximum number of keys listed in an error."""
 
 
 def assert_same_training(ranks: Ranks, job: Job) -> None:
     """Raise `ArtifactError` on every rank, naming the keys and both values, unless all ranks have the same recipe,
-    version of bertwright, vocabulary and data; all ranks together."""
+    bertwright version, vocabulary and data. All ranks must call this together."""
     ours = dict(_training(job))
     if _alike(ranks, json.dumps(ours)):
         return
@@ -50,7 +50,10 @@ def assert_same_training(ranks: Ranks, job: Job) -> None:
 
 
 def assert_equal(ranks: Ranks, value: str, what: str) -> None:
-    """Raise `ArtifactError` on every rank, with what each has, unless all pass the same value; all ranks together."""
+    """Raise `ArtifactError` on every rank, listing each rank's value, unless all ranks pass the same value.
+
+    All ranks must call this together.
+    """
     if _alike(ranks, value):
         return
     said = ", ".join(f"{text} on rank {rank}" for rank, text in enumerate(_texts(ranks, _short(value))))
@@ -61,10 +64,10 @@ def assert_equal(ranks: Ranks, value: str, what: str) -> None:
 
 
 def _training(job: Job) -> Iterator[tuple[str, str]]:
-    """What a training is a function of, by dotted keys: of the recipe also what decides how ranks work together."""
+    """Yield everything a training depends on, as dotted keys with values, including how its ranks work together."""
     yield "the version of bertwright", __version__
     yield "the version of its training", str(job.identity.version)
-    # One without its GPU would wait in another transport than the others, or hold them up without a word.
+    # A rank without its GPU would wait in a different transport than the others, or silently slow them down.
     yield "the kind of device", resolve_device(job.config.device).type
     yield from _flat(job.identity.config | {"train": _settings(job.config)})
     for name, fingerprint in job.checkpoint.inputs.items():
@@ -73,7 +76,8 @@ def _training(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _settings(value: Any) -> Any:
-    """A section as JSON, without files, which count by what they hold, and without what is a rank's own affair."""
+    """Return a section as JSON, without files (identified by their content) and without keys that may differ by
+    rank."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
         return {
@@ -100,13 +104,13 @@ def _short(text: str) -> str:
 
 
 def _alike(ranks: Ranks, value: str) -> bool:
-    """Whether all ranks pass the same value; without a message where there is one rank."""
-    # 63 bits: sums over ranks are of signed numbers.
+    """Whether all ranks pass the same value; sends nothing if there is only one rank."""
+    # 63 bits, because the all-reduce uses signed integers.
     return ranks.world == 1 or len(set(ranks.each(rng.key(value) >> 1))) == 1
 
 
 def _texts(ranks: Ranks, text: str) -> list[str]:
-    """What each rank passes, in their order."""
+    """Return the text of each rank, in rank order."""
     own, found = text.encode(), []
     for rank, size in enumerate(ranks.each(len(own))):
         letters = torch.zeros(size, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""What is asked of a training from outside: to stop, by a signal, or to save, by a notice of a cloud."""
+"""External requests to a training: to stop (a signal) or to save (a preemption notice from a cloud)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of this rank."""
+    """External requests to this rank."""
 
     signalled: Callable[[], bool]
-    """Whether a signal has come: to save and stop."""
+    """Whether a signal to save and stop has arrived."""
     to_save: Callable[[], bool] = lambda: False
-    """Whether a notice that the machine is taken away has come since this was called the last time."""
+    """Whether a notice that the machine will be taken away has arrived since the last call."""
     to_end: Callable[[], bool] = lambda: False
-    """Whether a notice has come by which training is to end: to save and stop."""
+    """Whether a notice has arrived after which training has to save and stop."""
 
     def to_stop(self) -> bool:
-        """Whether either asks training to save and stop."""
+        """Whether a signal or a notice asks training to save and stop."""
         return self.signalled() or self.to_end()
 
 
 @contextmanager
 def asked_from_outside(config: SpotNoticeConfig, log: Log) -> Iterator[Asked]:
-    """What signals and the notices of `config` ask, for the length of the block."""
+    """Yield the requests made by signals and by the notices that `config` selects, for the duration of the block."""
     with stop_on_signals() as signalled:
         if isinstance(config, NoNoticeConfig):
             yield Asked(signalled)
             return
-        # Who is not to ask anybody loads nothing that could.
+        # Without a notice source, no module that could send requests is imported.
         from bertwright.train.spot.watch import watched_for_notices
 
         with watched_for_notices(config, log) as notice:

@@ -1,4 +1,4 @@
-"""What is trained, from the job: network, optimizer, engine and objective, and the state to go on from."""
+"""Builds what a job trains: network, optimizer, engine and objective, and the state to continue from."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from bertwright.train.waiting import threads_for
 
 @dataclass(frozen=True)
 class Built:
-    """What a start trains."""
+    """Everything this start of the program trains with."""
 
     trained: Trained
     averaging: Averaging | None
-    """The average of the weights, where one is kept."""
+    """The average of the weights, if one is kept."""
     phases: list[Phase]
-    """Those of the job, with the sizes of their micro-batches."""
+    """The phases of the job, with their micro-batch sizes resolved."""
     meter: Meter
-    """What is said of computing and memory."""
+    """Measures throughput and memory."""
     state: State
-    """Where training goes on from, with the facts of this start."""
+    """The state to continue from, including the facts of this start."""
 
 
 def build(job: Job, ranks: Ranks, log: Log) -> Built:
-    """All that a start trains, with weights, moments and average of the newest checkpoint where there is one."""
+    """Build everything that training needs; load weights, moments and average from the newest checkpoint, if any."""
     device = training_device(job.config.device)
     network = build_network(job.network, job.config, device)
     precision, model = network.precision, network.model
@@ -50,13 +50,13 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
         log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
     averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
-    # From the weights to begin with, whole on every rank: an engine may hold them in parts from then on.
+    # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
     engine = build_engine(job.config.engine, model, job.optim, ranks, step_of(job.config))
     engine.load(start.moments)
     trained = network.trained(engine, ranks, job.pair_task)
     state = check_phase_lengths(start.state, job.phases)
     if threads := threads_for(job.config, state.sessions):
-        # Each rank measures what is free; what the run goes on with is one number for all.
+        # Each rank measures its free cores; all ranks use the minimum.
         torch.set_num_threads(min(ranks.each(threads)))
     phases = job.phases
     if any(phase.finds_micro_batch for phase in phases):

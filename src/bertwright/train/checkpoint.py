@@ -1,10 +1,10 @@
 """Checkpoints: save, find the newest valid one, prune.
 
-A checkpoint is a sealed folder `step-000001200/` with `model.safetensors`, `optimizer.safetensors` and
-`state.json` (both counters, the phase, the ledger), and `average.safetensors` where weights are averaged; where each
-rank writes its own tensors, a file of each rank and an index in place of the first two (`train.tensor_files`). It is
-written under a temporary name and renamed, so it is whole or absent; every file's SHA-256 is checked before anything
-of it is used. What it says depends on no number of ranks. No pickle is read or written.
+A checkpoint is a sealed folder `step-000001200/` with `model.safetensors`, `optimizer.safetensors` and `state.json`
+(step counters, phase, totals), and `average.safetensors` if weights are averaged. If each rank writes its own tensors,
+one file per rank and an index replace each of the first two (`train.tensor_files`). The folder is written under a
+temporary name and then renamed, so it is either complete or absent; the SHA-256 of every file is verified before any of
+it is used. Its content does not depend on the number of ranks. No pickle is read or written.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ Given = Mapping[str, torch.Tensor]
 
 
 def save(folder: Path, identity: Identity, state: State, tensors: Snapshot) -> Path:
-    """Write the checkpoint of `state` into `folder` and return its path; `identity` says whose it is."""
-    # A killed run may have left a draft of this very step, with files of other sizes.
+    """Write the checkpoint of `state` into `folder` and return its path; `identity` is the identity it is sealed
+    with."""
+    # A killed run may have left a draft of this same step, with files of other sizes.
     shutil.rmtree(_draft(folder, state), ignore_errors=True)
     save_part(folder, state, tensors)
     return publish(folder, identity, state)
 
 
 def save_part(folder: Path, state: State, tensors: Snapshot, rank: int = 0, world: int = 1) -> None:
-    """Write what one rank of so many has of the checkpoint of `state`; `publish` makes one of all of them."""
+    """Write the part of one of `world` ranks of the checkpoint of `state`; `publish` completes the checkpoint."""
     with _writing(folder, state) as draft:
         make_folder(draft)
         write_tensors(draft, "model", tensors.weights, rank, world)
@@ -51,7 +52,7 @@ def save_part(folder: Path, state: State, tensors: Snapshot, rank: int = 0, worl
 
 
 def publish(folder: Path, identity: Identity, state: State, world: int = 1) -> Path:
-    """The checkpoint of `state`, of which all of so many ranks have written their parts."""
+    """Seal and rename the checkpoint of `state` once all `world` ranks have written their parts; return its path."""
     final = folder / _name(state)
     with _writing(folder, state) as draft:
         for name in ("model", "optimizer") if world > 1 else ():
@@ -59,7 +60,7 @@ def publish(folder: Path, identity: Identity, state: State, world: int = 1) -> P
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
-            # A damaged one of this step, which was skipped and trained again: no folder can replace another.
+            # A damaged checkpoint of this step, which was skipped and trained again: a rename cannot replace a folder.
             final.rename(final.with_name(f".{final.name}.{time.time_ns()}.replaced"))
         draft.rename(final)
         sync_folder(folder)
@@ -76,7 +77,7 @@ def _draft(folder: Path, state: State) -> Path:
 
 @contextlib.contextmanager
 def _writing(folder: Path, state: State) -> Iterator[Path]:
-    """The draft of a checkpoint, which goes where it cannot be written."""
+    """Yield the draft folder of a checkpoint; remove it if writing fails."""
     draft = _draft(folder, state)
     try:
         yield draft
@@ -87,20 +88,20 @@ def _writing(folder: Path, state: State) -> Iterator[Path]:
 
 
 def load(checkpoint: Artifact) -> tuple[State, Tensors, Tensors]:
-    """State, model tensors and optimizer tensors of a checkpoint whose files are verified first."""
+    """Return state, model tensors and optimizer tensors of a checkpoint, after verifying the hashes of its files."""
     return state_of(checkpoint), read_all(checkpoint, "model"), read_all(checkpoint, "optimizer")
 
 
 def load_average(checkpoint: Artifact) -> Tensors:
-    """The state of the average of the weights in a checkpoint of a recipe that has one."""
+    """Return the state of the weight average in a checkpoint; the recipe must have one."""
     return read_all(checkpoint, "average")
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what a killed run left half written or half removed."""
+    """Remove partially written or partially removed folders that a killed run left behind."""
     for replaced in folder.glob(".step-*.replaced"):
         whole = folder / replaced.name[1:].partition(".")[0]
-        if not whole.exists():  # killed before the new one had its name: this one may be all that there is
+        if not whole.exists():  # killed before the new folder got its name: this may be the only copy
             replaced.rename(whole)
     for pattern in (".step-*.draft", ".step-*.removed", ".step-*.replaced"):
         for leftover in folder.glob(pattern):
@@ -108,16 +109,16 @@ def remove_partial(folder: Path) -> None:
 
 
 def newest_valid(folder: Path, log: Log) -> Artifact | None:
-    """The newest checkpoint that is whole, saying which damaged ones are skipped; None when there never was one.
+    """Return the newest valid checkpoint, or None if there never was one; log each damaged checkpoint that is skipped.
 
-    Raises `CheckpointError` when there are checkpoints and none of them can be trusted.
+    Raises `CheckpointError` if there are checkpoints and all of them are damaged.
     """
-    # Names have nine digits, so that their order is that of the steps.
+    # Names have nine digits, so their lexical order is the order of the steps.
     candidates = sorted(folder.glob("step-*"), reverse=True)
     for path in candidates:
         try:
             checkpoint = open_artifact(path, "checkpoint")
-            # Every hash: a size that is right says nothing of a disk that returns zeros.
+            # Verify every hash: a correct size does not rule out a disk that returns zeros.
             checkpoint.verify()
             return checkpoint
         except ArtifactError as error:
@@ -131,7 +132,7 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
 
 
 def newest_sound(folder: Path, log: Log) -> Artifact | None:
-    """The newest whole checkpoint that is `_sound`, or None; says which damaged ones are skipped."""
+    """Return the newest valid checkpoint that is `_sound`, or None; log each damaged one that is skipped."""
     for path in sorted(folder.glob("step-*"), reverse=True):
         try:
             checkpoint = open_artifact(path, "checkpoint")
@@ -144,28 +145,31 @@ def newest_sound(folder: Path, log: Log) -> Artifact | None:
 
 
 def _sound(state: State) -> bool:
-    """Whether to go back to it: the weights of one written while updates were dropped brought that about, and one that
-    a signal had written would not be there in an undisturbed run, which has to do the same."""
+    """Whether training may go back to this state.
+
+    Not if updates were being dropped: its weights led to that. Not if only a signal caused the save: an undisturbed run
+    would not have it, and must do the same.
+    """
     return state.due and not state.skipped_in_a_row
 
 
 def prune(folder: Path, keep: int, newest: Path) -> None:
     """Remove the checkpoints that are not `worth_keeping`.
 
-    Checkpoints later than `newest`, the one just saved, were skipped as damaged: they are left alone, as is
-    whatever else cannot be read, and count for nothing.
+    Checkpoints later than `newest`, the one just saved, were skipped as damaged. They and any other unreadable
+    checkpoints are left alone and not counted.
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
     kept = worth_keeping(states, keep)
     doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
-    sync_folder(folder)  # else a power cut may bring a folder back under its name without the files removed from it
+    sync_folder(folder)  # else a power cut may restore the old name of a folder whose files are partly removed
     for path in doomed:
         shutil.rmtree(path)
 
 
 def worth_keeping(states: Mapping[Path, State], keep: int) -> set[Path]:
-    """Of the states of checkpoints, in their order: the newest `keep`, the best by its held-out loss, the last of each
-    phase, and the newest one to go back to."""
+    """Return the checkpoints to keep, given their states in step order: the newest `keep`, the one with the best
+    held-out loss, the last of each phase, and the newest one to go back to."""
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
     if best := best_of(states):
         kept.add(best)
@@ -173,7 +177,7 @@ def worth_keeping(states: Mapping[Path, State], keep: int) -> set[Path]:
 
 
 def _states(paths: list[Path]) -> dict[Path, State]:
-    """The states of the checkpoints whose record is whole."""
+    """Return the states of the checkpoints whose state file is readable and valid."""
     states = {}
     for path in paths:
         with contextlib.suppress(ArtifactError, OSError):

@@ -1,4 +1,4 @@
-"""The recipe section `[train]`: phases, seeds, checkpoints, how it is computed. Knows no torch."""
+"""The recipe section `[train]`: phases, seeds, checkpoints, and how to compute. Does not import torch."""
 
 from __future__ import annotations
 
@@ -23,109 +23,113 @@ from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
 VERSION = 6
-"""Raised when the code of the stage changes its result."""
+"""Increased when a code change alters the result of the stage."""
 
 
 class TrainConfig(Section):
-    """Training: phases one after another, with hand-over of weights and moments."""
+    """Training: one or more phases in order, with weights and moments handed over between them."""
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
-    """The phases in order; at a hand-over the optimizer's moments are kept."""
+    """The phases, in order. The optimizer's moments are kept from one phase to the next."""
     objective: ObjectiveConfig = PreTrainingConfig()
-    """What the network is trained for."""
+    """The training objective."""
     init_from: UserPath | None = known_by_content(None)
-    """Checkpoint or finished `train` folder to start from; of a checkpoint the optimizer's moments are taken too."""
+    """Checkpoint or finished `train` folder to start from; from a checkpoint, the optimizer's moments are loaded
+    too."""
     init_layers: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """The layers of a deeper network that those of this one start from, counted from 1, such as every second one (Sanh
-    et al. 2019). `init_from` is then a finished training as wide, or a folder as transformers writes it. Empty: the
-    network in `init_from` is this one."""
+    """Layers of a deeper network to start from, numbered from 1, for example every second one (Sanh et al. 2019).
+    `init_from` must then be a finished training of the same width, or a folder in the transformers format. Empty: the
+    network in `init_from` has the same layers as this one."""
     seed: int = 42
-    """Seed of the initial weights, the order of the examples, the masks and dropout."""
+    """Seed for the initial weights, the order of examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
-    """Most held-out sequences scored during training, spread evenly over the held-out split."""
+    """Maximum number of held-out sequences scored during training, spread evenly over the held-out split."""
     evaluate_every: int = runtime_only(0, ge=0)
-    """Optimizer steps between held-out scores; 0 scores ten times in a phase. The end of a phase is always scored."""
+    """Optimizer steps between held-out scores; 0: ten times per phase. The end of a phase is always scored."""
     checkpoint_every: int = runtime_only(0, ge=0)
-    """Optimizer steps between checkpoints; 0 saves ten times in a phase. The end of a phase is always saved."""
+    """Optimizer steps between checkpoints; 0: ten times per phase. The end of a phase is always saved."""
     save_async: Literal["auto"] | bool = runtime_only("auto")
-    """Whether training goes on while a checkpoint is written, by a thread, from a copy of weights and moments in the
-    processor's memory (12 bytes a parameter more, 4 more for each copy of an average); `auto`: on a GPU, whose memory
-    the copy does not take. The first checkpoint, and that of the end of a phase or of a stop, is waited for."""
+    """Whether a thread writes checkpoints while training continues, from a copy of weights and moments in host memory
+    (12 bytes per parameter, plus 4 for each copy that an average keeps). `auto`: only on a GPU, whose memory the copy
+    does not use. Training always waits for the first checkpoint, and for those at the end of a phase or before a
+    stop."""
     shard_above_gb: float = runtime_only(5.0, ge=0)
-    """Weights and moments (GB) above which each of several ranks writes whole tensors of its own to files of its own,
-    which an index names; below it the first rank writes all of them. All ranks must write to the same folder. A run
-    goes on from either with any number of ranks and any engine. 0: always."""
+    """Size of weights and moments (GB) above which each of several ranks writes complete tensors of its own to separate
+    files, listed in an index; at or below it, rank 0 writes everything. All ranks must write to the same folder. Either
+    form can be resumed with any number of ranks and any engine. 0: always."""
     keep_checkpoints: int = runtime_only(3, ge=1)
-    """Newest checkpoints kept, beside the best one and the last one of each phase."""
+    """Number of newest checkpoints to keep, in addition to the best one and the last one of each phase."""
     mirror: str = runtime_only("")
-    """Address to which each finished checkpoint, and in the end the finished model, is copied by a thread, such as
-    "s3://bucket/run" or "az://container/run"; empty: none. An address of this run alone: older checkpoints are removed
-    there as here, and a start whose folder has none brings them back. Credentials come from the environment."""
+    """Address to which a thread copies each finished checkpoint and, at the end, the finished model, such as
+    "s3://bucket/run" or "az://container/run"; empty: none. Use a separate address for each run: older checkpoints are
+    also removed there, and a start without local checkpoints restores them from there. Credentials come from the
+    environment."""
     spot_notice: SpotNoticeConfig = runtime_only(NoNoticeConfig())
-    """Who is asked, on each machine that trains, whether it is to be taken away: `azure`, `aws`, `gcp`, or `none`. A
-    notice leads to a checkpoint after the step that is under way. A name, or a section of its own with its keys."""
+    """Service that each training machine asks whether it is about to be taken away: `azure`, `aws`, `gcp`, or `none`. A
+    notice triggers a checkpoint after the current step. Give a name, or a section with its keys."""
     log_every: int = runtime_only(10, ge=1)
-    """Optimizer steps per line of metrics."""
+    """Optimizer steps per row of metrics."""
     observers: tuple[ObserverConfig, ...] = runtime_only(())
-    """Who is shown the rows of metrics, beside metrics.jsonl: `tensorboard`, `mlflow`, `trackio`, `wandb`. Names, or
-    sections of their own where they have keys."""
+    """Services that receive the metrics rows, in addition to metrics.jsonl: `tensorboard`, `mlflow`, `trackio`,
+    `wandb`. Give names, or sections for those that have keys."""
     expected: tuple[ExpectedLoss, ...] = runtime_only(())
-    """Bands of the training loss at some steps, as sections {step, low, high}; a loss outside of one is said in the
-    log, on the page and at the end. It ends nothing."""
+    """Expected bands of the training loss at given steps, as sections {step, low, high}. A loss outside its band is
+    reported in the log, on the run's page and at the end; it does not stop training."""
     profile: int = runtime_only(0, ge=0, le=1000)
-    """Optimizer steps of this start that are profiled, after two to warm up: their trace and a table of where the time
-    goes are written to `profile` in the run's `train`. 0: none. Profiled steps are slower, and the same."""
+    """Number of optimizer steps to profile in this start, after two warm-up steps. Writes a trace and a table of where
+    the time goes to `profile` in the run's `train` folder. 0: none. Profiled steps are slower, but train the same."""
     device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
-    """Where the model runs; `auto` takes a GPU when torch sees one."""
+    """Device to train on; `auto`: a GPU if torch sees one, else the CPU."""
     cpu_isa: Literal["auto", "avx2", "avx512", "avx512_bf16", "amx"] = runtime_only("auto")
-    """The most that torch's libraries may use of a processor's instruction sets; `auto`: all it has, or what the
-    environment says. Other instructions have another order of summation, so other bits. Only with device = cpu."""
+    """Highest CPU instruction set that torch's libraries may use; `auto`: all that the processor has, or what the
+    environment sets. A different instruction set changes the order of summation, so the result differs in its last
+    bits. Only with device = cpu."""
     deterministic: Literal["auto"] | bool = runtime_only("auto")
-    """Whether the same training gives the same bits again, and goes on from a checkpoint as if it had not stopped;
-    `auto`: on a CPU, where it costs nothing. Without it a GPU may add in any order, which is faster."""
+    """Whether the same training gives bit-identical results, also when resumed from a checkpoint; `auto`: only on a
+    CPU, where it costs nothing. If false, a GPU may sum in any order, which is faster."""
     timeout: float = runtime_only(600.0, ge=1)
-    """Seconds after which a rank that gives no sign of life (stopped, cut off) is lost, and the others end, saying so.
-    However long a step, scoring or saving takes is no matter."""
+    """Seconds without a heartbeat after which a rank counts as lost (stopped or disconnected), and the other ranks exit
+    with an error. Unaffected by how long a step, scoring or saving takes."""
     hang_timeout: float = runtime_only(1800.0, ge=0)
-    """Seconds after which a rank that lives, but does not come to the next sum for which the others wait, is lost: its
-    disk or network does not answer. Longer than saving a checkpoint takes where `save_async` is off; copying from and
-    to `mirror` does not count. 0: never."""
+    """Seconds after which a rank that is alive, but does not reach the all-reduce that the others wait in, counts as
+    lost, for example because its disk or network hangs. Must exceed the time to save a checkpoint if `save_async` is
+    off; copying to and from `mirror` does not count. 0: never."""
     compare_ranks_every: int = runtime_only(1000, ge=0)
-    """Optimizer steps after which the weights of all ranks are compared, by a hash, as they are before each checkpoint;
-    0: never. One rank alone has nothing to compare."""
+    """Optimizer steps between comparisons of the weights of all ranks, by hash; they are also compared before each
+    checkpoint. 0: never. With a single rank there is nothing to compare."""
     guard: GuardConfig = GuardConfig()
-    """What is done about gradients and losses that are not finite, or far above those before them."""
+    """How to handle gradients and losses that are not finite, or far above earlier ones."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
-    """In which numbers the network computes: `fp32`, `tf32` (GPU), `bf32` (a CPU with AMX),
-    `bf16` (a GPU, or a CPU with AMX or AVX512-BF16), `fp16` (GPU) or `fp8` (GPU of Ada, Hopper or later). A name, or a
-    section of its own where the precision has keys. What the optimizer moves and checkpoints hold is float32."""
+    """Numeric precision of the network: `fp32`, `tf32` (GPU), `bf32` (CPU with AMX), `bf16` (GPU, or CPU with AMX or
+    AVX512-BF16), `fp16` (GPU) or `fp8` (GPU: Ada, Hopper or later). Give a name, or a section if the precision has
+    keys. The weights that the optimizer updates, and checkpoints, are float32."""
     averaging: AveragingConfig = NoAveragingConfig()
-    """Which average of the weights is scored and exported at the end: `none`, `ema` or `last`. A name, or a section of
-    its own where the average has keys. Training goes on from the weights themselves."""
+    """Average of the weights that is scored and exported at the end: `none`, `ema` or `last`. Give a name, or a section
+    if the average has keys. Training itself continues from the unaveraged weights."""
     engine: EngineConfig = runtime_only(AutoConfig())
-    """How ranks hold the weights, and what sums their gradients: `auto` (`single` for one process, `ddp` for several),
-    `zero` (the optimizer's state in parts), `fsdp` (everything in parts) or `deepspeed` (the package of that name). A
-    name, or a section of its own where the engine has keys. A run may go on with another one."""
+    """How ranks hold the weights and sum their gradients: `auto` (`single` for one process, `ddp` for several), `zero`
+    (optimizer state sharded), `fsdp` (everything sharded) or `deepspeed` (the DeepSpeed package). Give a name, or a
+    section if the engine has keys. A run may resume with another engine."""
     graph: GraphConfig = runtime_only(EagerConfig())
-    """How the network's operations are run: `eager` (as they are written), `compiled` (by torch.compile, in fixed
-    shapes) or `ortmodule` (by ONNX Runtime, in fixed shapes and an environment of its own). A name, or a section of its
-    own where the graph has keys."""
+    """How the network's operations are executed: `eager` (as written), `compiled` (torch.compile, fixed shapes) or
+    `ortmodule` (ONNX Runtime, fixed shapes, in a separate environment). Give a name, or a section if the graph has
+    keys."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
-    """How attention is computed: `sequences` (one call per distinct length; CPU), `padded` (a rectangle), `varlen`
-    (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: the first on a CPU, the second on a GPU and where
-    `graph` is not eager. Changes the speed, the order of summation, and which weights dropout drops."""
+    """Attention kernel: `sequences` (one call per distinct length; CPU), `padded` (one padded rectangle), `varlen`
+    (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: `sequences` on a CPU, `padded` on a GPU and
+    whenever `graph` is not eager. Changes the speed, the order of summation, and which weights dropout drops."""
     memory_limit_gb: float = runtime_only(0.0, ge=0)
-    """Memory (GB) of a rank, where `micro_batch` is auto; 0: that of its GPU, or its part of the machine's."""
+    """Memory (GB) that a rank may use, if `micro_batch` is auto; 0: that of its GPU, or its share of the machine's."""
     checkpoint_activations: bool = runtime_only(False)
-    """Whether each layer keeps its input alone and is computed again on the way back: much less memory, a third more
-    time, the same numbers to the bit."""
+    """Whether each layer keeps only its input and recomputes the rest in the backward pass: much less memory, a third
+    more time, bit-identical results."""
     threads: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
-    """Processor threads of torch; 0 leaves torch's own choice, `auto` takes as many as cores are free at the first
-    start. How they wait is measured in any case, unless the environment says it (OMP_WAIT_POLICY)."""
+    """CPU threads for torch; 0: torch's own choice; `auto`: as many as there are free cores at the first start. How
+    threads wait is chosen by measurement in any case, unless the environment sets it (OMP_WAIT_POLICY)."""
 
     @model_validator(mode="after")
     def _a_mirror_without_secrets(self) -> TrainConfig:
-        if self.mirror:  # of the section: a message about the key alone would repeat the address
+        if self.mirror:  # raised for the section: a message about the key alone would repeat the address
             check_address(self.mirror, "mirror")
         return self
 
@@ -185,21 +189,22 @@ class TrainConfig(Section):
     def _observers_once(self) -> TrainConfig:
         for observer in self.observers:
             alike = [each for each in self.observers if each.kind == observer.kind]
-            # Each run of MLflow has a client of its own; the others would write into the same files or the same run.
+            # Each MLflow observer has its own client; the others would write to the same files or the same run.
             if len(alike) > 1 and (observer.kind != "mlflow" or alike.count(observer) > 1):
                 several = ", or give each another tracking_uri or experiment" if observer.kind == "mlflow" else ""
                 raise ValueError(f"observers name {observer.kind} {len(alike)} times: name it once{several}")
         return self
 
     def saves_beside(self, gpu: bool) -> bool:
-        """Whether checkpoints are written beside training, from a copy: as `save_async` says, or on a GPU alone."""
+        """Whether a thread writes checkpoints from a copy while training continues: as `save_async` says; `auto`: on a
+        GPU."""
         return gpu if self.save_async == "auto" else self.save_async
 
     def imported_data(self) -> tuple[ImportedData, ...]:
-        """The phases whose data is no artifact of ours, but files in a format of the field."""
+        """Return the phases whose data is not an examples folder of this project but files in a common format."""
         return tuple(
             ImportedData(i, p.data, p.length, p.masking, p.quarantine, texts_of(self.objective))
             for i, p in enumerate(self.phases)
-            # An examples folder of ours is read as it is; anything else has first to become one.
+            # An examples folder of this project is read unchanged; anything else must be imported first.
             if p.data is not None and not (p.data / MANIFEST).is_file()
         )

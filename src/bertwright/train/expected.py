@@ -1,4 +1,4 @@
-"""Whether a training leaves the losses that its recipe expects."""
+"""Checks whether the training loss leaves the bands that its recipe expects."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from bertwright.train.expected_config import ExpectedLoss
 
 OUTSIDE = "outside_band"
-"""The key of a row of metrics that says so."""
+"""Key of a metrics row that holds this message."""
 
 
 def outside(bands: Sequence[ExpectedLoss], row: Mapping[str, Any], steps: int) -> str:
-    """What is wrong with the loss of a row of metrics over the last so many steps, by their bands; "" if nothing.
+    """Return what is wrong with the loss of a metrics row covering the last `steps` steps, or "" if nothing is.
 
-    The loss is the sum of the row's terms, a mean over its steps; one that is not a number is outside of any band.
+    The loss is the sum of the row's terms, a mean over its steps. A loss that is not a number is outside any band.
     """
     last = int(row["total_steps"])
     due = [band for band in bands if last - steps < band.step <= last]

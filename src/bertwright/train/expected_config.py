@@ -1,4 +1,4 @@
-"""The recipe's choice of which training loss is expected at which step. Knows no torch."""
+"""Recipe settings for the training loss expected at given steps. Does not import torch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bertwright.core.config import Section
 
 
 class ExpectedLoss(Section):
-    """A band of the training loss at one step."""
+    """Expected band of the training loss at one step."""
 
     step: int = Field(ge=1)
-    """The step, counted over all phases; judged is the first row of metrics at or after it."""
+    """The step, counted over all phases; the first metrics row at or after it is checked."""
     low: float = Field(0.0, ge=0)
-    """The least loss that is expected, all terms added (nats)."""
+    """Lowest expected loss, summed over all terms (nats)."""
     high: float = Field(gt=0)
-    """The largest."""
+    """Highest expected loss, summed over all terms (nats)."""
 
     @model_validator(mode="after")
     def _a_band(self) -> Self:

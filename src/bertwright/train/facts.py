@@ -1,4 +1,4 @@
-"""What training writes down about itself: one entry per start of the program, and the manifest's counts."""
+"""What training records about itself: one entry per start of the program, and the manifest's counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from bertwright.train.waiting import POLICY
 def session_facts(
     state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig, phases: Sequence[Phase]
 ) -> dict[str, Any]:
-    """This start of the program: from which step, and all that bit-identity depends on besides the settings."""
+    """Describe this start of the program: its first step, and everything bit-identity depends on besides the
+    settings."""
     return {
         "from_step": state.total_steps,
         "ranks": ranks.world,
@@ -45,7 +46,7 @@ def session_facts(
         "weights": getattr(config.precision, "weights", "fp32"),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "device": str(device) if device.type == "cpu" else f"{device} {torch.cuda.get_device_name(device)}",
-        # What no second run can have: rates that follow the time that steps took.
+        # Not reproducible by a second run: learning rates that follow the time steps took.
         **({"hours": [phase.hours for phase in config.phases]} if any(phase.hours for phase in config.phases) else {}),
         "isa": in_use(),
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
@@ -54,18 +55,18 @@ def session_facts(
 
 
 def micro_batching_of(phase: Phase) -> dict[str, Any]:
-    """How a phase's steps are divided into micro-batches; `found` says that the recipe left the size open."""
+    """Describe how a phase's steps are divided into micro-batches; `found` marks a size that the recipe left open."""
     return {**asdict(phase.loader.settings.micro_batching), **({"found": True} if phase.finds_micro_batch else {})}
 
 
 def counts(
     state: State, network: NetworkConfig, vocab: Artifact, weights: str, init: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The manifest's counts; `weights` is the hash over the files of the finished model, and `init` has `folder` and
-    `fingerprint` of what training started from, None for random weights."""
+    """Return the manifest's counts. `weights` is the hash over the files of the finished model; `init` has `folder` and
+    `fingerprint` of what training started from, with `folder` None for random weights."""
     return {
         "parameters": network.parameters,
-        # The names that all families have, beside those of its own.
+        # The names that all families share, in addition to the family's own.
         "network": {**shown(network), **{name: getattr(network, name) for name in NETWORK}},
         "init": {name: str(value) for name, value in init.items()} if init["folder"] is not None else None,
         "steps": state.total_steps,
@@ -89,10 +90,9 @@ def counts(
 
 
 def peak_memory() -> int:
-    """The largest resident set this process ever had, in bytes.
+    """Return the peak resident set size of this process, in bytes.
 
-    Linux says it of the process's own memory; the number that is left elsewhere may be that of the process which
-    started this one.
+    Linux reports it for the process's own memory; elsewhere the number may include the process that started this one.
     """
     status = Path("/proc/self/status")
     if status.is_file() and (match := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):

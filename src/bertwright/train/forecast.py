@@ -1,7 +1,7 @@
-"""How long the rest of a run takes: what is left of all phases, their scores and checkpoints, and the score at the end.
+"""Forecasts the remaining time of a run: the rest of all phases, their scores and checkpoints, and the final score.
 
-What a step costs is known of the phase that is under way alone. Others are taken to cost as much for each token of room
-(sequences times length), which leaves out that attention costs more in longer sequences.
+The cost of a step is known only for the current phase. Other phases are assumed to cost the same per token slot
+(sequences times length), which ignores that attention costs more for longer sequences.
 """
 
 from __future__ import annotations
@@ -14,40 +14,41 @@ from dataclasses import dataclass, field
 from bertwright.train.phases import Phase
 
 FORWARD = 1 / 3
-"""What scoring costs of training, for each token of room, until it has been measured."""
+"""Cost of scoring relative to training, per token slot, until it has been measured."""
 
 LOOKED_AT, PARTS = 200, 10
-"""How many of the last steps say how much the pace varies, and in how many parts, one after another."""
+"""Number of recent steps used to estimate how much the pace varies, and number of consecutive parts they are split
+into."""
 
 
 @dataclass
 class Forecast:
-    """Seconds that are left, by what was measured since the program started."""
+    """Remaining seconds, estimated from measurements since the program started."""
 
     phases: Sequence[Phase]
     scored_after: int = 0
-    """Tokens of room of the held-out sequences that are scored after training."""
+    """Token slots of the held-out sequences that are scored after training."""
     scoring: float | None = None
-    """Seconds of the last score for each token of room."""
+    """Seconds per token slot of the last scoring."""
     saving: float = 0.0
-    """Seconds of the last checkpoint."""
+    """Seconds taken by the last checkpoint."""
     paces: list[float] = field(default_factory=list)
-    """Seconds of the last steps, for each token of room."""
+    """Seconds per token slot of recent steps."""
 
     def scored(self, phase: Phase, seconds: float) -> None:
-        """Note how long a score took."""
+        """Record how long scoring took."""
         self.scoring = seconds / (phase.heldout_room or 1)
 
     def stepped(self, phase: Phase, seconds: Sequence[float]) -> None:
-        """Note how long steps of `phase` took, as if each had had its full batch."""
+        """Record how long steps of `phase` took, scaled to a full batch each."""
         self.paces = [*self.paces, *(taken / phase.room for taken in seconds)][-LOOKED_AT:]
 
     def interval(self, phase: Phase, step: int, spent: float = 0.0) -> tuple[float, float]:
-        """`remaining` if all steps to come were as fast, and as slow, as the last steps were in their fastest and their
-        slowest part; of a single step both are the same.
+        """Return `remaining` for the fastest and the slowest part of the recent steps; with a single step both are
+        equal.
 
-        Parts and not single steps: steps differ by their sequences, which evens out, and by what else the machine does,
-        which lasts.
+        Parts are used instead of single steps: steps differ by their sequences, which averages out, and by other load
+        on the machine, which lasts.
         """
         size = -(-len(self.paces) // PARTS)
         parts = [statistics.fmean(self.paces[at : at + size]) for at in range(0, len(self.paces), size)]
@@ -55,11 +56,14 @@ class Forecast:
         return low, high
 
     def remaining(self, phase: Phase, step: int, pace: float, spent: float = 0.0) -> float:
-        """Seconds from `step` of `phase` to the end, where a step takes `pace` seconds and `spent` have been of it."""
-        # Per token of room and not per step: other phases have other lengths and batches.
+        """Return the seconds from `step` of `phase` to the end of the run.
+
+        `pace`: seconds per step; `spent`: seconds of this phase that have passed.
+        """
+        # Per token slot, not per step: other phases have other lengths and batch sizes.
         training = pace / phase.room
         scoring = self.scoring if self.scoring is not None else training * FORWARD
-        # The stage `evaluate` that follows scores too, and whoever waits for the run waits for it.
+        # The `evaluate` stage that follows scores too, and is part of the waiting time of the run.
         seconds = self.scored_after * scoring
         for later in self.phases[phase.index :]:
             done, gone = (step, spent) if later.index == phase.index else (0, 0.0)
@@ -73,5 +77,5 @@ class Forecast:
 
 
 def _times(every: int, done: int, steps: int) -> int:
-    """How often what happens `every` so many steps, and at the end, happens after step `done`."""
+    """Return how often an event that occurs every `every` steps, and at the end, occurs after step `done`."""
     return -(-steps // every) - done // every

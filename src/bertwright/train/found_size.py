@@ -1,6 +1,6 @@
-"""The size of the micro-batches that a start finds where the recipe leaves it open (`micro_batch = "auto"`).
+"""Finds the micro-batch size at the start of training if the recipe leaves it open (`micro_batch = "auto"`).
 
-It is the largest that fits by the rules of `train.sizes`, the smallest of all ranks.
+It is the largest size that fits by the rules of `train.sizes`, taking the smallest over all ranks.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bertwright.train.state import State
 
 
 def sized_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
-    """The phases with the sizes of their micro-batches found, the same on all ranks.
+    """Return the phases with their micro-batch sizes resolved, the same on all ranks.
 
-    A run that goes on takes the sizes it had, so that it ends with the bits of one that was not stopped, or smaller
-    ones where memory is less.
+    A resumed run keeps its earlier sizes, so that it gives the same bits as one that was not stopped, or uses smaller
+    ones if less memory is available.
     """
     before = state.sessions[-1].get("micro_batches", []) if state.sessions else []
     limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
@@ -41,13 +41,13 @@ def sized_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log
 
 
 def _found(before: Sequence[Mapping[str, Any]], index: int) -> int:
-    """The size that an earlier start found for a phase; 0 where none did."""
+    """Return the size that an earlier start found for a phase; 0 if none did."""
     recorded = before[index] if index < len(before) else {}
     return int(recorded["micro_batch"]) if recorded.get("found") else 0
 
 
 def _device_memory(device: torch.device) -> float:
-    """Bytes that a rank may use where the recipe does not say."""
+    """Return the bytes that a rank may use if the recipe does not say."""
     if device.type == "cuda":
         return float(torch.cuda.get_device_properties(device).total_memory)
     return memory_size() / ranks_here()
