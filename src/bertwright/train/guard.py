@@ -1,9 +1,10 @@
-"""What is done about a gradient or a loss that is not finite, or far above those before it.
+"""Handles a gradient or loss that is not finite, or far above earlier ones.
 
-Such an update is dropped: the weights stay, the schedule waits, and the step counts as skipped. Where so many in a row
-are dropped that the weights themselves must be bad, training goes back to the newest checkpoint before them, leaves out
-the batches since, and goes on; where that is not allowed, or was done often enough, it stops and says so. All of it is
-a function of the norms and losses, which are the same on all ranks, and of the state, so a resumed run does the same.
+Such an update is dropped: the weights do not change, the schedule does not advance, and the step counts as skipped. If
+so many updates in a row are dropped that the weights themselves must be bad, training goes back to the newest
+checkpoint before them, leaves out the batches since then, and continues. If that is not allowed, or the limit of
+returns is reached, training stops with an error. All decisions depend only on the norms and losses, which are equal on
+all ranks, and on the state, so a resumed run makes the same ones.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from bertwright.train.step import StepResult
 
 
 def norm_limit(guard: GuardConfig, state: State) -> float:
-    """The gradient norm above which the next update is dropped; infinite where none is."""
+    """Return the gradient norm above which the next update is dropped; infinite if there is no limit."""
     return _limit(guard.spike, guard.window, state.norms)
 
 
 def loss_limit(guard: GuardConfig, state: State) -> float:
-    """The loss above which the next update is dropped; infinite where none is."""
+    """Return the loss above which the next update is dropped; infinite if there is no limit."""
     return _limit(guard.loss_spike, guard.window, state.losses)
 
 
@@ -41,27 +42,28 @@ def _limit(factor: float, window: int, before: Sequence[float]) -> float:
 
 
 def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
-    """The state with the norm and the loss of an applied update among those that the next ones are judged by."""
+    """Return the state with an applied update's norm and loss added to the history that later updates are judged by."""
     if not result.applied:
         return state
-    # Without a limit nothing is judged, and a state that is written often stays small.
+    # Without a limit no history is needed, and a state that is written often stays small.
     norms = (*state.norms, result.grad_norm)[-guard.window :] if guard.spike else state.norms
     losses = (*state.losses, result.loss)[-guard.window :] if guard.loss_spike else state.losses
     return replace(state, norms=norms, losses=losses)
 
 
 def go_back(session: Session, phase: Phase, state: State) -> State:
-    """The state to go on with after too many dropped updates: that of an earlier checkpoint, but at the batch reached.
+    """Return the state to continue with after too many dropped updates: an earlier checkpoint's, but at the current
+    batch.
 
-    Weights and moments are the checkpoint's. Raises `DivergedError` where training may not go back in this phase
-    (any more), or has no such checkpoint.
+    Loads the checkpoint's weights and moments. Raises `DivergedError` if training may not go back in this phase (any
+    more), or if there is no such checkpoint.
     """
     guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
     ranks = session.trained.ranks
     session.wait_written()
-    ranks.barrier()  # the first rank may still be writing the very checkpoint that the others look for
+    ranks.barrier()  # rank 0 may still be writing the checkpoint that the others look for
     checkpoint = newest_sound(session.folder, session.log) if gone_back < guard.returns else None
-    # Also where this rank has found none: one that stops while others go back would leave them waiting.
+    # Also if this rank found none: a rank that stops while others go back would leave them waiting.
     assert_equal(ranks, checkpoint.path.name if checkpoint else "none", "the checkpoint to go back to")
     if checkpoint is None:
         raise _stopped(session, phase, state, gone_back)
@@ -71,7 +73,7 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     if session.averaging:
         session.averaging.load(load_average(checkpoint), trained.model.state_dict())
     left_out, applied, same_phase = _since(before, state), before.optimizer_step, before.phase == phase.index
-    if not same_phase:  # the hand-overs since are done again
+    if not same_phase:  # the hand-overs since then are repeated
         if any(each.restart_bias_correction for each in session.forecast.phases[before.phase + 1 : phase.index + 1]):
             trained.engine.restart_steps()
         applied = 0
@@ -91,10 +93,10 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
 
 
 def _since(before: State, state: State) -> list[dict[str, int]]:
-    """The batches drawn since `before`: for each phase its index, the first step, and the step after the last.
+    """Return the batches drawn since `before`: for each phase its index, the first step, and the step after the last.
 
-    The phase before the one that is under way ends where this one began, also where `hours` ended it early; of others
-    in between their length is taken.
+    The phase before the current one ends where the current one began, even if `hours` ended it early; for phases in
+    between, their planned ends are used.
     """
     ranges, first = list[dict[str, int]](), before.data_step
     earlier = state.total_steps - state.data_step - before.total_steps
@@ -111,7 +113,7 @@ def _said(ranges: Sequence[Mapping[str, int]]) -> str:
 
 
 def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DivergedError:
-    """What ends training, once the page of the run says it too; all ranks together."""
+    """Return the error that ends training, after adding it to the run's page. All ranks must call this together."""
     error = _diverged(session.guard, phase, state, gone_back)
     if session.metrics is not None:
         _tell(session, session.metrics, phase, state, str(error))
@@ -129,12 +131,12 @@ def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) ->
 
 
 def _tell(session: Session, metrics: Metrics, phase: Phase, state: State, why: str) -> None:
-    """Leave the page of the run, as it is at the newest checkpoint, with the rows since and why training stopped.
+    """Rewrite the run's page for the newest checkpoint, with the rows since then and the reason why training stopped.
 
-    Without a checkpoint there is no page yet, and only the row.
+    Without a checkpoint there is no page yet; only the row is written.
     """
     place = {"phase": phase.index, "step": state.data_step, "steps": phase.steps, "total_steps": state.total_steps}
-    # A row of its own, which is cut with those after the checkpoint when training goes on from there.
+    # A separate row, which is cut with the others after the checkpoint when training resumes from there.
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metrics.write({"time": now, **place, "saved": False, "stopped": why})
     for newest in sorted(session.folder.glob("step-*"))[-1:]:

@@ -1,4 +1,4 @@
-"""The recipe's choice of what a bad gradient, or a bad loss, leads to. Knows no torch."""
+"""Recipe settings for handling bad gradients and losses. Does not import torch."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from bertwright.core.config import Section
 
 
 class GuardConfig(Section):
-    """Updates whose gradient or loss is not finite are always dropped."""
+    """Handling of bad updates. Updates whose gradient or loss is not finite are always dropped."""
 
     spike: float = Field(0.0, ge=0)
-    """An update is dropped too when its gradient norm is above this many times the median of those before it; 0: none
-    is. 10 is far above what a sound training shows."""
+    """Also drop an update whose gradient norm exceeds this multiple of the median of earlier norms; 0: no limit. 10 is
+    far above what a healthy training shows."""
     loss_spike: float = Field(0.0, ge=0)
-    """An update is dropped too when the loss of its step is above this many times the median of those before it; more
-    than 1, or 0: none is. Losses vary far less than norms: 1.5 is above what a sound training shows once it learns."""
+    """Also drop an update whose loss exceeds this multiple of the median of earlier losses; greater than 1, or 0: no
+    limit. Losses vary far less than norms: 1.5 is above what a healthy training shows once it learns."""
     window: int = Field(100, ge=10)
-    """Applied updates whose norms and losses those medians are of; no update is judged before there are so many."""
+    """Number of applied updates over which the medians are taken; no update is judged before that many were applied."""
     patience: int = Field(20, ge=1)
     """Dropped updates in a row after which training goes back to a checkpoint, or stops."""
     returns: int = Field(0, ge=0)
-    """How often in each phase training may go back to the newest checkpoint before the dropped updates and leave out
-    the batches since; 0: it stops at once."""
+    """How often per phase training may go back to the newest checkpoint before the dropped updates and leave out the
+    batches since then; 0: it stops at once."""
 
     @model_validator(mode="after")
     def _a_loss_that_may_pass(self) -> GuardConfig:

@@ -1,8 +1,8 @@
-"""Fingerprint of a training run: what it is a function of, and what may continue its checkpoints. Knows no torch.
+"""Fingerprint of a training run: what the run depends on, and which runs may continue its checkpoints.
 
-A trained model is never thrown away: once there are checkpoints, other settings are refused by name. Only the
-lengths of phases may grow; where that happens after the phase has begun, the model is not the one that the longer
-recipe gives undisturbed, so the extension becomes part of the fingerprint.
+A trained model is never discarded: once there are checkpoints, other settings are refused with an error that names the
+keys. Only phase lengths may grow. If a phase grows after it has begun, the model differs from the one that the longer
+recipe produces undisturbed, so the extension becomes part of the fingerprint. Does not import torch.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Extension = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Settings:
-    """The sections of the recipe that decide what is trained."""
+    """The recipe sections that determine what is trained."""
 
     train: TrainConfig
     model: ModelConfig
     optim: OptimConfig
 
     def sections(self, next_sentence: bool) -> dict[str, Any]:
-        """The sections by name, as they are hashed; of a network that `model.config` names its whole shape, which
-        `model.config.network_of` reads."""
-        # A file counts by its content. The vocabulary is an input of its own, so 1 entry stands for any number.
+        """Return the sections by name, as they are hashed. If `model.config` names the network, its complete shape, as
+        read by `model.config.network_of`, is included."""
+        # A file is identified by its content. The vocabulary is a separate input, so 1 entry stands for any number.
         network = (
             {"network": self.model.resolve(1, next_sentence, labels_of(self.train.objective))}
             if self.model.config is not None
@@ -55,16 +55,16 @@ class Inputs:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Theirs, by name."""
+        """The fingerprints of the artifacts, by name."""
         return {name: artifact.fingerprint for name, artifact in vars(self).items()}
 
 
 def identity(settings: Settings, next_sentence: bool, inputs: Mapping[str, str], out: Path) -> Identity:
-    """What the model trained in `out` is a function of; `inputs` are the fingerprints of `examples` and `vocab`.
+    """Return what the model trained in `out` depends on; `inputs` are the fingerprints of `examples` and `vocab`.
 
-    Files and folders that the recipe names count by their content, not by where they lie. One that is gone since
-    training began counts by what the checkpoints in `out` say of it. Data made elsewhere counts with `examples`,
-    which holds it.
+    Files and folders named in the recipe are identified by content, not by location. One that was deleted since
+    training began is identified by what the checkpoints in `out` recorded of it. Imported data is covered by
+    `examples`, which contains it.
     """
     config = settings.train
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
@@ -84,18 +84,18 @@ def identity(settings: Settings, next_sentence: bool, inputs: Mapping[str, str],
 
 
 def checkpoint_identity(settings: Settings, next_sentence: bool, run: Identity) -> Identity:
-    """The settings that a checkpoint belongs to: all of the run's but the lengths of its phases."""
+    """Return the identity that a checkpoint belongs to: all settings of the run except the lengths of its phases."""
     return Identity("checkpoint", VERSION, settings.sections(next_sentence), run.inputs, extendable=False)
 
 
 def refuse_other_settings(out: Path, run: Identity) -> None:
-    """Raise `ArtifactError` naming the keys when `out` holds checkpoints that do not belong to `run`."""
-    # The newest that can be read speaks for all: a folder never holds checkpoints of two settings.
+    """Raise `ArtifactError`, naming the keys, if `out` holds checkpoints that do not belong to `run`."""
+    # The newest readable one is enough: a folder never holds checkpoints of two settings.
     for path in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
         try:
             checkpoint = open_artifact(path, "checkpoint")
         except ArtifactError:
-            continue  # damaged: what continues from it will say so
+            continue  # damaged: the code that resumes will report it
         if changed := changes(checkpoint, run):
             raise ArtifactError(
                 f"{out} holds checkpoints of other settings, and trained weights are not thrown away: "
@@ -105,7 +105,7 @@ def refuse_other_settings(out: Path, run: Identity) -> None:
 
 
 def finished(out: Path, identity: Identity) -> Artifact | None:
-    """The finished training in `out` if it is of this identity, whatever extensions it went through."""
+    """Return the finished training in `out` if it has this identity, whatever extensions it went through; else None."""
     if not (out / MANIFEST).is_file():
         return None
     done = open_artifact(out, "train")
@@ -117,12 +117,13 @@ def finished(out: Path, identity: Identity) -> Artifact | None:
 
 
 def extended(identity: Identity, extensions: Sequence[Extension], weights: str) -> Identity:
-    """The identity that a finished training is sealed with: also of how its phases grew, and of the very weights.
+    """Return the identity that a finished training is sealed with: it adds how phases grew, and the hash of the
+    weights.
 
-    Bit-identity depends on things outside the settings (ranks, threads, machine), so what is made of a model must not
-    be taken for made of another one with the same settings.
+    Bit-identity depends on things outside the settings (ranks, threads, machine), so results derived from one model
+    must not be mistaken for those of another model with the same settings.
     """
-    # No key at all where nothing grew, so that an undisturbed run has the fingerprint of its settings alone.
+    # No key if nothing grew, so an undisturbed run has the fingerprint of its settings alone.
     grown = {"extensions": sha256_of([dict(e) for e in extensions])} if extensions else {}
     return replace(identity, inputs={**identity.inputs, **grown, "weights": weights})
 
@@ -131,12 +132,12 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         return open_artifact(path).fingerprint
     if key in ("train.objective.teacher", "train.init_from"):
-        # Most trainings start from random weights, and read no model folder.
+        # Most trainings start from random weights and need no code that reads model folders.
         from bertwright.objectives.teacher_config import content_of, missing_of
 
         if not missing_of(path):
             return content_of(path)
-    # Data that was deleted after training began still counts by what the checkpoints say of it.
+    # Data that was deleted after training began is identified by what the checkpoints recorded of it.
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
         with suppress(ArtifactError):
             if recorded := open_artifact(begun).manifest["inputs"].get(key):

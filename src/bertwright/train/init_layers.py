@@ -1,7 +1,7 @@
-"""Weights to start from, of some of the layers of a deeper network (Sanh et al. 2019 §3: every second one).
+"""Initial weights from selected layers of a deeper network (Sanh et al. 2019 §3: every second one).
 
-Embeddings and heads are taken as they are. What only the deeper network has is left: a BERT's segments and pooler,
-where a DistilBERT starts from it.
+Embeddings and heads are copied unchanged. Tensors that only the deeper network has are ignored: for example, the
+segment embeddings and pooler of a BERT when a DistilBERT starts from it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _LAYER = re.compile(r"^layers\.(\d+)\.")
 
 
 def start_from_layers(model: PreTrainingModel, given: Path, layers: Sequence[int], vocab: Artifact) -> None:
-    """Give `model` the weights of the network in `given`, its layers those of these numbers, counted from 1.
+    """Load into `model` the weights of the network in `given`, using its layers with these numbers, counted from 1.
 
-    `ArtifactError` where it was trained with another vocabulary than `vocab`, or lacks a tensor of that shape.
+    Raises `ArtifactError` if that network was trained with another vocabulary than `vocab`, or lacks a tensor of the
+    required shape.
     """
     deeper = read_teacher(given)
     check_vocabulary(deeper, vocab, "train.init_from")
@@ -34,7 +35,7 @@ def start_from_layers(model: PreTrainingModel, given: Path, layers: Sequence[int
 def chosen_layers(
     deeper: PreTrainingModel, model: PreTrainingModel, layers: Sequence[int], given: Path
 ) -> dict[str, Tensor]:
-    """The tensors of `deeper`, which lies in `given`, under the names that they have in `model`."""
+    """Return the tensors of `deeper`, read from `given`, under their names in `model`."""
     theirs, chosen = deeper.state_dict(), dict[str, Tensor]()
     for name, own in model.state_dict().items():
         source = _name_there(name, model.config.family, deeper.config.family, layers)
@@ -50,7 +51,7 @@ def chosen_layers(
 
 
 def _name_there(name: str, family: str, other: str, layers: Sequence[int]) -> str:
-    """What a tensor of the network of one family is called in the deeper one of another."""
+    """Return the name, in the deeper network of family `other`, of a tensor of a network of `family`."""
     if not name.startswith(f"{family}."):
         return name  # a head
     inner = _LAYER.sub(lambda found: f"layers.{layers[int(found[1])] - 1}.", name.removeprefix(f"{family}."))

@@ -1,9 +1,9 @@
-"""How far torch's libraries use the processor's instruction sets: settled before torch is loaded.
+"""Limits the CPU instruction sets that torch's libraries use; must run before torch is loaded.
 
-Three libraries compute on a processor: torch's own kernels, oneDNN and MKL. Each takes the widest instructions that it
-finds and looks once, when it is loaded or first computes, so what bounds them has to be in the environment before. The
-order of summation follows from the instructions, and with it the bits. Intel's scripts bound oneDNN alone, by
-DNNL_MAX_CPU_ISA; here all three are bounded together. Knows no torch.
+Three libraries compute on a CPU: torch's own kernels, oneDNN and MKL. Each uses the widest instructions it finds and
+checks only once, when it is loaded or first computes, so the limits must be in the environment before that. The
+instructions determine the order of summation, and with it the bits of the result. Intel's scripts limit only oneDNN,
+with DNNL_MAX_CPU_ISA; this module limits all three together. Does not import torch.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from bertwright.core.processor import processor_flags
 from bertwright.train.config import TrainConfig
 
 VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
-"""What bounds torch's own kernels, oneDNN and MKL."""
+"""Environment variables that limit torch's own kernels, oneDNN and MKL."""
 _OLD_NAME = "DNNL_MAX_CPU_ISA"
-"""What oneDNN reads too, where the newer name is not set."""
+"""Older variable that oneDNN reads if the newer one is not set."""
 BOUNDS = {
     "avx2": ("avx2", "AVX2", "AVX2"),
     "avx512": ("avx512", "AVX512_CORE", "AVX512"),
     "avx512_bf16": ("avx512", "AVX512_CORE_BF16", "AVX512_E3"),
     "amx": ("avx512", "AVX512_CORE_AMX", "AVX512_E4"),
 }
-"""The values of `VARIABLES` for each bound, from the least instructions to the most."""
+"""The values of `VARIABLES` for each limit, from the narrowest instruction set to the widest."""
 _FLAGS = {"avx2": "avx2", "avx512": "avx512bw", "avx512_bf16": "avx512_bf16", "amx": "amx_bf16"}
-"""By what Linux tells that a processor has the instructions."""
+"""CPU flags by which Linux reports each instruction set."""
 
 
 def widest() -> str:
-    """The last of `BOUNDS` that this processor has; "" where it has none, or none is known of it."""
+    """Return the last of `BOUNDS` that this processor has; "" if it has none or its flags are unknown."""
     return next((name for name in reversed(BOUNDS) if _FLAGS[name] in processor_flags()), "")
 
 
 def lacking(wanted: str) -> str:
-    """Why this processor cannot be bounded so, as the end of a sentence; "" where it can."""
+    """Return why this processor cannot be limited to `wanted`, as the end of a sentence; "" if it can."""
     order, has = ["auto", *BOUNDS], widest()
     if order.index(wanted) <= order.index(has or "auto"):
         return ""
@@ -46,9 +46,10 @@ def lacking(wanted: str) -> str:
 
 
 def bound(config: TrainConfig, log: Log) -> None:
-    """Bound the instructions as the recipe says, and say so; called before torch is loaded.
+    """Limit the instruction set as the recipe says, and log it; must be called before torch is loaded.
 
-    `RecipeError` where this processor lacks them, the environment says otherwise, or it is too late.
+    Raises `RecipeError` if this processor lacks the instructions, the environment sets other values, or torch is
+    already loaded.
     """
     wanted = config.cpu_isa
     if wanted == "auto":
@@ -57,7 +58,7 @@ def bound(config: TrainConfig, log: Log) -> None:
         raise RecipeError(f"train.cpu_isa = {wanted}, but {reason}. Leave it out, or name less.")
     values = dict(zip(VARIABLES, BOUNDS[wanted], strict=True))
     for name, value in values.items():
-        # As oneDNN reads them: the old name counts where the new one is not there.
+        # As oneDNN reads them: the old name counts if the new one is not set.
         given = os.environ.get(name) or (os.environ.get(_OLD_NAME) if name == VARIABLES[1] else None) or value
         if given.upper() != value.upper():
             raise RecipeError(
@@ -75,9 +76,9 @@ def bound(config: TrainConfig, log: Log) -> None:
 
 
 def in_use() -> str:
-    """How far instructions are used here: one of `BOUNDS`, or what the environment says where it says it otherwise.
+    """Return the instruction set limit in use: one of `BOUNDS`, or the environment's values if they match none.
 
-    "" where nothing is known of this processor's, and nothing bounds them.
+    "" if the processor's instructions are unknown and nothing limits them.
     """
     names = (VARIABLES[0], VARIABLES[1] if os.environ.get(VARIABLES[1]) else _OLD_NAME, VARIABLES[2])
     given = {name: value for name in names if (value := os.environ.get(name))}

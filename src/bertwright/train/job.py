@@ -1,4 +1,4 @@
-"""One training as the stage hands it to its ranks: settings, phases, identity, where it writes."""
+"""One training as the stage passes it to its ranks: settings, phases, identity, output folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.train.phases import Phase, resolve_phases
 
 @dataclass(frozen=True)
 class Job:
-    """One training, the same on all ranks and at every start."""
+    """One training, identical on all ranks and at every start."""
 
     config: TrainConfig
     network: NetworkConfig
@@ -27,25 +27,25 @@ class Job:
     vocab: Artifact
     phases: list[Phase]
     identity: Identity
-    """Of the run."""
+    """Identity of the run."""
     checkpoint: Identity
-    """Of its checkpoints: without the lengths of phases."""
+    """Identity of its checkpoints: without the lengths of phases."""
     out: Path
     pair_task: str
-    """What the labels of pairs say, as a term of the loss is called: nsp or sop."""
+    """Name of the loss term for sentence pairs: nsp or sop; empty if there are no pairs."""
     scored_after: int
-    """Tokens of room of the held-out sequences that are scored afterwards, for the time that is left."""
+    """Token slots of the held-out sequences that are scored afterwards, for the forecast of the remaining time."""
     saved: Callable[[Path], None]
-    """Takes the path of each new checkpoint, on the first rank."""
+    """Called on rank 0 with the path of each new checkpoint."""
 
 
 def job_of(settings: Settings, inputs: Inputs, out: Path, scored_after: int, saved: Callable[[Path], None]) -> Job:
-    """The training of these sections, of `inputs`, in the folder `out`; the rest as in `Job`."""
+    """Build the `Job` of these sections and `inputs` in the folder `out`; other arguments as in `Job`."""
     config = settings.train
     plan = inputs.examples.manifest["config"]["examples"]["plan"]
     pairs = config.objective.next_sentence(plan in PAIRS)
     run = identity(settings, pairs, inputs.fingerprints, out)
-    # The vocabulary's own hash, so that weights are never read with other words: see `resume`.
+    # The vocabulary's own hash, so that weights are never read with another vocabulary: see `resume`.
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
     return Job(
         config=config,

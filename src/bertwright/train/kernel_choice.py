@@ -1,4 +1,4 @@
-"""Which attention kernel a recipe's training takes on a device. Knows no torch."""
+"""Chooses the attention kernel that a recipe's training uses on a device. Does not import torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from bertwright.train.config import TrainConfig
 
 
 def chosen_kernel(config: TrainConfig, device_type: str) -> Kernel:
-    """The recipe's, or the one that suits the device (`cpu`, `cuda`) and the graph, of one shape of batches."""
+    """Return the recipe's kernel; for auto, the one that suits the device (`cpu`, `cuda`), or `padded` if the graph
+    needs fixed shapes."""
     if config.attention != "auto":
         return config.attention
     return kernel_for(device_type) if config.graph.kind == "eager" else "padded"

@@ -1,8 +1,8 @@
-"""How the ranks of a job meet: each connects to the first one, whose address stands in the launcher's store.
+"""How the ranks of a job meet: each connects to rank 0, whose address is in the launcher's store.
 
-torchrun keeps one store over all its restarts, so what is in it may be of ranks that are dead, and gloo waits for ever
-for the addresses of those. An address counts only when a first rank answers there, and everything else of this start
-stands in the store under a name that this first rank has drawn.
+torchrun keeps one store over all its restarts, so the store may hold entries of dead ranks, and gloo waits forever for
+their addresses. An address counts only once a rank 0 answers there, and all other entries of this start are stored
+under a random prefix that this rank 0 has drawn.
 """
 
 from __future__ import annotations
@@ -22,37 +22,38 @@ from bertwright.core.errors import RankError, RecipeError
 from bertwright.train.peer import Peer
 
 ARRIVAL = 60.0
-"""Seconds that the ranks have at least to come together: machines of a job do not start at once."""
+"""Minimum time in seconds for all ranks to arrive: the machines of a job do not start at the same moment."""
 _KEY = "the first rank listens at"
 _LONGEST = 512
-"""Bytes of a greeting."""
+"""Maximum size of a greeting in bytes."""
 _PAUSE = 0.2
-"""Seconds until an address is tried again."""
+"""Seconds before an address is tried again."""
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the ranks of one start of a job have found each other."""
+    """The meeting point of the ranks of one start of a job."""
 
     store: Store
-    """Shared by them, and empty at first."""
+    """Shared by these ranks, and initially empty."""
     peers: list[Peer]
-    """On the first rank all others; on each of the others the first one."""
+    """On rank 0, all other ranks; on every other rank, rank 0 only."""
 
 
 def meet(rank: int, world: int, seconds: float) -> Meeting:
-    """Wait until all ranks are there; `RankError` names those that do not come in `seconds` (ARRIVAL at least)."""
+    """Wait until all ranks have arrived; raise `RankError` naming those that do not within `seconds` (at least
+    ARRIVAL)."""
     until = time.monotonic() + max(seconds, ARRIVAL)
-    # The secret keeps ranks of an earlier start, which torchrun's store still knows, out of this one.
+    # The secret keeps out ranks of an earlier start, which torchrun's store still lists.
     secret, store, peers = _await_others(world, until) if rank == 0 else _go_to_first(rank, world, until)
     for peer in peers:
-        # From here on the watchdog's thread reads it among others, and must never wait for one of them.
+        # From here on the watchdog thread reads all connections, and must never block on one of them.
         peer.connection.setblocking(False)
     return Meeting(PrefixStore(secret, store), peers)
 
 
 def our_name(rank: int, world: int) -> str:
-    """How messages call this process."""
+    """Return the name of this process in messages."""
     return f"rank {rank} of {world} (process {os.getpid()} on {socket.gethostname()})"
 
 
@@ -64,7 +65,7 @@ def _open_store(rank: int, until: float) -> Store:
             "WORLD_SIZE says that several ranks train, but MASTER_ADDR and MASTER_PORT do not say where they meet "
             f"({error}). Start them with torchrun, or set both, or unset WORLD_SIZE."
         ) from error
-    torchruns = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # else the first rank keeps the store
+    torchruns = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # else rank 0 hosts the store
     try:
         return TCPStore(host, port, None, rank == 0 and not torchruns, _left(until), wait_for_workers=False)
     except (RuntimeError, TypeError) as error:  # TypeError: a port beyond 65535
@@ -84,12 +85,12 @@ def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
                 connection, _ = listener.accept()
             except TimeoutError:
                 raise _absent(peers, world) from None
-            # Five seconds and 512 bytes for a greeting: a stranger that says nothing must not hold up the job.
+            # Limit a greeting to five seconds and 512 bytes: a silent stranger must not hold up the job.
             given, number, name = ((_line(connection, 5.0) or "") + "  ").split(" ", 2)
-            # Compared in constant time: the port is open to whoever can reach the machine.
+            # Compared in constant time: the port is open to anyone who can reach the machine.
             if hmac.compare_digest(given.encode(), secret.encode()):
                 peers[int(number)] = Peer(name.strip(), connection)
-            else:  # no rank of this start
+            else:  # not a rank of this start
                 connection.close()
     for peer in peers.values():
         peer.tell("")
@@ -97,7 +98,7 @@ def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
 
 
 def _absent(peers: dict[int, Peer], world: int) -> RankError:
-    """The error about the ranks that have not come, which is told to those that have."""
+    """Return the error about the ranks that have not arrived, and send it to those that have."""
     missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
     error = RankError(
         f"rank {missing} of {world} did not come in time (train.timeout, at least {ARRIVAL:g} s). Look why it does not "
@@ -116,17 +117,17 @@ def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[
         try:
             store.wait([_KEY], _left(until))
             port, secret, name = store.get(_KEY).decode().split(" ", 2)
-            # What the store says may be the address of a first rank that is dead: it counts once somebody answers.
+            # The store may hold the address of a dead rank 0: it counts only once something answers there.
             connection = socket.create_connection((host, int(port)), _left(until).total_seconds())
         except (RuntimeError, OSError) as error:
             fault = _first_line(error)
             time.sleep(_PAUSE)
-            # A first rank that trains once more in the same process has another store now.
+            # A rank 0 that trains again in the same process has a new store.
             store = _open_store(rank, until)
             continue
         first = Peer(name, connection)
         first.tell(f"{secret} {rank} {our_name(rank, world)}"[: _LONGEST - 1])
-        answer = _line(connection, _left(until).total_seconds() + 5)  # the first rank is to say who is missing
+        answer = _line(connection, _left(until).total_seconds() + 5)  # leaves rank 0 time to report who is missing
         if answer == "":
             return secret, store, [first]
         connection.close()
@@ -141,10 +142,10 @@ def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[
 
 
 def _line(connection: socket.socket, seconds: float) -> str | None:
-    """The next line, without its end; None where none comes."""
+    """Return the next line without its newline; None if none arrives in time."""
     line, byte, until = b"", b"", time.monotonic() + seconds
     with suppress(OSError):
-        # For the whole line: a time-out of `recv` alone would let a stranger hold up the job, byte by byte.
+        # The limit covers the entire line: a timeout per `recv` would let a stranger hold up the job, byte by byte.
         while (left := until - time.monotonic()) > 0 and len(line) < _LONGEST:
             connection.settimeout(left)
             if (byte := connection.recv(1)) in (b"", b"\n"):

@@ -1,4 +1,4 @@
-"""Training metrics as JSON lines; lines past a checkpoint are cut when training resumes from it."""
+"""Training metrics as JSON lines; rows past a checkpoint are cut when training resumes from it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bertwright.train.shapes import row_type
 
 
 class Metrics:
-    """Appends rows to a JSONL file, each flushed so that a reader sees it at once."""
+    """Appends rows to a JSONL file; each row is flushed so that readers see it at once."""
 
     def __init__(self, path: Path, total_steps: int) -> None:
-        """Open `path` for appending after dropping every line of a step beyond `total_steps` (and a torn last line)."""
-        # Steps past the checkpoint are trained again: their rows would stand twice.
+        """Open `path` for appending, after dropping rows of steps beyond `total_steps` and an incomplete last line."""
+        # Steps past the checkpoint are trained again, so their rows would appear twice.
         kept = rows_until(path, total_steps)
         remove_leftovers(path.parent, f".{path.name}.*.tmp")
-        # Neither a crash nor a power cut here must lose the rows of the whole training.
+        # Atomic, so that neither a crash nor a power cut here loses the rows of the entire training.
         write_atomic(path, b"".join(kept))
         self._path, self._handle = path, path.open("ab")
 
@@ -32,18 +32,18 @@ class Metrics:
         self._handle.flush()
 
     def complete(self, total_steps: int, further: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the last row more values, where it is that of the step `total_steps`; returns it, or None."""
+        """Add values to the last row if it is the row of step `total_steps`; return that row, or None."""
         rows = _rows(self._path)
         if not rows or rows[-1][0]["total_steps"] != total_steps:
             return None
         row = {**rows[-1][0], **further}
         write_atomic(self._path, b"".join([*(line for _, line in rows[:-1]), _line(row)]))
-        self._handle.close()  # of the file that was
+        self._handle.close()  # this handle is of the replaced file
         self._handle = self._path.open("ab")
         return row
 
     def sync(self) -> None:
-        """Make the rows so far survive a power cut: called before a checkpoint is published."""
+        """Flush the rows so far to disk, so they survive a power cut; called before a checkpoint is published."""
         os.fsync(self._handle.fileno())
 
     def __enter__(self) -> Metrics:
@@ -60,23 +60,25 @@ def _line(row: Mapping[str, Any]) -> bytes:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL file of metrics, without a torn last line; `ArtifactError` where a line is no row."""
+    """Return the rows of a JSONL metrics file, without an incomplete last line; raise `ArtifactError` for an invalid
+    line."""
     return [row for row, _ in _rows(path)]
 
 
 def rows_until(path: Path, total_steps: int) -> list[bytes]:
-    """The lines of `path`, as they stand there, up to a step over all phases."""
+    """Return the raw lines of `path` up to `total_steps`, a step counted over all phases."""
     return [line for row, line in _rows(path) if row["total_steps"] <= total_steps]
 
 
 def saved_before(path: Path) -> bool:
     """Whether rows follow one that was written with a checkpoint, so that a checkpoint must have existed."""
-    # The last row may have been written just before the checkpoint it speaks of, and the process killed between.
+    # The last row is ignored: the process may have been killed after writing it, before the checkpoint it mentions.
     return any(row["saved"] for row, _ in _rows(path)[:-1])
 
 
 def _rows(path: Path) -> list[tuple[dict[str, Any], bytes]]:
-    """Each whole line of `path`, read and raw; a line that is not a row of metrics is an `ArtifactError`."""
+    """Return each complete line of `path`, parsed and raw; raise `ArtifactError` for a line that is not a metrics
+    row."""
     lines = read_bytes(path).splitlines(keepends=True) if path.exists() else []
     return [(_row(path, number, line), line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
 

@@ -1,4 +1,4 @@
-"""The network of a training, how it computes, and what computes in its place: made once a start, on a device."""
+"""The network of a training and how it computes; built once per start, on a device."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Network:
-    """The network of a training, and what computes in its place."""
+    """The network of a training, and the copy or exported module that computes in its place, if any."""
 
     model: Model
-    """With its weights in float32."""
+    """The network, with float32 weights."""
     config: TrainConfig
-    """What it was made for."""
+    """The settings it was built for."""
     precision: Precision
-    """In which numbers it computes, and on which device."""
+    """Numeric precision and device."""
     kernel: Kernel
-    """How it computes attention."""
+    """Attention kernel."""
     low: LowCopy | None = None
-    """Its copy in low precision, where that computes."""
+    """Low-precision copy that computes in its place, if there is one."""
     exported: OrtNetwork | None = None
-    """What runs its operations, where that is another program."""
+    """Module that runs its operations in another runtime, if there is one."""
 
     def trained(self, engine: Engine, ranks: Ranks, pair_task: str) -> Trained:
-        """It with what moves its weights, for the recipe's objective; `pair_task`: what its pairs of segments ask."""
+        """Return the network with its engine, for the recipe's objective; `pair_task`: name of the loss term for
+        pairs."""
         computing = self.low.network if self.low else self.model
         objective = build_objective(self.config.objective, computing, pair_task)
         return Trained(self.model, objective, engine, ranks, self.precision, self.low, self.config.graph, self.exported)
 
 
 def build_network(network: NetworkConfig, config: TrainConfig, device: torch.device) -> Network:
-    """The network with the weights of the seed on a device, set to compute as the recipe says.
+    """Build the network on a device with initial weights from the seed, set up to compute as the recipe says.
 
-    `RecipeError` where the device, or the network, cannot.
+    Raises `RecipeError` if the device or the network does not support that.
     """
     precision = build_precision(config.precision, device)
     kernel = _kernel(config, network, precision)
@@ -60,7 +61,7 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
     torch.manual_seed(config.seed)
     model = build_model(network, kernel)
     model.to(device).train()
-    # Each is loaded only where it is chosen.
+    # Each module is imported only if it is chosen.
     if isinstance(precision.config, Fp8Config):
         from bertwright.train.precision.fp8 import to_float8
 
@@ -85,8 +86,10 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
 
 
 def _kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -> Kernel:
-    """The attention kernel to train with; `RecipeError` where it does not work on the device, with the network, or in
-    this precision."""
+    """Return the attention kernel to train with.
+
+    Raises `RecipeError` if it does not support the device, the network or this precision.
+    """
     kernel = chosen_kernel(config, precision.device.type)
     if kernel == "varlen":
         from bertwright.model.attention import varlen

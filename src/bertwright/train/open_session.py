@@ -1,4 +1,4 @@
-"""What a start writes to, opened and closed: rows, observers, a profile, checkpoints, and the mirror of them."""
+"""Opens and closes what a start writes to: metrics rows, observers, a profile, checkpoints, and their mirror."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bertwright.train.ranks import Ranks
 from bertwright.train.saving import Writer
 from bertwright.train.session import Session
 
-if TYPE_CHECKING:  # loaded where they are asked for
+if TYPE_CHECKING:  # imported only if requested
     from bertwright.train.observers.watch import Watch
     from bertwright.train.profiler import StepProfiler
     from bertwright.train.sharded import ShardedWriter
@@ -34,14 +34,14 @@ PROFILE = "profile"
 
 @contextmanager
 def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
-    """The job, of which each checkpoint and, at the end of the block, the finished model are copied to the recipe's
-    mirror, where there is one; where training is stopped, all ranks wait for the last copy."""
+    """Yield the job, with each checkpoint and, at the end of the block, the finished model copied to the recipe's
+    mirror, if any. If training is stopped, all ranks wait for the last copy."""
     ranks = built.trained.ranks
     try:
         with _copied(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as copied:
             yield copied
     except (Interrupted, DivergedError):
-        # All ranks stop alike. One that left early would have the first one ended while it still writes or copies.
+        # All ranks stop together. If one exited early, the launcher would kill rank 0 while it still writes or copies.
         ranks.barrier()
         raise
 
@@ -63,7 +63,7 @@ def _copied(job: Job, ranks: Ranks, log: Log) -> Iterator[Job]:
 
 @contextmanager
 def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Session]:
-    """The session of this start; at the end of the block all that it wrote is on the disk."""
+    """Yield the session of this start; at the end of the block everything it wrote is on disk."""
     trained, first = built.trained, built.trained.ranks.first
     device, profile = trained.precision.device, first and job.config.profile
     sharded = trained.ranks.world > 1 and _writes_shards(job, trained.ranks.world)
@@ -102,25 +102,26 @@ def _writes_shards(job: Job, world: int) -> bool:
 
 
 def _sharded(ranks: Ranks, writer: Writer) -> ShardedWriter:
-    """What has each rank write its own tensors of a checkpoint."""
+    """Return the writer with which each rank writes its own tensors of a checkpoint."""
     from bertwright.train.sharded import ShardedWriter
 
     return ShardedWriter(ranks, writer)
 
 
 def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
-    """The profiler of some steps of this start, which writes what it has at the end of the block."""
+    """Return the profiler of some steps of this start, which writes its results at the end of the block."""
     from bertwright.train.profiler import StepProfiler
 
     return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
 
 
 def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
-    """The observers of this start, which are first given the rows that stand in metrics.jsonl."""
+    """Return the observers of this start, which first receive the rows already in metrics.jsonl."""
     from bertwright.train.observers.observer import Observed
     from bertwright.train.observers.watch import watched
 
-    # Of the folder too: the same recipe may be trained in two of them. Moved, it is another training to an observer.
+    # Includes the folder: the same recipe may be trained in two of them. To an observer, a moved folder is a new
+    # training.
     key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
     observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
     return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log)

@@ -1,13 +1,13 @@
-"""What a forward pass keeps for its backward pass, as numbers: rules, those of layers within 15 %; with
-activations checkpointed a whole training was measured to take 40 % more than it should (docs/results.md).
+"""Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %;
+with activation checkpointing, an entire training took 40 % more than estimated (docs/results.md).
 
-For each token of a micro-batch and layer what backward needs: twice the inner width and 9 times the hidden width, 2.5
-more with dropout (of a DistilBERT 1), three numbers a head and token of the sequence with attention dropout; with the
-padded kernel one less without attention dropout, and 4 for each place of the rectangle; of a ModernBERT, whose values
-are gated, four times the inner width and 11 times the hidden width, and one more inner width with dropout. Of the last
-layer all that follows attention is computed of the tokens alone that are read. Two rows of logits for each prediction.
-Where activations are checkpointed it is one hidden width a layer, and all of the above for the layer that is computed
-again. Numbers are counted as float32, also under autocast, which keeps some of both kinds. Knows no torch.
+Kept per layer and token of a micro-batch: twice the inner width plus 9 times the hidden width; with dropout 2.5 more
+hidden widths (DistilBERT: 1); with attention dropout three numbers per head and token of the sequence. The padded
+kernel keeps one hidden width less without attention dropout, and 4 per place of the rectangle. ModernBERT, whose values
+are gated, keeps four times the inner width plus 11 times the hidden width, and one more inner width with dropout. In
+the last layer, everything after attention is computed only for the tokens that are read. Each prediction keeps two rows
+of logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the
+above. Numbers count as float32, also under autocast, which keeps a mix of both. Does not import torch.
 """
 
 from __future__ import annotations
@@ -24,31 +24,33 @@ from bertwright.train.phase_config import PhaseConfig
 
 @dataclass(frozen=True)
 class Pass:
-    """What a forward pass reads."""
+    """The input sizes of a forward pass."""
 
     sequences: float
     tokens: float
-    """Real ones of all sequences."""
+    """Real (not padding) tokens of all sequences."""
     longest: int
-    """Places of a row where sequences lie in a rectangle."""
+    """Length of a row, if sequences are padded to a rectangle."""
     pairs: float
-    """Of tokens that see each other: the squares of the lengths."""
+    """Pairs of tokens that attend to each other: the sum of the squared lengths."""
 
     @classmethod
     def full(cls, sequences: float, length: int, tokens: float = 0.0) -> Pass:
-        """Sequences (with packing, rows) as long as they may be; or so many `tokens` in place of their number."""
+        """Return a pass of sequences (with packing, rows) of maximum length; `tokens`, if given, replaces their
+        number."""
         tokens = tokens or sequences * length
         return cls(tokens / length, tokens, length, tokens * length)
 
 
 def pass_numbers(network: NetworkConfig, phase: PhaseConfig, read: Pass, padded: bool, recompute: bool) -> float:
-    """Numbers that a forward pass keeps for its backward pass, about; `recompute`: layers are computed again."""
+    """Return about how many numbers a forward pass keeps for its backward pass; `recompute`: with activation
+    checkpointing."""
     layers, hidden = network.num_hidden_layers, network.hidden_size
     layer, predictions = layer_numbers(network, read, padded), predictions_of(network, phase, read)
     embedded = (2 if network.hidden_dropout_prob else 1) * hidden * read.tokens
     logits = _logits(network, predictions, read)
     if recompute:
-        # The layer is computed again when the logits are gone; its gradients are as wide as what they are of.
+        # The layer is recomputed after the logits are freed; its gradients are as wide as the tensors they belong to.
         layer += (network.intermediate_size + 2 * hidden) * read.tokens
         return embedded + layers * hidden * read.tokens + max(layer, logits)
     shown = predictions + read.sequences * (network.next_sentence or bool(network.labels))
@@ -57,34 +59,35 @@ def pass_numbers(network: NetworkConfig, phase: PhaseConfig, read: Pass, padded:
 
 
 def scoring_bytes(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> float:
-    """Bytes that a forward pass without a way back takes at a time, about."""
+    """Return about how many bytes a forward pass without a backward pass needs at its peak."""
     wide = 4 if isinstance(network, ModernConfig) else 2
     inner = (wide * network.intermediate_size + 3 * network.hidden_size) * read.tokens
     return 4 * max(inner, _logits(network, predictions_of(network, phase, read), read))
 
 
 def _logits(network: NetworkConfig, predictions: float, read: Pass) -> float:
-    """Two rows for each prediction, of entries; of a classifier for each sequence, of classes."""
+    """Return the numbers of the logits: two vocabulary-sized rows per prediction; for a classifier, two rows of class
+    scores per sequence."""
     return 2 * predictions * network.vocab_size + 2 * read.sequences * len(network.labels)
 
 
 def predictions_of(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> float:
-    """Masked tokens of a pass, at most; a classifier has none."""
+    """Return the maximum number of masked tokens in a pass; 0 for a classifier."""
     if network.labels:
         return 0.0
-    # A coin for each token: the mean is the rate, not the bound of a fixed count.
+    # Each token is drawn independently: the expected count is the rate, not the bound of a fixed count.
     if phase.masking.count == "bernoulli":
         return phase.masking.rate_at(0) * read.tokens
     return phase.masking.most(phase.length) * read.tokens / phase.length
 
 
 def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
-    """Numbers that a layer keeps of each token for backward, of sequences that are all so long."""
+    """Return the numbers per token that a layer keeps for the backward pass, for sequences of equal `length`."""
     return layer_numbers(network, Pass.full(1, length), padded) / length
 
 
 def layer_numbers(network: NetworkConfig, read: Pass, padded: bool) -> float:
-    """Numbers that a layer, whose states are all read, keeps for backward."""
+    """Return the numbers that a layer keeps for the backward pass, if all of its output states are read."""
     inner, hidden = network.intermediate_size, network.hidden_size
     match network:
         case ModernConfig():
@@ -97,7 +100,7 @@ def layer_numbers(network: NetworkConfig, read: Pass, padded: bool) -> float:
             assert_never(network)
     if network.hidden_dropout_prob:
         kept += dropped
-    # Sequences of several lengths are attended to apart and put together again.
+    # Sequences of different lengths are attended to separately and then concatenated.
     numbers = (
         read.tokens * kept + 4 * hidden * read.sequences * read.longest if padded else read.tokens * (kept + hidden)
     )
@@ -108,6 +111,7 @@ def layer_numbers(network: NetworkConfig, read: Pass, padded: bool) -> float:
 
 
 def _read_numbers(network: NetworkConfig) -> float:
-    """Numbers of a token that the last layer keeps only where its state is read: all that follows its attention."""
+    """Return the numbers per token that the last layer keeps only if the token's state is read: everything after
+    attention."""
     wide = 4 if isinstance(network, ModernConfig) else 2
     return wide * network.intermediate_size + 4 * network.hidden_size

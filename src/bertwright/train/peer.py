@@ -1,7 +1,7 @@
-"""A rank as another one knows it: a connection that carries lines of text.
+"""A peer rank: a connection that carries lines of text.
 
-A number is a sign of life, and says how many sums over the ranks the rank has begun; `busy NUMBER` says beside that the
-others have to wait for it; `end` is a farewell, `lost SENTENCE` a finding.
+A line with a number is a heartbeat, and says how many all-reduces the rank has begun; `busy NUMBER` also says that the
+others have to wait for it; `end` announces a regular exit, and `lost SENTENCE` reports a failure.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ class Peer:
     """The other end of a connection."""
 
     name: str
-    """As in "rank 1 of 2 (process 4711 on n2)"."""
+    """For example "rank 1 of 2 (process 4711 on n2)"."""
     connection: socket.socket
     unread: bytes = b""
-    """The beginning of a line whose end has not come."""
+    """The start of a line whose end has not arrived yet."""
     heard: int = 0
-    """When it was last heard of, in signs of life of our own."""
+    """When it was last heard from, counted in this rank's own heartbeats."""
     sums: int = 0
-    """Sums over the ranks that it has begun."""
+    """Number of all-reduces that it has begun."""
     busy: bool = False
-    """It does what the others have to wait for, however long it takes."""
+    """Whether it is doing work that the others must wait for, however long it takes."""
     left: bool = False
-    """It has said farewell."""
+    """Whether it has announced its exit, or its connection has ended."""
 
     def tell(self, line: str) -> None:
-        """Send a line; what cannot be sent shows in what does not come back."""
+        """Send a line; a failure to send is ignored, because a broken connection is noticed when reading."""
         with contextlib.suppress(OSError):
-            # The socket does not block, so a peer that has stopped reading cannot stop this rank's signs of life.
+            # The socket is non-blocking, so a peer that has stopped reading cannot stop this rank's heartbeats.
             self.connection.send(f"{line}\n".encode())
 
     def lines(self) -> list[str] | None:
-        """The lines that have come since; None when the connection has ended."""
+        """Return the lines received since the last call; None if the connection has ended."""
         try:
             data = self.connection.recv(_LONGEST_LINE)
         except BlockingIOError:
@@ -47,6 +47,6 @@ class Peer:
             return None
         if not data:
             return None
-        # A connection is a stream: a line may come in parts, and several at once.
+        # A connection is a stream: a line may arrive in parts, and several at once.
         *whole, self.unread = (self.unread[-_LONGEST_LINE:] + data).split(b"\n")
         return [line.decode(errors="replace") for line in whole]

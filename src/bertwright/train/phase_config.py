@@ -1,4 +1,4 @@
-"""The recipe section `[[train.phases]]`: length, batch, rates and data of one phase. Knows no torch."""
+"""The recipe section `[[train.phases]]`: length, batch, rates and data of one phase. Does not import torch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bertwright.optim.wsd import WsdSchedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
 ONE_PASS: dict[str, Any] = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
-"""The keys that say how large a forward pass is, where a rank's whole share is one, whatever else the recipe says."""
+"""The keys that set the size of a forward pass, with the values that make a rank's entire share one pass."""
 
 
 def _share_or_steps(value: Any, number: ValidatorFunctionWrapHandler) -> float:
-    """A share below 1 as a float, steps as an int: 1 is one step, and 1.5 is neither."""
+    """Validate a share below 1 as a float, or a number of steps as an int: 1 is one step, and 1.5 is invalid."""
     given: float = value if type(value) is int and value >= 1 else number(value)
     if isinstance(given, float) and given >= 1:
         whole = f": write {given:.0f} for steps" if given.is_integer() and not isinstance(value, bool) else ""
@@ -29,41 +29,42 @@ def _share_or_steps(value: Any, number: ValidatorFunctionWrapHandler) -> float:
 
 
 _KEPT_WHOLE = PlainSerializer(lambda value: value, when_used="json")
-"""Else a number of steps would be written into recipe.toml as a float, which is neither a share nor such a number."""
+"""Otherwise recipe.toml would hold a number of steps as a float, which is neither a share nor a number of steps."""
 
 
 class PhaseConfig(Section):
-    """One phase: sequences of one length, one batch size, one learning-rate schedule, one budget."""
+    """One phase: maximum sequence length, batch size, learning-rate schedule and duration."""
 
     length: Length
-    """Longest sequence with [CLS] and [SEP], in tokens."""
+    """Maximum sequence length in tokens, including [CLS] and [SEP]."""
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
     batch_warmup: tuple[tuple[int, int], ...] = ()
-    """How the global batch grows to `batch`: pairs [step, sequences], from that step of the phase on, the first of step
-    0. Empty: it does not."""
+    """How the global batch grows to `batch`: pairs [step, sequences], each valid from that step of the phase on; the
+    first pair is for step 0. Empty: constant."""
     micro_batch: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
-    """Sequences (with `packing`, rows) per forward pass on a rank; 0 takes its whole share, `auto` what fits in memory
-    (`train.memory_limit_gb`), half of it where a GPU says it does not. Changes the order of summation, and which
-    elements dropout drops, as the two keys below do; a run that goes on keeps the size that `auto` found."""
+    """Sequences (with `packing`, rows) per forward pass on a rank; 0: the rank's entire share; `auto`: as many as fit
+    in memory (`train.memory_limit_gb`), halved if a GPU runs out of memory. Changes the order of summation, and which
+    elements dropout drops, as do the two keys below. A resumed run keeps the size that `auto` found."""
     micro_tokens: int = runtime_only(0, ge=0)
-    """Tokens per forward pass on a rank, in place of `micro_batch`: as many sequences as fit; 0: that counts."""
+    """Tokens per forward pass on a rank, instead of `micro_batch`: as many sequences as fit; 0: `micro_batch`
+    applies."""
     packing: bool = runtime_only(False)
-    """Whether sequences are packed into rows of `length` tokens, each seeing itself alone; otherwise sequences of
-    similar length meet."""
+    """Whether to pack sequences into rows of `length` tokens, each attending only to itself; if false, sequences of
+    similar length share a micro-batch."""
     learning_rate: float = Field(gt=0)
     """Peak learning rate."""
     warmup: Annotated[float, Field(ge=0), WrapValidator(_share_or_steps), _KEPT_WHOLE] = 0.1
-    """Share of the phase's steps (below 1), or number of steps (1 or more), in which the rate rises from zero to the
-    peak."""
+    """Warm-up, in which the rate rises from zero to the peak: a share of the phase's steps (below 1), or a number of
+    steps (1 or more)."""
     schedule: ScheduleConfig = LinearSchedule()
-    """After the warm-up: straight down (`linear`), as a root (`poly`; `poly_nvidia` has a jump), as half a cosine
-    (`cosine`), at the peak and down at the end (`wsd`), or `constant`. A name, or a section of its own where the
-    schedule has keys."""
+    """Learning-rate schedule after the warm-up: linear decay (`linear`), square-root-like decay (`poly`; `poly_nvidia`
+    has a jump), half a cosine (`cosine`), constant with a decay at the end (`wsd`), or `constant`. Give a name, or a
+    section if the schedule has keys."""
     restart_bias_correction: bool = True
-    """Whether the number of updates that the optimizer's bias correction knows starts anew with the phase, as NVIDIA's
-    does, while the moments stay; AdamW's updates are then up to 6 times smaller for some hundred steps. A phase that is
-    only the decay of the one before goes on counting: false."""
+    """Whether the optimizer's update count for bias correction restarts at 0 with this phase, as NVIDIA's does, while
+    the moments are kept; AdamW's updates are then up to 6 times smaller for some hundred steps. Set it to false for a
+    phase that is only the decay of the previous one."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)
@@ -71,26 +72,27 @@ class PhaseConfig(Section):
     samples: int | None = extendable(None, ge=1)
     """Length of the phase in sequences."""
     tokens: int | None = extendable(None, ge=1)
-    """Length of the phase in real (not padding) tokens, reckoned with the mean length of the phase's examples."""
+    """Length of the phase in real (not padding) tokens, converted with the mean length of the phase's examples."""
     end_after: int | None = extendable(None, ge=1)
-    """Optimizer step after which the phase ends although its length is greater; the rate follows the whole length all
-    the same. May be set, moved and taken out while the phase is under way: the run goes on with the next phase."""
+    """Optimizer step after which the phase ends early; the learning rate still follows the phase's full length. May be
+    set, moved or removed while the phase is running; the run then continues with the next phase."""
     hours: float | None = Field(None, gt=0)
-    """Training time after which the phase ends, in hours over all starts, without scoring and saving; its length is
-    then the most that it may have. The rate follows time in place of updates, so no two runs have the same rates."""
+    """Training time (hours, over all starts, without scoring and saving) after which the phase ends; its length is then
+    only an upper limit. The learning rate follows time instead of updates, so no two runs have the same rates."""
     target_accuracy: float | None = extendable(None, gt=0, lt=1)
-    """Held-out accuracy of masked tokens (a share) at which the phase ends, looked at with each score
-    (`train.evaluate_every`); its length is then the most that it may have, and its rates follow that length."""
+    """Held-out accuracy of masked tokens (a share) at which the phase ends, checked at each score
+    (`train.evaluate_every`). The phase's length is then only an upper limit, but its learning rate follows that
+    length."""
     masking: MaskingConfig = MaskingConfig()
-    """Which tokens are predicted."""
+    """Which tokens are masked and predicted."""
     document_range: DocumentRange = (0.0, 1.0)
-    """Share of the training documents to read, as a range of their text hash: [0, 0.9], [0.9, 1] are disjoint."""
+    """Share of the training documents to read, as a range of their text hash; [0, 0.9] and [0.9, 1] are disjoint."""
     data: UserPath | None = known_by_content(None)
-    """Data of its own instead of the run's: an `examples` folder, or files of NVIDIA, MLCommons, LDDL, Hugging Face
-    datasets or Megatron, made with the same vocabulary; with `train.objective` classification a folder of labelled
-    texts."""
+    """Separate data for this phase instead of the run's: an `examples` folder, or files in the formats of NVIDIA,
+    MLCommons, LDDL, Hugging Face datasets or Megatron, made with the same vocabulary; if `train.objective` is
+    classification, a folder of labelled texts."""
     quarantine: bool = known_by_content(False)
-    """Whether damaged files of `data` are left out and listed instead of being an error."""
+    """Whether to leave out and list damaged files of `data` instead of raising an error."""
 
     @model_validator(mode="after")
     def _one_length(self) -> PhaseConfig:
@@ -105,21 +107,21 @@ class PhaseConfig(Section):
             raise ValueError(f"batch_warmup {[list(pair) for pair in self.batch_warmup]} {wrong}")
         if self.micro_batch != "auto" and self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
-        # Each alone says how large a forward pass is: two of them could contradict each other.
+        # Each of them sets the size of a forward pass: two could contradict each other.
         if self.micro_tokens and (self.micro_batch or self.packing):
             raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
         if 0 < self.micro_tokens < self.length:
             raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
         if self.hours is not None and self.warmup >= 1:
             raise ValueError(f"warmup {self.warmup} counts steps, and with hours the rate follows time: give a share")
-        # A share says of any length what it says of one step.
+        # A share can be checked for any number of steps, so 1 is enough.
         known = self.steps or (1 if self.warmup < 1 else 0)
         if known and (wrong := self.wrong_warmup(known)):
             raise ValueError(wrong)
         return self
 
     def _wrong_growth(self) -> str:
-        """Why pairs [step, sequences] are no growth from step 0 to the batch; "" if they are one."""
+        """Return why the pairs [step, sequences] do not grow from step 0 to the batch; "" if they do."""
         steps, sizes = zip(*self.batch_warmup, strict=True)
         if steps[0] != 0:
             return f"begins at step {steps[0]}; give the size of step 0 first"
@@ -130,11 +132,11 @@ class PhaseConfig(Section):
         return ""
 
     def warmup_steps(self, steps: int) -> float:
-        """The warm-up of a phase of so many steps, in steps; fractional where it is a share."""
+        """Return the warm-up of a phase of `steps` steps, in steps; fractional if it is a share."""
         return self.warmup if self.warmup >= 1 else self.warmup * steps
 
     def wrong_warmup(self, steps: int) -> str:
-        """Why a phase of so many steps has no room for its warm-up; "" if it has."""
+        """Return why a phase of `steps` steps has no room for its warm-up; "" if it has."""
         warmup = self.warmup_steps(steps)
         if warmup > steps:
             return f"warmup {warmup:,} is more than the phase's {steps:,} steps; shorten it, or give a share below 1"
@@ -154,7 +156,7 @@ class PhaseConfig(Section):
 
     @property
     def micro_batching(self) -> MicroBatching:
-        """How a rank's sequences become forward passes."""
-        # What `auto` is follows from the machine: until training starts it stands for the whole batch.
+        """How a rank's sequences are divided into forward passes."""
+        # `auto` depends on the machine: until training starts it stands for the entire batch.
         size = self.batch if self.micro_batch in (0, "auto") else int(self.micro_batch)
         return MicroBatching(size, self.length if self.packing else 0, self.micro_tokens)

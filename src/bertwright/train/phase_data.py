@@ -1,6 +1,7 @@
-"""What a phase trains on and is scored on: the run's examples or its own, labelled texts, or data made elsewhere.
+"""Opens the data that a phase trains on and is scored on: the run's examples, its own, labelled texts, or imported
+data.
 
-Knows no torch.
+Does not import torch.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ from bertwright.objectives.config import ClassificationConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
 
-# The same for every recipe and number of ranks, as the batches decide in which order scores are added up.
+# Independent of recipe and number of ranks, because the batches determine the order in which scores are summed.
 HELDOUT_MICRO_BATCH = 64
 
 
 def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
-    """The training batches of the phase `index`; refused where they hold documents that the run holds out."""
+    """Return the loader of the training batches of phase `index`.
+
+    Raises `ArtifactError` if they contain documents that the run holds out.
+    """
     if isinstance(config.objective, ClassificationConfig):
         from bertwright.examples.labelled.loader import open_labelled
 
         return open_labelled(examples, settings, vocab)
     if own := [data for data in config.imported_data() if data.phase == index]:
-        # Only data made elsewhere needs it, and few modules are loaded where there is none.
+        # Imported only for data in other formats, to load few modules otherwise.
         from bertwright.examples.imported import open_imported
 
         return open_imported(examples, own[0], settings, vocab)
@@ -40,10 +44,10 @@ def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, example
 
 
 def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
-    """The phase's own examples, refused when they train on documents that the run holds out."""
+    """Return the phase's own examples; raise `ArtifactError` if they contain documents that the run holds out."""
     assert phase.data is not None
     own = open_artifact(phase.data, "examples")
-    # By the hash of the text: a document keeps its hash when another run or dump numbers it differently.
+    # Compared by text hash: a document keeps its hash if another run or dump numbers it differently.
     leaked = int(np.isin(Store.open(own).hashes, Store.open(examples, "heldout").hashes).sum())
     if leaked:
         raise ArtifactError(
@@ -54,12 +58,13 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
 
 
 def heldout_of(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> list[MicroBatch]:
-    """What the run holds out, also for a phase with its own data: all phases are scored on the same documents."""
+    """Return the run's held-out batches, also for a phase with its own data: all phases are scored on the same
+    documents."""
     length, masking, most = phase.length, phase.masking, config.heldout_sequences
     if isinstance(config.objective, ClassificationConfig):
         from bertwright.examples.labelled.loader import heldout_labelled
 
         return list(heldout_labelled(examples, length, HELDOUT_MICRO_BATCH, most))
-    # The rate of the first step also where a schedule changes it: scores of all steps are of the same masks.
+    # Always the rate of the first step, even if a schedule changes it: scores of all steps use the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))

@@ -1,4 +1,4 @@
-"""What is to be trained: the recipe's phases resolved against the data, with steps and intervals. Knows no torch."""
+"""The recipe's phases resolved against the data into steps and intervals. Does not import torch."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.phase_data import HELDOUT_MICRO_BATCH, heldout_of, loader_of
 
 ACCURACY = "mlm_accuracy"
-"""The held-out score that a phase may end at."""
+"""The held-out score that can end a phase."""
 PARTS_OF_A_PHASE = 10
-"""How often a phase is scored and saved when the recipe does not say."""
+"""How often a phase is scored and saved if the recipe does not say."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase with everything resolved to steps."""
+    """A phase with all settings resolved to steps."""
 
     index: int
     loader: Loader
     heldout: Callable[[], list[MicroBatch]]
-    """The held-out batches, with fixed masks."""
+    """Returns the held-out batches, with fixed masks."""
     heldout_sequences: int
-    """How many sequences those are."""
+    """Number of held-out sequences."""
     steps: int
-    """Global batches in the phase."""
+    """Global batches after which the phase ends."""
     schedule_steps: int
-    """The length that the learning rate follows: more than `steps` where the phase is ended early."""
+    """Length that the learning rate follows: more than `steps` if the phase ends early."""
     warmup_steps: float
     schedule: Schedule
     peak: float
@@ -47,20 +47,20 @@ class Phase:
     evaluate_every: int
     checkpoint_every: int
     restart_bias_correction: bool = True
-    """Whether the optimizer counts its updates anew at the hand-over to this phase."""
+    """Whether the optimizer's update count restarts at 0 at the hand-over to this phase."""
     budget: float = 0.0
-    """Seconds of training after which the phase ends, and which its rate follows in place of updates; 0: none."""
+    """Seconds of training after which the phase ends, and which its rate follows instead of updates; 0: none."""
     target_accuracy: float | None = None
     """Held-out accuracy of masked tokens at which the phase ends."""
     finds_micro_batch: bool = False
-    """Whether the size of its micro-batches is found when training starts, and halved where memory runs out."""
+    """Whether the micro-batch size is found when training starts, and halved if memory runs out."""
 
     def rate(self, optimizer_step: int, seconds: float) -> float:
-        """The learning rate of the next update, after so many applied ones and seconds of this phase.
+        """Return the learning rate of the next update, given the applied updates and the seconds of this phase.
 
-        With a budget the schedule's formula is of milliseconds in place of updates: the share of the time that is spent
-        is then the share of the schedule. Such a rate depends on how fast the machine was, so a run that is stopped and
-        continued has a rate that goes on from where it was, but not the same bits as one that is not.
+        With a budget, the schedule's formula counts milliseconds instead of updates: the share of time spent is the
+        share of the schedule. Such a rate depends on the speed of the machine, so a run that is stopped and resumed
+        continues with the rate it had, but does not give the same bits as an uninterrupted run.
         """
         if not self.budget:
             return learning_rate(self.schedule, optimizer_step, self.schedule_steps, self.warmup_steps, self.peak)
@@ -73,41 +73,42 @@ class Phase:
         return self.target_accuracy is not None and heldout.get(ACCURACY, 0.0) >= self.target_accuracy
 
     def over(self, step: int, seconds: float) -> bool:
-        """Whether the phase ends after so many steps and seconds of it."""
+        """Whether the phase ends after `step` steps and `seconds` seconds of it."""
         return step >= self.steps or 0 < self.budget <= seconds
 
     def part(self, seconds: float) -> int:
-        """The part of the budget that is under way after so many seconds: each end of one is scored and saved."""
+        """Return the index of the current part of the time budget; the end of each part is scored and saved."""
         return int(seconds / self.budget * PARTS_OF_A_PHASE) if self.budget else 0
 
     def with_micro_batch(self, micro_batch: int) -> Phase:
-        """The same phase in micro-batches of at most so many sequences (or rows)."""
+        """Return the same phase with micro-batches of at most `micro_batch` sequences (or rows)."""
         return replace(self, loader=self.loader.with_micro_batch(micro_batch))
 
     @property
     def room(self) -> int:
-        """Tokens that a global batch has room for."""
+        """Token slots of a global batch (sequences times length)."""
         return self.loader.settings.global_batch * self.loader.settings.length
 
     def shape(self, world: int) -> Room:
-        """The shape of a forward pass on each of `world` ranks, where shapes are fixed."""
+        """Return the shape of a forward pass on each of `world` ranks, for fixed shapes."""
         settings = self.loader.settings
         rows = min(settings.micro_batching.micro_batch, math.ceil(settings.global_batch / world))
         return Room(rows, settings.length, settings.masking.most(settings.length))
 
     @property
     def heldout_shape(self) -> Room:
-        """The shape of a forward pass that scores, where shapes are fixed."""
+        """The shape of a forward pass that scores, for fixed shapes."""
         return replace(self.shape(1), rows=HELDOUT_MICRO_BATCH)
 
     @property
     def heldout_room(self) -> int:
-        """Tokens that the held-out sequences have room for."""
+        """Token slots of the held-out sequences."""
         return self.heldout_sequences * self.loader.settings.length
 
 
 def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> list[Phase]:
-    """Every phase of `config`; raises when a phase's own data has another vocabulary or the held-out documents."""
+    """Resolve every phase of `config`; raises if a phase's own data has another vocabulary or contains held-out
+    documents."""
     return [_resolve(config, i, examples, vocab) for i in range(len(config.phases))]
 
 
@@ -131,12 +132,12 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     return Phase(
         index=index,
         loader=loader,
-        # Drawn when first scored, and kept: a forecast or a plan of phases never needs the batches.
+        # Loaded when first scored, and cached: a forecast or a plan of phases never needs the batches.
         heldout=cache(lambda: heldout_of(config, phase, examples)),
         heldout_sequences=min(config.heldout_sequences, sequences),
         steps=min(steps, phase.end_after or steps),
         schedule_steps=steps,
-        # Of the whole length, also where the phase ends early: its rates stay those of the planned phase.
+        # From the full length, even if the phase ends early: its rates stay those of the planned phase.
         warmup_steps=phase.warmup_steps(steps),
         schedule=phase.schedule,
         peak=phase.learning_rate,
@@ -152,7 +153,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
 
 
 def _steps(phase: PhaseConfig, loader: Loader) -> int:
-    """The phase's length in optimizer steps, whatever it was given in; a begun step counts whole."""
+    """Return the phase's length in optimizer steps, whatever unit it was given in; a partial step is rounded up."""
     if phase.steps is not None:
         return phase.steps
     if phase.samples is not None:
@@ -164,6 +165,6 @@ def _steps(phase: PhaseConfig, loader: Loader) -> int:
 
 
 def samples_of_epochs(epochs: float, sizes: Sequence[int]) -> float:
-    """Sequences in so many epochs, when epoch e has `sizes[e mod len(sizes)]` of them."""
+    """Return the sequences in `epochs` epochs, where epoch e has `sizes[e mod len(sizes)]` of them."""
     whole, part = int(epochs), epochs - int(epochs)
     return sum(sizes[e % len(sizes)] for e in range(whole)) + part * sizes[whole % len(sizes)]

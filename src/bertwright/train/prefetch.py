@@ -1,4 +1,4 @@
-"""The batches of a step are drawn while the step before is trained."""
+"""Draws the batches of a step while the previous step is trained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Fetched = TypeVar("Fetched")
 
 
 def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Generator[tuple[Fetched, float]]:
-    """`(fetch(step), seconds waited for it)` for each step in [start, end), one step fetched ahead on a thread."""
+    """Yield `(fetch(step), seconds waited for it)` for each step in [start, end), fetching one step ahead on a
+    thread."""
     with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
         ahead = pool.submit(fetch, start) if start < end else None
         for step in range(start, end):

@@ -1,7 +1,7 @@
-"""Weights for a classifier to start from: those of a pre-trained network, of a run of ours or of transformers.
+"""Initial weights for a classifier from a pre-trained network: one of this project or in the transformers format.
 
-What the other network has no counterpart of keeps its random weights: the classifier itself unless that network tells
-the same classes apart, and what stands before it (a BERT's pooler where it was trained without one).
+Parts without a counterpart in that network keep their random weights: the classifier itself, unless that network
+distinguishes the same classes, and the module before it (the pooler, if a BERT was trained without one).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _KEY = "train.init_from"
 
 
 def start_from_pretrained(model: SequenceClassifier, given: Path, vocab: Artifact, log: Log) -> None:
-    """Give `model` what it has in common with the network in `given`, and say what keeps its random weights.
+    """Load into `model` the tensors it shares with the network in `given`, and log what keeps its random weights.
 
-    `ArtifactError` where that network was trained with another vocabulary than `vocab`, or lacks a tensor of the
-    encoder in this shape.
+    Raises `ArtifactError` if that network was trained with another vocabulary than `vocab`, or lacks a tensor of the
+    encoder in the required shape.
     """
     other = read_teacher(given)
     check_vocabulary(other, vocab, _KEY)
@@ -54,15 +54,16 @@ def start_from_pretrained(model: SequenceClassifier, given: Path, vocab: Artifac
 
 
 def _names(model: SequenceClassifier, name: str) -> Iterator[str]:
-    """What a tensor of the classifier may be called in the other network."""
+    """Yield the names that a tensor of the classifier may have in the other network."""
     yield name
     if isinstance(model.config, ModernConfig) and name.startswith("classification."):
-        # It classifies with the transform that its masked-token head has, as transformers' does.
+        # The classifier uses the transform of the masked-token head, as in transformers.
         yield f"mlm.{name.removeprefix('classification.')}"
 
 
 def _tensors(other: Teacher) -> tuple[Mapping[str, Tensor], Labels]:
-    """The tensors of a network under our names, in float32, and the classes it tells apart; ours are verified."""
+    """Return the tensors of a network under this project's names, in float32, and the classes it distinguishes; the
+    files of an artifact are verified first."""
     if other.artifact is not None:
         prefix = other.folder.relative_to(other.path).as_posix()
         for name in other.artifact.names(f"{prefix}/"):

@@ -1,4 +1,4 @@
-"""The process group of a training: opened where several ranks train, and left in good order or with a word of why."""
+"""The process group of a training: opened if several ranks train, and closed in order or with a reason reported."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from bertwright.train.ranks import Ranks
 
 @contextmanager
 def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> Iterator[Ranks]:
-    """The ranks of this job, with the process group open for the length of the block.
+    """Yield the ranks of this job, with the process group open for the duration of the block.
 
-    A rank that gives no sign of life for `timeout` seconds, or lives while the others wait for it for `hang_timeout`
-    (0: they wait for ever), is lost: a `RankError`. This process can then do nothing
-    more but end, with that error's exit code: gloo waits for the lost rank, and would not let it. `gpus` says whether
-    tensors on GPUs are sent, too.
+    A rank counts as lost (`RankError`) if it sends no heartbeat for `timeout` seconds, or is alive while the others
+    wait for it for `hang_timeout` seconds (0: forever). This process can then only exit, with that error's exit code:
+    gloo waits for the lost rank and would block a normal exit. `gpus` says whether GPU tensors are sent, too.
     """
     rank, world = rank_and_world()
     if world == 1:
@@ -34,7 +33,7 @@ def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> It
             if dist.is_initialized() and not before:
                 dist.destroy_process_group()
         return
-    # A single process opens no socket and loads nothing that could.
+    # A single process opens no socket and imports nothing that could.
     from bertwright.train.meeting import meet, our_name
     from bertwright.train.watchdog import GRACE, Watchdog, failure
 
@@ -48,10 +47,10 @@ def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> It
         ranks.leave()
         raise
     except BaseException as error:
-        # The sums that torch makes itself, in an engine, tell of a lost rank by a fault of the transport.
+        # All-reduces that torch itself makes, inside an engine, report a lost rank as a transport error.
         lost = watchdog.lost(GRACE) if isinstance(error, RuntimeError) else None
         ranks.leave(failure(our_name(rank, world), lost or error))
-        # At exit gloo's threads would wait for the lost rank, for up to NEVER.
+        # At exit, gloo's threads would wait for the lost rank, for up to NEVER.
         atexit.register(_end, getattr(lost or error, "exit_code", 1))
         if lost is not None:
             raise lost from error
@@ -60,7 +59,7 @@ def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> It
 
 
 def _end(code: int) -> None:
-    """End now: gloo's threads would wait for the others."""
+    """Exit immediately: gloo's threads would wait for the others."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""The table of a profile: milliseconds a step by its parts, and by what operators are for."""
+"""Formats a profile as a table: milliseconds per step by part, and by purpose of the operators."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _GROUPS = (
     ("activation", ("gelu", "tanh")),
     ("embeddings and picking tokens", ("embedding", "index", "gather", "scatter")),
 )
-"""Operators by what they are for: the first group with a part of the operator's name, or of what called it."""
+"""Operator groups by purpose: the first group matches whose substring occurs in the name of the operator or a
+caller."""
 
 
 def table(events: list[Any], steps: int, waited: float, device: str) -> str:
-    """Milliseconds a step and shares, by the parts of a step and by what operators are for, from a profile's events.
+    """Return a table of milliseconds per step and shares, by part of a step and by purpose of operators.
 
-    Parts are by the clock of the host. Operators are by the time of their own, without that of those they call: on a
-    GPU that of their kernels.
+    Parts are measured by host clock. Operators are measured by self time, without the operators they call; on a GPU, by
+    the self time of their kernels.
     """
     spans = [event.time_range for event in events if event.name == STEP]
     whole = sum(span.end - span.start for span in spans) / 1e3 + waited * 1e3
@@ -37,7 +38,7 @@ def table(events: list[Any], steps: int, waited: float, device: str) -> str:
     parts["the rest (losses, reading the batch, sums over ranks)"] = whole - sum(parts.values())
     operators: Counter[str] = Counter()
     for event in events:
-        # By time and not by caller: on a GPU the backward pass runs on a thread of its own.
+        # Matched by time, not by caller: on a GPU the backward pass runs on a separate thread.
         if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
             own = event.self_device_time_total if device == "cuda" else event.self_cpu_time_total
             operators[_group(event)] += own / 1e3
@@ -53,7 +54,7 @@ def _lines(title: str, times: Mapping[str, float], whole: float, steps: int) -> 
 
 
 def _group(event: Any) -> str:
-    """What an operator is for: its own name counts first, then those of its callers."""
+    """Return the purpose of an operator: its own name takes precedence over those of its callers."""
     if event.name.startswith("bertwright: "):
         return "between operators (Python)"
     callers = [event]

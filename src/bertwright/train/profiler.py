@@ -1,7 +1,7 @@
-"""Where the time of a step goes: some steps of a training under torch's profiler.
+"""Profiles some steps of a training with torch's profiler.
 
-They are steps of the training like all others, only slower: their updates count, and the weights at the end are the
-same. What is wrapped to be told apart in the trace is wrapped for these steps alone, and costs nothing elsewhere.
+They are normal training steps, only slower: their updates count, and the final weights are the same. The wrappers that
+label parts in the trace are used only for these steps and cost nothing otherwise.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from bertwright.train.profile_table import BACKWARD, FORWARD, REDUCE, STEP, UPDA
 from bertwright.train.trained import Trained
 
 WARM_UP = 2
-"""Steps of a start before the first that is profiled: compilers, caches and first touches of memory."""
+"""Steps of a start before the first profiled one: compilers, caches and first use of memory."""
 
 
 class StepProfiler:
-    """Profiles `steps` steps of a start, once `WARM_UP` are done, and writes a trace and a table into `folder`."""
+    """Profiles `steps` steps of a start after `WARM_UP` steps, and writes a trace and a table into `folder`."""
 
     def __init__(self, steps: int, folder: Path, device: torch.device, log: Log) -> None:
         self._left, self._folder, self._device, self._log = steps, folder, device, log
@@ -40,7 +40,7 @@ class StepProfiler:
 
     @contextmanager
     def step(self, trained: Trained, waited: float) -> Iterator[Trained]:
-        """A step, with what to take it with; `waited` are the seconds that its batch was waited for."""
+        """Yield what to train one step with; `waited`: the seconds spent waiting for its batch."""
         if not self._left or self._until:
             self._until -= self._until > 0
             yield trained
@@ -51,7 +51,7 @@ class StepProfiler:
             self._profile.__enter__()
         with record_function(STEP):
             yield replace(trained, objective=_Objective(trained.objective), engine=_Engine(trained.engine))
-            if self._device.type == "cuda":  # else what it still does would fall to the next step
+            if self._device.type == "cuda":  # else remaining work would be counted in the next step
                 torch.cuda.synchronize(self._device)
         self._waited += waited
         self._left, self._done = self._left - 1, self._done + 1
@@ -59,14 +59,14 @@ class StepProfiler:
             self.close()
 
     def close(self) -> None:
-        """Write what was profiled, if that has not been done; where nothing was, or it cannot be written, say so."""
+        """Write the profile, if not yet done; log a warning if no step was profiled or writing fails."""
         finished, self._profile, self._left = self._profile, None, 0
         try:
             if finished is not None:
                 finished.__exit__(None, None, None)
             if finished is not None and self._done:
                 self._write(finished)
-        # A trace is for looking at: a full disk, or a library of the GPU, must not cost the training for it.
+        # A trace is only for inspection: a full disk or a GPU library must not end training because of it.
         except (OSError, RuntimeError, BertwrightError) as error:
             self._log.say(f"warning: the profile is not written ({type(error).__name__}: {error}). Training goes on.")
         if not self._done:
@@ -85,7 +85,7 @@ class StepProfiler:
 
 @dataclass(frozen=True)
 class _Objective:
-    """An objective whose forward passes are told apart in a trace."""
+    """An objective whose forward passes are labelled in a trace."""
 
     inner: Objective
 
@@ -100,7 +100,7 @@ class _Objective:
 
 @dataclass(frozen=True)
 class _Root:
-    """A backward pass that is told apart in a trace."""
+    """A backward pass that is labelled in a trace."""
 
     inner: Root
 
@@ -111,7 +111,7 @@ class _Root:
 
 @dataclass(frozen=True)
 class _Engine:
-    """An engine whose methods are told apart in a trace."""
+    """An engine whose methods are labelled in a trace."""
 
     inner: Engine
 
