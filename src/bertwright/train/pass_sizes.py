@@ -5,9 +5,9 @@ Kept per layer and token of a micro-batch: twice the inner width plus 9 times th
 hidden widths (DistilBERT: 1); with attention dropout three numbers per head and token of the sequence. The padded
 kernel keeps one hidden width less without attention dropout, and 4 per place of the rectangle. ModernBERT, whose values
 are gated, keeps four times the inner width plus 11 times the hidden width, and one more inner width with dropout. In
-the last layer, everything after attention is computed only for the tokens that are read. Each prediction keeps two rows
-of logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the
-above. Numbers count as float32, also under autocast, which keeps a mix of both. Does not import torch.
+the last layer, everything after attention is kept only for the tokens that are read. Each prediction keeps two rows of
+logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the above.
+Numbers count as float32, also under autocast, which keeps a mix of both. Does not import torch.
 """
 
 from __future__ import annotations

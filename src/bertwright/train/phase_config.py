@@ -40,7 +40,7 @@ class PhaseConfig(Section):
     batch: int = Field(ge=1)
     """Global batch: sequences per optimizer step over all ranks and micro-batches."""
     batch_warmup: tuple[tuple[int, int], ...] = ()
-    """How the global batch grows to `batch`: pairs [step, sequences], each valid from that step of the phase on; the
+    """How the global batch grows to `batch`: pairs [step, sequences], each applied from that step of the phase on; the
     first pair is for step 0. Empty: constant."""
     micro_batch: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
     """Sequences (with `packing`, rows) per forward pass on a rank; 0: the rank's entire share; `auto`: as many as fit

@@ -1,4 +1,4 @@
-"""Where training goes on from: our newest whole checkpoint, the recipe's `train.init_from`, or step 0."""
+"""Finds where to resume training: the run's newest valid checkpoint, the recipe's `train.init_from`, or step 0."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from bertwright.train.state import State
 
 @dataclass(frozen=True)
 class Start:
-    """Where training goes on from, beside the weights."""
+    """The state to resume from, besides the weights."""
 
     state: State
     moments: Mapping[str, torch.Tensor]
-    """The whole state of the optimizer by name (`optim.state`)."""
+    """The complete optimizer state by name (`optim.state`)."""
 
 
 def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
-    """The state to go on from, the same on all ranks, with the weights and the average loaded.
+    """Return the state to resume from, the same on all ranks, with weights and average loaded.
 
-    Raises `CheckpointError` when the checkpoints of an earlier start are gone or damaged: never a silent start
-    from zero.
+    Raises `CheckpointError` if the checkpoints of an earlier start are missing or damaged: training never silently
+    restarts from step 0.
     """
     out = job.out
-    # Each rank looks for itself; on a shared disk that lags, one may see an older checkpoint than another.
+    # Each rank looks for itself; on a shared disk with delays, one rank may see an older checkpoint than another.
     ours = checkpoints.newest_valid(out / CHECKPOINTS, log)
     known = f"{ours.path.name} ({sha256_of(ours.manifest['files'])[:12]})" if ours else "none"
     assert_equal(ranks, known, f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
         return _continued(ours, job, model, averaging, log)
-    if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # a finished model is never trained over
+    if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # never train over a finished model
         raise CheckpointError(
             f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
             f"Put them back to continue, or move {out} away to start again from step 0."
@@ -56,7 +56,7 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
 
 
 def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | None, log: Log) -> Start:
-    """What the checkpoint holds, with the weights and the average loaded."""
+    """Return the state and moments of a checkpoint, after loading its weights and average."""
     state, weights, moments = checkpoints.load(ours)
     if state.phase >= len(job.config.phases):
         raise CheckpointError(
@@ -71,12 +71,12 @@ def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | No
 
 
 def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
-    """The state of the optimizer at step 0, with the weights of `train.init_from` loaded where the recipe has one."""
+    """Return the optimizer state at step 0, after loading the weights of `train.init_from`, if the recipe has one."""
     config = job.config
     fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
     if config.init_from is None:
         return fresh
-    # None of these is loaded by a training that starts from no other network.
+    # Not imported by a training that starts from random weights.
     from bertwright.model.classifier import SequenceClassifier
 
     if isinstance(model, SequenceClassifier):
@@ -94,14 +94,15 @@ def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
 
 
 def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
-    """`state` with the recipe's phase lengths; a phase that has begun may grow, and one that has ended may not change.
+    """Return `state` with the recipe's phase lengths. A phase that has begun may grow; one that has ended may not
+    change.
 
-    A phase that is under way may also end early, at no step that has passed. Its rates stay those of its length, so it
-    is the phase that the same recipe gives undisturbed; one that grows is not, and is recorded.
-    Raises `ArtifactError` naming the phase otherwise.
+    A running phase may also end early, but not at a step that has passed. Its rates still follow its full length, so it
+    is the phase that the same recipe gives undisturbed; a phase that grows is not, and the growth is recorded. Raises
+    `ArtifactError`, naming the phase, for any other change.
     """
     before = zip(state.phase_steps, state.phase_ends, strict=True)
-    # A state of step 0 has no lengths yet, and one of fewer phases than the recipe has none for the new ones.
+    # A state at step 0 has no lengths yet, and one with fewer phases than the recipe has none for the new ones.
     for phase, (length, end) in zip(phases, before, strict=False):
         index, wanted = phase.index, phase.schedule_steps
         ended = index < state.phase
@@ -124,7 +125,8 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
                 f"phase there, set {_end_key(index, state.data_step, wanted)}."
             )
         if length != wanted and begun:
-            # The steps so far had the rates of the shorter length: another model than that of the longer recipe.
+            # The steps so far followed the rates of the shorter length, so the model differs from that of the longer
+            # recipe.
             extension = {"phase": index, "step": state.data_step, "from": length, "to": wanted}
             state = replace(state, extensions=(*state.extensions, extension))
     lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
@@ -136,7 +138,8 @@ def _end_key(index: int, end: int, length: int) -> str:
 
 
 def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """Weights, and of a checkpoint the moments too, of another training with the same vocabulary and network."""
+    """Load the weights of another training with the same vocabulary and network, and return the moments if `given` is a
+    checkpoint."""
     given.verify()
     from_checkpoint = given.manifest["stage"] == "checkpoint"
     words = given.manifest["inputs"]["vocabulary"] if from_checkpoint else given.counts["vocabulary"]
@@ -150,7 +153,7 @@ def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torc
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init_from {given.path}")
-        # The moments fit these weights; the number of updates is of a schedule that this training may not continue.
+        # The moments fit these weights, but the update count belongs to a schedule that this training may not continue.
         restart = job.config.phases[0].restart_bias_correction
         return moments | {"step": torch.tensor(0)} if restart else moments
     if not job.config.phases[0].restart_bias_correction:
@@ -163,7 +166,7 @@ def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torc
 
 
 def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:
-    # Shapes are compared first: torch's own message lists every tensor and does not say what to do.
+    # Compare shapes first: torch's own message lists every tensor and does not say what to do.
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     differing = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]

@@ -1,9 +1,9 @@
-"""The training stage: the loop over phases and steps, resumable at any step. `step` is one of them, and calls backward.
+"""The training stage: the loop over phases and steps, resumable at any step. `step` trains one step.
 
-In: an `examples` artifact, a vocabulary artifact and the recipe's `train`, `model` and `optim` sections.
-Out: a folder with `checkpoints/`, `metrics.jsonl`, the finished `model/` and, when all is done, a manifest.
-The same call continues where it stopped. A changed setting is refused once checkpoints exist, except for the
-length of a phase that has not ended, which may grow.
+In: an `examples` artifact, a vocabulary artifact and the recipe's `train`, `model` and `optim` sections. Out: a folder
+with `checkpoints/`, `metrics.jsonl`, the finished `model/` and, once everything is done, a manifest. The same call
+continues where it stopped. Changed settings are refused once checkpoints exist, except that the length of a phase that
+has not ended may grow.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def run(
     scored_after: int = 0,
     saved: Callable[[Path], None] = lambda _: None,
 ) -> Artifact:
-    """Train to the end of the last phase, or continue; see the module's page.
+    """Train to the end of the last phase, or continue; see the module docstring.
 
-    `scored_after`: tokens of room of the held-out sequences that are scored afterwards, for the time that is left.
-    `saved` is called on the first rank with the path of each new checkpoint, and of the newest again where training has
+    `scored_after`: token slots of the held-out sequences scored afterwards, for the forecast of the remaining time.
+    `saved` is called on rank 0 with the path of each new checkpoint, and with the newest one again if training has
     diverged.
 
-    Raises `ArtifactError` when `context.out` holds checkpoints of other settings, `CheckpointError` when none of them
-    is whole, `DivergedError` when training diverges, `Interrupted` after a signal.
+    Raises `ArtifactError` if `context.out` holds checkpoints of other settings, `CheckpointError` if none of them is
+    valid, `DivergedError` if training diverges, `Interrupted` after a signal.
     """
     job = job_of(settings, inputs, context.out, scored_after, saved)
     if done := finished(job.out, job.identity):
@@ -74,11 +74,11 @@ def run(
             with open_session(job, built, asked, log) as session:
                 state = train(session, built.phases, built.state)
                 average, scored = score_average(session, job.phases[-1], state)
-            # On all ranks, although the first alone writes: an engine that holds parts has to collect them.
+            # On all ranks, although only rank 0 writes: a sharded engine has to collect the parts.
             weights, _ = built.trained.engine.gather()
             if ranks.first:
                 finish(job, average or weights, scored, state if average else None)
-        # A rank that leaves early would have the first one ended while it still writes.
+        # If a rank exited early, the launcher would kill rank 0 while it is still writing.
         ranks.barrier()
     return open_artifact(job.out, "train")
 
@@ -87,7 +87,7 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
     """Train from `state` to the end of the last phase."""
     for phase in phases[state.phase :]:
         if state.phase < phase.index:
-            # NVIDIA's hand-over: the moments stay, the bias correction starts anew with the phase.
+            # NVIDIA's hand-over: the moments are kept, the bias correction restarts with the phase.
             if phase.restart_bias_correction:
                 session.trained.engine.restart_steps()
             state = state.handed_over(phase.index)
@@ -103,20 +103,20 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
     trained, loader = session.trained, phase.loader
     ranks, source = trained.ranks, BatchSource(phase, trained, session.log)
-    # With a step's batches come the counts of the step after it, so that their sum over ranks travels a step ahead.
+    # Each fetch also returns the counts of the next step, so that their all-reduce runs one step ahead.
     ahead = prefetch(source.fetch, state.data_step, phase.steps)
-    # No step before the first one brings its counts.
+    # The first step has no predecessor to fetch its counts.
     pending = ranks.all_reduce_async(loader.counts(state.data_step, ranks.rank, ranks.world))
     window, name = Window(began=time.perf_counter()), f"phase {phase.index}"
     session.progress(name, state.data_step, phase.steps, "steps")
     for (drawn, next_counts), waited in ahead:
         counts = StepCounts(*pending.result())
         pending = ranks.all_reduce_async(next_counts)
-        # By updates that were applied, not by batches drawn: a dropped step must not shorten the schedule.
+        # Based on applied updates, not on batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
         with session.profiled(waited) as taken:
             result = _step(replace(session, trained=taken), source, state, (drawn, counts), rate)
-        if session.averaging:  # before the step's time is taken, of which it is a part
+        if session.averaging:  # before the step's time is taken, because it is part of it
             session.averaging.after(trained.model.state_dict(), state.total_steps + 1, result.applied)
         window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
         seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
@@ -124,7 +124,7 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         state = _advanced(session, source, state, result, counts, seconds)
         session.progress(name, state.data_step, phase.steps, "steps")
         state, window = after_step(session, phase, state, window, drawn.micro_batches)
-        if state.phase_end:  # before its last step, where its time is spent
+        if state.phase_end:  # before its last step, if its time is used up
             break
     ahead.close()
     pending.result()
@@ -134,13 +134,13 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
 def _step(
     session: Session, source: BatchSource, state: State, batch: tuple[Drawn, StepCounts], rate: float
 ) -> StepResult:
-    """One step on a global batch, of which this rank has drawn its part; in smaller micro-batches where memory runs
-    out."""
+    """Train one step on a global batch, of which this rank has drawn its share; retry with smaller micro-batches if
+    memory runs out."""
     trained, phase, (drawn, counts) = session.trained, source.phase, batch
     totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
     settings = StepSettings(
         rate,
-        # A key of the step and no generator's state: a resumed run draws the same dropout with nothing saved.
+        # Derived from the step instead of a generator's state: a resumed run draws the same dropout with nothing saved.
         rng.key(phase.seed, "dropout", phase.index, state.data_step),
         state.scale.factor if state.scale else 1.0,
         norm_limit(session.guard, state),
@@ -151,10 +151,10 @@ def _step(
     while True:
         prepared = source.current(state.data_step, drawn).prepared
         try:
-            # Each goes to the device when its turn comes, so that memory does not grow with accumulation.
+            # Each batch is moved to the device when needed, so that memory does not grow with gradient accumulation.
             return train_step(trained, (to_device(b, trained.precision.device) for b in prepared), totals, settings)
         except MicroBatchTooLargeError:
-            # Not cut here: until this block is left, its error holds what fills the memory.
+            # Do not halve here: until this block is left, the exception references the tensors that fill the memory.
             if not source.can_halve(state.data_step):
                 raise
         source.halve(state.data_step)
@@ -163,7 +163,7 @@ def _step(
 def _advanced(
     session: Session, source: BatchSource, state: State, result: StepResult, counts: StepCounts, seconds: float
 ) -> State:
-    """The state after a step that took so long; the loss scale and the guard know of it."""
+    """Return the state after a step that took `seconds`, with the loss scale and the guard updated."""
     trained, phase = session.trained, source.phase
     scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
     sequences = phase.loader.settings.batches.at(state.data_step)
@@ -173,7 +173,8 @@ def _advanced(
 
 
 def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:
-    """The seconds of a step; where the rate follows them those of the first rank, as all need the same rate."""
+    """Return the seconds of a step; if the learning rate follows time, those of rank 0, because all ranks need the same
+    rate."""
     if not phase.budget or ranks.world == 1:
         return seconds
     (microseconds,) = ranks.all_reduce_async([int(seconds * 1e6) if ranks.first else 0]).result()

@@ -1,7 +1,7 @@
-"""Whether all ranks still hold the same weights, to the bit, as they do where each applies the same sum of gradients.
+"""Checks that all ranks hold bit-identical weights, as they must if each applies the same gradient sum.
 
-A bit that flips in memory or on a link on one of them is noticed by nothing else: losses look as before, and what the
-first rank saves is no longer what the gradients of the others are of.
+Nothing else notices a bit that flips in memory or on a link of one rank: losses look as before, and the weights that
+rank 0 saves no longer match those that the other ranks' gradients were computed for.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from bertwright.train.ranks import Ranks
 
 
 def check_same_weights(ranks: Ranks, model: nn.Module, step: int) -> None:
-    """Raise `RankError` on all ranks, naming those that differ, where the weights after `step` are not the same on all.
+    """Raise `RankError` on all ranks, naming those that differ, unless the weights after `step` are the same on all.
 
-    All ranks together. Of an engine by which each holds all weights; one rank alone computes and sends nothing.
+    All ranks must call this together, with an engine in which each rank holds all weights. With one rank, nothing is
+    computed or sent.
     """
     if ranks.world == 1:
         return
-    # Each rank fills its own place with the halves of its hash: the sum over ranks is a list of all of them.
+    # Each rank fills its own slot with the halves of its hash, so the sum over ranks is a list of all hashes.
     halves = [0] * (2 * ranks.world)
     halves[2 * ranks.rank : 2 * ranks.rank + 2] = divmod(weights_hash(model), 2**32)
     sums = ranks.all_reduce_async(halves).result()
@@ -38,7 +39,7 @@ def check_same_weights(ranks: Ranks, model: nn.Module, step: int) -> None:
 
 
 def weights_hash(model: nn.Module) -> int:
-    """A hash of 64 bits of the bytes of all parameters, in their order."""
+    """Return a 64-bit hash of the bytes of all parameters, in their order."""
     digest = blake2b(digest_size=8)
     for parameter in model.parameters():
         flat = parameter.detach().cpu().contiguous().flatten()
@@ -47,7 +48,7 @@ def weights_hash(model: nn.Module) -> int:
 
 
 def _who(hashes: Sequence[int]) -> str:
-    """Which ranks have other weights than most of them, or which have the same where there is no most."""
+    """Describe which ranks differ from the majority, or which groups of ranks agree if there is no majority."""
     ((common, number), *_) = Counter(hashes).most_common(1)
     if 2 * number > len(hashes):
         odd = [rank for rank, value in enumerate(hashes) if value != common]

@@ -1,7 +1,7 @@
-"""How a checkpoint is written: while training waits, or beside it from a copy, by a thread.
+"""Writes checkpoints: synchronously, or from a copy on a thread while training continues.
 
-A thread is enough: hashing, writing and waiting for the disk happen outside Python's lock. At most one write is under
-way; the next one waits for it. What the disk says comes up in training, at the next step at the latest.
+A thread is enough: hashing, writing and waiting for the disk release the GIL. At most one write is in progress; the
+next one waits for it. Disk errors are raised in the training loop, at the next step at the latest.
 """
 
 from __future__ import annotations
@@ -24,51 +24,52 @@ class Snapshot:
     weights: Mapping[str, Tensor]
     moments: Mapping[str, Tensor]
     average: Mapping[str, Tensor] | None = None
-    """The state of an average of the weights, where one is kept."""
+    """The state of the weight average, if one is kept."""
 
 
 class Writer:
-    """Writes snapshots one after another, on the rank that writes; a block waits at its end for the last one."""
+    """Writes snapshots one after another, on a rank that writes; as a context manager it waits at the end for the last
+    one."""
 
     def __init__(self, beside: bool) -> None:
-        """`beside`: by a thread, from copies in the memory of the processor, while training goes on."""
+        """`beside`: write on a thread, from copies in host memory, while training continues."""
         self.beside = beside
         self._copies: Snapshot | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
     def write(self, write: Callable[[Snapshot], None], tensors: Snapshot) -> None:
-        """Have `write` do it: at once, or of a copy that is made at once; raises what the write before it raised."""
+        """Call `write` now, or on a thread with a copy that is made now; raises any error of the previous write."""
         self.wait()
         if not self.beside:
             write(tensors)
             return
-        # The memory of the copy before is taken again: nothing reads it any more.
+        # Reuse the memory of the previous copy: nothing reads it any more.
         self._copies = copied(tensors, self._copies)
         self.run(partial(write, self._copies))
 
     def run(self, job: Callable[[], None]) -> None:
-        """Have `job` done as writing is, after what is under way."""
+        """Run `job` in the same way as a write, after any write in progress."""
         self.wait()
         if not self.beside:
             job()
             return
-        # A daemon, so that a second Ctrl-C need not wait: what is not renamed yet is no checkpoint.
+        # A daemon, so that a second Ctrl-C need not wait: a folder not yet renamed is not a checkpoint.
         self._thread = threading.Thread(target=self._run, args=(job,), name="writer", daemon=True)
         self._thread.start()
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way."""
+        """Whether a write is in progress."""
         return self._thread is not None and self._thread.is_alive()
 
     def check(self) -> None:
-        """Raise what a write that is over has raised."""
+        """Raise the error of a finished write, if any."""
         if not self.busy:
             self.wait()
 
     def wait(self) -> None:
-        """Wait for the write that is under way, if one is; raises what it raised."""
+        """Wait for the write in progress, if any; raises its error."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -79,7 +80,7 @@ class Writer:
     def _run(self, job: Callable[[], None]) -> None:
         try:
             job()
-        except BaseException as error:  # raised where training can see it
+        except BaseException as error:  # raised later in the training thread
             self._error = error
 
     def __enter__(self) -> Writer:
@@ -91,18 +92,18 @@ class Writer:
         if kind is None:
             self.wait()
         elif issubclass(kind, Exception):
-            # What ends training is told; a write that fails beside it leaves the checkpoint before.
+            # The error that ends training is the one reported; a failed write leaves the previous checkpoint in place.
             with suppress(Exception):
                 self.wait()
 
 
 def copied(tensors: Snapshot, before: Snapshot | None) -> Snapshot:
-    """A copy of tensors of any shape in the memory of the processor; that of `before` is used again where it fits."""
+    """Copy tensors of any shape to host memory, reusing the memory of `before` where it fits."""
     held = before or Snapshot({}, {}, None)
     average = None if tensors.average is None else _copied(tensors.average, held.average or {})
     copy = Snapshot(_copied(tensors.weights, held.weights), _copied(tensors.moments, held.moments), average)
     if any(tensor.is_cuda for tensor in tensors.weights.values()):
-        # The next step moves the weights: all of them must have arrived by then.
+        # The next step changes the weights: all copies must be complete by then.
         torch.cuda.current_stream().synchronize()
     return copy
 
@@ -113,7 +114,7 @@ def _copied(tensors: Mapping[str, Tensor], before: Mapping[str, Tensor]) -> dict
     for name, tensor in tensors.items():
         copy = before.get(name)
         if copy is None or copy.shape != tensor.shape or copy.dtype != tensor.dtype:
-            # Memory that stays where it is (pinned) is what a GPU writes to by itself, at the full speed of the bus.
+            # A GPU writes to pinned memory by itself, at the full speed of the bus.
             copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
         copies[name] = copy.copy_(tensor, non_blocking=tensor.is_cuda)
     return copies

@@ -1,4 +1,4 @@
-"""Held-out scores while training, all ranks together, and those of the average of the weights at its end."""
+"""Held-out scores during training, computed by all ranks together, and those of the averaged weights at the end."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from bertwright.train.state import State
 
 
 def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, Mapping[str, float | None]]:
-    """The state with the held-out scores that are numbers, and all of them; all ranks together.
+    """Return the state with the finite held-out scores, and all scores; all ranks must call this together.
 
-    Each rank scores its share of the batches. Their sums are added in the order of the batches, so the scores are the
-    same to the last bit for any number of ranks.
+    Each rank scores its share of the batches. Their sums are added in batch order, so the scores are bit-identical for
+    any number of ranks.
     """
     began, trained = time.perf_counter(), session.trained
     rank, world = trained.ranks.rank, trained.ranks.world
     batches = phase.heldout()
-    # A slot for each batch, not a total for each rank: floating-point sums depend on the order of addition.
+    # A slot per batch, not a total per rank: floating-point sums depend on the order of addition.
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
     with trained.precision.forward():
         own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, rank, world))
@@ -36,14 +36,18 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     trained.ranks.all_reduce([sums])
     scores = scores_of(trained.objective, sums)
     session.forecast.scored(phase, time.perf_counter() - began)
-    # JSON has no NaN, and a checkpoint must not be the best one because its score is not a number.
+    # JSON has no NaN, and a checkpoint must not count as the best one because its score is not a number.
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
     return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
 
 
 def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping[str, torch.Tensor], State]:
-    """The averaged weights, of the network's shapes, which it has from then on, and the state with their scores; none,
-    and `state`, where no average is kept, or training ended before it began, which is said."""
+    """Load the averaged weights into the network; return them, in the network's shapes, and the state with their
+    scores.
+
+    Returns no weights and `state` unchanged if no average is kept, or, with a log message, if training ended before the
+    average began.
+    """
     average = session.averaging.average() if session.averaging else {}
     if not average:
         if session.averaging:
@@ -52,7 +56,7 @@ def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping
                 "last weights"
             )
         return average, state
-    # Copied into the network: training is over, and its own weights are in the last checkpoint.
+    # Loaded into the network: training is over, and its own weights are in the last checkpoint.
     session.trained.model.load_state_dict(average)
     averaged, scores = score_heldout(session, phase, state)
     judged = judged_by(session.trained.objective)
@@ -61,8 +65,8 @@ def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping
 
 
 def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
-    """The rank's held-out batches, telling how far scoring is; last of all a spare one, where all ranks make as many
-    forward passes and another has one more."""
+    """Yield this rank's held-out batches, reporting progress. If all ranks must make the same number of forward passes
+    and another rank has one more, yield an extra batch at the end."""
     batches = phase.heldout()
     for number, batch in enumerate(batches):
         session.progress("scoring", number, len(batches), "batches")

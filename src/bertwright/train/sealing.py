@@ -1,4 +1,4 @@
-"""The end of a training: its model saved and its folder sealed, opened again where its end has moved."""
+"""Ends a training: saves its model and seals its folder; reopens the folder if the end has moved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.train.state import State
 
 
 def finished_before(job: Job, log: Log) -> None:
-    """What is done for a training that an earlier start has finished: its mirror may be another one by now."""
+    """Handle a training that an earlier start has finished: copy it to the mirror, which may be a new one by now."""
     config = job.config
     if config.observers or config.profile:
         log.say("train: finished already, so no observer is given rows, and no step is profiled.")
@@ -31,14 +31,16 @@ def finished_before(job: Job, log: Log) -> None:
 
 
 def unseal(job: Job) -> None:
-    """Where the end has moved, what is sealed is no longer the result."""
+    """Move the manifest aside: once the end has moved, the sealed model is no longer the result."""
     if (job.out / MANIFEST).is_file():
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
 
 
 def finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State | None) -> None:
-    """Save the finished model, whose weights have the network's shapes, and seal the folder; where they are an average,
-    `trained` has the scores of those that were trained."""
+    """Save the finished model, whose weights have the network's shapes, and seal the folder.
+
+    If `weights` are an average, `trained` has the scores of the weights that were trained.
+    """
     save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
     remove_leftovers(job.out)
     model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
@@ -47,6 +49,6 @@ def finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State
     facts = counts(state, job.network, job.vocab, model, init)
     if trained is not None:
         facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
-    # Checkpoints are artifacts of their own: one may be deleted or damaged without touching the finished model. Files
-    # of observers are for looking at, and their programs may write to them later.
+    # Checkpoints are separate artifacts: one may be deleted or damaged without affecting the finished model. Observer
+    # files are only for viewing, and their programs may write to them later.
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=(CHECKPOINTS, OBSERVERS, PROFILE))

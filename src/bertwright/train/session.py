@@ -1,4 +1,4 @@
-"""One start of training: what stays the same over all phases, what is observed, and where it is written down."""
+"""One start of training: what stays the same over all phases, what is observed, and where it is recorded."""
 
 from __future__ import annotations
 
@@ -25,65 +25,66 @@ from bertwright.train.saving import Snapshot, Writer
 from bertwright.train.state import State
 from bertwright.train.trained import Trained
 
-if TYPE_CHECKING:  # loaded where they are asked for
+if TYPE_CHECKING:  # imported only if requested
     from bertwright.train.observers.watch import Watch
     from bertwright.train.phases import Phase
     from bertwright.train.profiler import StepProfiler
     from bertwright.train.sharded import ShardedWriter
 
 _PLACE = ("time", "phase", "step", "total_steps")
-"""What says where a row belongs."""
+"""Keys that identify a row."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """Made once a start; the loop writes rows and checkpoints through it."""
+    """Created once per start; the training loop writes rows and checkpoints through it."""
 
     trained: Trained
     folder: Path
-    """Of the checkpoints."""
+    """Folder of the checkpoints."""
     identity: Identity
-    """Of the checkpoints."""
+    """Identity of the checkpoints."""
     keep: int
-    """Newest checkpoints kept."""
+    """Number of newest checkpoints to keep."""
     metrics: Metrics | None
-    """Where rows go; None on all ranks but the first."""
+    """Writes the rows; None except on rank 0."""
     writer: Writer | None
-    """What writes checkpoints; None on all ranks but the first, unless all write."""
+    """Writes checkpoints; None except on rank 0, unless all ranks write."""
     log: Log
     asked: Asked
-    """What is asked of training from outside."""
+    """External requests to stop or save."""
     guard: GuardConfig
-    """What is done about bad gradients and losses."""
+    """How to handle bad gradients and losses."""
     forecast: Forecast
-    """What is left of the run."""
+    """Forecast of the remaining time."""
     saved: Callable[[Path], None]
-    """Takes the path of each new checkpoint, on the first rank, and of the newest again where training has diverged."""
+    """Called on rank 0 with the path of each new checkpoint, and with the newest one again if training has diverged."""
     meter: Meter
-    """What is said of computing and memory."""
+    """Measures throughput and memory."""
     profiler: StepProfiler | None = None
-    """Of some steps of this start, where that is asked for."""
+    """Profiler of some steps of this start, if requested."""
     watch: Watch | None = None
-    """Who is shown the rows, on the first rank."""
+    """Observers that receive the rows, on rank 0."""
     averaging: Averaging | None = None
-    """The average of the weights, where one is kept."""
+    """The average of the weights, if one is kept."""
     sharded: ShardedWriter | None = None
-    """What writes checkpoints where each rank writes its own tensors."""
+    """Writes checkpoints if each rank writes its own tensors."""
     expected: tuple[ExpectedLoss, ...] = ()
-    """Bands of the training loss."""
+    """Expected bands of the training loss."""
     compare_every: int = 0
-    """Steps after which the weights of the ranks are compared, as before each checkpoint; 0: never."""
+    """Steps between comparisons of the weights of all ranks, which also precede each checkpoint; 0: never."""
 
     def profiled(self, waited: float) -> AbstractContextManager[Trained]:
-        """What to take a step with, under the profiler where there is one; `waited` are the seconds for its batch."""
+        """Return a context that yields what to train a step with, profiled if requested; `waited`: seconds spent
+        waiting for its batch."""
         return self.profiler.step(self.trained, waited) if self.profiler else nullcontext(self.trained)
 
     def progress(self, what: str, done: float, total: float, unit: str) -> None:
-        """Tell how much of how much is done."""
+        """Report progress."""
         self.log.progress(what, done, total, unit)
 
     def record(self, row: dict[str, Any]) -> None:
-        """Write a row of metrics, on the first rank."""
+        """Write a row of metrics, on rank 0."""
         row = {name: json_number(value) for name, value in row.items()}
         if self.metrics is not None:
             self.metrics.write(row)
@@ -92,33 +93,37 @@ class Session:
         self.log.record(row)
 
     def complete(self, total_steps: int, further: Mapping[str, Any]) -> None:
-        """Give the newest row, that of `total_steps`, more values, on the first rank."""
+        """Add values to the newest row if it is that of `total_steps`, on rank 0."""
         values = {name: json_number(value) for name, value in further.items()}
         row = self.metrics.complete(total_steps, values) if self.metrics is not None else None
         if row is None:
-            return  # it was removed; the checkpoint has the scores all the same
+            return  # the row was removed; the checkpoint has the scores in any case
         if self.watch is not None:
             self.watch.record({name: row[name] for name in _PLACE} | values, again=True)
         self.log.record(row)
 
     def compare_ranks(self, step: int, saving: bool) -> None:
-        """Make sure that ranks which hold all weights hold the same after `step`, where due; all ranks together."""
+        """If due, check that all ranks hold the same weights after `step`; all ranks must call this together.
+
+        Skipped for engines whose ranks do not hold all weights.
+        """
         if self.trained.engine.whole and self.compare_every and (saving or step % self.compare_every == 0):
             check_same_weights(self.trained.ranks, self.trained.model, step)
 
     def save(self, state: State, wait: bool = False) -> None:
-        """Write a checkpoint, all ranks together; the rows before it survive a power cut.
+        """Write a checkpoint, after syncing the rows so far to disk; all ranks must call this together.
 
-        It may be under way still when this returns, unless `wait` or it is the first of the folder.
+        Writing may still be in progress on return, unless `wait` is set or it is the first checkpoint of the folder.
         """
         if self.sharded is not None:
             self._save_sharded(self.sharded, state, wait)
             return
-        # All ranks, before those that do not write leave: gathering may need every one of them.
+        # On all ranks, before those that do not write return: gathering may need every one of them.
         weights, moments = self.trained.engine.gather()
         if self.metrics is None or self.writer is None:
             return
-        # Rows after one that was saved say that there is a checkpoint (`metrics.saved_before`): so there has to be.
+        # Rows after a saved one imply that a checkpoint exists (`metrics.saved_before`), so the first one must be
+        # complete.
         wait = wait or not any(self.folder.glob("step-*"))
         average = self.averaging.state() if self.averaging else None
         self.writer.write(partial(self._write, state), Snapshot(weights, moments, average))
@@ -134,7 +139,7 @@ class Session:
 
     def _write(self, state: State, tensors: Snapshot) -> None:
         self._sync_rows()
-        # The watchdog ends a process whose peer is lost, but a checkpoint that is half written helps nobody.
+        # The watchdog ends a process whose peer is lost, but a partially written checkpoint would be useless.
         with self.trained.ranks.saving():
             self._saved(checkpoints.save(self.folder, self.identity, state, tensors))
 
@@ -148,7 +153,7 @@ class Session:
             self._saved(checkpoints.publish(self.folder, self.identity, state, self.trained.ranks.world))
 
     def _sync_rows(self) -> None:
-        # First, so that after a power cut no checkpoint exists whose rows are gone.
+        # First, so that after a power cut no checkpoint exists without its rows.
         if self.metrics is not None:
             self.metrics.sync()
 
@@ -157,7 +162,7 @@ class Session:
         self.saved(checkpoint)
 
     def write_graph(self, phase: Phase) -> None:
-        """Write the network that a phase ends with as ONNX, on the first rank, where ONNX Runtime runs it."""
+        """Write the network at the end of a phase as ONNX, on rank 0, if ONNX Runtime runs it."""
         trained, world = self.trained, self.trained.ranks.world
         if trained.exported is None or not trained.ranks.first:
             return
@@ -165,14 +170,14 @@ class Session:
         trained.exported.write(self.folder.parent / f"phase-{phase.index}.onnx", batch)
 
     def check_written(self) -> None:
-        """Raise what the disk has said to a checkpoint since the step before, on the rank that wrote it."""
+        """Raise any error of a checkpoint write that ended since the last step, on the rank that wrote it."""
         if self.sharded is not None:
             self.sharded.check()
         elif self.writer is not None:
             self.writer.check()
 
     def wait_written(self) -> None:
-        """Wait for a checkpoint that is under way, on the ranks that write it; raises what the disk says."""
+        """Wait for a checkpoint in progress, on the ranks that write it; raises any error of the write."""
         if self.sharded is not None:
             self.sharded.finish()
         elif self.writer is not None:
@@ -180,5 +185,5 @@ class Session:
 
 
 def json_number(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become null, and are shown as NaN."""
+    """Replace NaN and infinity, which JSON lacks, by null; they are shown as NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

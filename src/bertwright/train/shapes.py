@@ -1,4 +1,4 @@
-"""What `train` counts, as its manifest has it, and a row of `metrics.jsonl`."""
+"""Types of the counts that `train` writes to its manifest, and of a row of `metrics.jsonl`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class _Network(TypedDict):
 
 
 NETWORK = tuple(_Network.__annotations__)
-"""What is written of a network of any family."""
+"""Network values recorded for every family."""
 
 
 class Start(TypedDict):
-    """What is written of each start of the program, beside what only its own training asks for."""
+    """Values recorded for each start of the program, besides those that only training itself reads."""
 
     from_step: Count
     ranks: Count
@@ -38,7 +38,7 @@ class Start(TypedDict):
 
 
 class Unfinished(TypedDict):
-    """The checkpoint that stands for a training which has not ended, its step, and the steps of the whole."""
+    """The checkpoint that represents an unfinished training, its step, and the total number of steps."""
 
     checkpoint: Text
     step: Count
@@ -47,14 +47,14 @@ class Unfinished(TypedDict):
 
 
 class _Averaging(TypedDict):
-    """The average that the model is, and the held-out scores of the weights that were trained."""
+    """The kind of average that the model is, and the held-out scores of the unaveraged weights."""
 
     kind: Text
     trained_heldout: dict[Text, Score]
 
 
 class Counts(TypedDict, total=False):
-    """Of the whole training, over all its starts."""
+    """Counts of the entire training, over all its starts."""
 
     parameters: Count
     network: _Network
@@ -117,5 +117,6 @@ class _Row(TypedDict, total=False):
 
 @cache
 def row_type() -> TypeAdapter[_Row]:
-    """What checks a row; made with the first one, as it takes longer than all else that is loaded with it."""
+    """Return the validator of a row; built on first use, because that takes longer than loading everything else
+    here."""
     return TypeAdapter(_Row)

@@ -1,7 +1,7 @@
-"""Checkpoints of which each rank writes its own tensors.
+"""Checkpoints in which each rank writes its own tensors.
 
-No rank holds, copies or writes more than its share; once all have written, the first one seals the whole and gives it
-its name. Ranks ask each other only while one of them writes.
+No rank holds, copies or writes more than its share. Once all ranks have written, rank 0 seals the checkpoint and gives
+it its name. Ranks communicate for this only while a write is in progress.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from bertwright.train.saving import Snapshot, Writer
 
 
 class ShardedWriter:
-    """Writes snapshots of shares; every method is called by all ranks together, and raises what their own disk said."""
+    """Writes each rank's share of a snapshot. All ranks must call every method together; each raises errors of its own
+    disk."""
 
     def __init__(self, ranks: Ranks, writer: Writer) -> None:
         self._ranks, self._writer = ranks, writer
         self._publish: Callable[[], None] | None = None
-        """What makes a checkpoint of what is being written."""
+        """Turns the shares being written into a checkpoint."""
 
     def write(
         self, write: Callable[[Snapshot], None], tensors: Snapshot, publish: Callable[[], None], wait: bool
     ) -> None:
-        """Have `write` do this rank's share, and once all have, `publish` on the first; `wait` for both."""
+        """Call `write` for this rank's share and, once all ranks are done, `publish` on rank 0; `wait`: wait for
+        both."""
         self.finish()
         self._writer.write(write, tensors)
         self._publish = publish
@@ -31,14 +33,14 @@ class ShardedWriter:
             self.finish()
 
     def check(self) -> None:
-        """Go on with the checkpoint whose shares are all written."""
+        """Publish the checkpoint if all shares are written."""
         self._writer.check()
         if self._publish is not None and not self._ranks.any(self._writer.busy):
             self._writer.wait()
             self._hand_over()
 
     def finish(self) -> None:
-        """Wait until what is under way is a checkpoint."""
+        """Wait until the checkpoint in progress is complete."""
         self._writer.wait()
         if self._publish is not None:
             self._ranks.barrier()

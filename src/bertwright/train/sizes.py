@@ -1,11 +1,12 @@
-"""How much memory training takes: rules for a rank, right within a factor of two, and those of layers within 15 %
-(with activations checkpointed, measured memory is 40 % above this forecast).
+"""Estimates the memory that training takes on a rank, right within a factor of two, and for layers within 15 % (with
+activation checkpointing, measured memory is 40 % above this estimate).
 
-Weights, gradients, moments and scratch as the engine shares them (`engine.sizes`: of a single process with AdamW 16
-bytes a parameter and the gradient of the embedding), 2 bytes a parameter more with a copy in bfloat16, 12 more with one
-that checkpoints are written from; 0.37 GB for torch. What a forward pass keeps: `pass_sizes`.
+Weights, gradients, moments and scratch memory as the engine distributes them (`engine.sizes`: for a single process with
+AdamW, 16 bytes per parameter plus the gradient of the embedding); 2 more bytes per parameter with a bfloat16 copy, and
+12 more with a copy that checkpoints are written from; 0.37 GB for torch. What a forward pass keeps is estimated in
+`pass_sizes`.
 
-Knows no torch.
+Does not import torch.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
 PROGRAM_BYTES = 0.37e9
-"""What torch and its libraries take: 0.34 GB when all are loaded, the rest of their files when they first compute."""
+"""Bytes for torch and its libraries: 0.34 GB when all are loaded, the rest of their files when they first compute."""
 FILLED = 0.8
-"""Share of a limit that is filled where a micro-batch is made to fit: the rules may be wrong by a little."""
+"""Share of the limit that a fitted micro-batch may fill: the rules may be slightly wrong."""
 
 
 @dataclass(frozen=True)
@@ -34,56 +35,58 @@ class Computing:
     """How a rank computes, as far as its memory depends on it."""
 
     sharing: Sharing = field(default_factory=Sharing)
-    """Which engine shares what among how many ranks."""
+    """The engine, the optimizer and the number of ranks that share the state."""
     padded: bool = False
-    """Whether attention is of a rectangle."""
+    """Whether attention uses a padded rectangle."""
     recompute: bool = False
     """Whether activations are checkpointed."""
     low_weights: bool = False
-    """Whether a copy of the weights in bfloat16 computes."""
+    """Whether a bfloat16 copy of the weights computes."""
     averages: int = 0
-    """Copies of the weights that an average keeps where the network is."""
+    """Copies of the weights that an average keeps on the training device."""
     shard_above: float = inf
-    """Bytes of weights and moments above which each rank writes, and puts together, its own tensors of a checkpoint."""
+    """Bytes of weights and moments above which each rank gathers and writes only its own tensors of a checkpoint."""
     saved: int = 0
-    """Bytes a parameter of the copy that a checkpoint is written from, where the network is."""
+    """Bytes per parameter of the copy that a checkpoint is written from, on the training device."""
 
 
 def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
-    """How each of so many ranks computes, on a GPU or a CPU."""
+    """Return how each of `ranks` ranks computes, on a GPU or a CPU."""
     sharing = Sharing(config.engine, optim, ranks)
     padded = chosen_kernel(config, "cuda" if gpu else "cpu") == "padded"
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
-    # `last` keeps its copies in the processor's memory.
+    # `last` keeps its copies in host memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
-    # That of a GPU's checkpoint is in the processor's memory.
+    # On a GPU, the copy for checkpoints is in host memory.
     copied = not gpu and config.saves_beside(gpu)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
     return Computing(sharing, padded, config.checkpoint_activations, low, averages, 1e9 * config.shard_above_gb, saved)
 
 
 def writes_shards(config: TrainConfig, network: NetworkConfig, optim: OptimConfig, ranks: int) -> bool:
-    """Whether each of so many ranks writes its own tensors of a checkpoint."""
+    """Whether each of `ranks` ranks writes its own tensors of a checkpoint."""
     return ranks > 1 and state_bytes(network, optim) > config.shard_above_gb * 1e9
 
 
 def averaged_copies(averaging: AveragingConfig) -> int:
-    """Copies of the weights that an average keeps."""
+    """Return the number of copies of the weights that an average keeps."""
     return averaging.count if isinstance(averaging, LastConfig) else int(isinstance(averaging, EmaConfig))
 
 
 def training_bytes(
     network: NetworkConfig, phase: PhaseConfig, computing: Computing, activations: float | None = None
 ) -> float:
-    """Bytes that training a phase takes on each rank, about; with `micro_batch` auto those of the smallest.
+    """Return about how many bytes training a phase takes on each rank; with `micro_batch` auto, those of the smallest
+    size.
 
-    `activations`: those of a forward pass, where they are known better than by the longest sequences there may be.
+    `activations`: bytes kept by a forward pass, if known better than from the longest possible sequences.
     """
-    # Without a micro-batch a rank takes its whole part of the batch at once.
+    # Without a micro-batch, a rank processes its entire share of the batch at once.
     share = share_of(phase, computing.sharing.ranks)
     sequences = 1 if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
     held = held_bytes(network, computing.sharing, sequences < share)
-    # A state is put together for a checkpoint between two steps, when nothing is computed; in shards by a tensor.
+    # The state for a checkpoint is gathered between two steps, when nothing is computed; in shards, one tensor at a
+    # time.
     sharded = state_bytes(network, computing.sharing.optim) > computing.shard_above
     gathered = held.gathered / computing.sharing.ranks if sharded else held.gathered
     if activations is None:
@@ -92,20 +95,23 @@ def training_bytes(
 
 
 def fitting_sequences(network: NetworkConfig, phase: PhaseConfig, computing: Computing, limit: float) -> int:
-    """The largest micro-batch, in sequences (with packing, rows), whose training fills `FILLED` of `limit` bytes; at
-    least 1, and at most a rank's share of the batch."""
+    """Return the largest micro-batch, in sequences (with packing, rows), whose training fills `FILLED` of `limit`
+    bytes.
+
+    At least 1, and at most a rank's share of the batch.
+    """
     room = FILLED * limit - fixed_bytes(network, computing)
     sequences = int(room // sequences_bytes(network, phase, computing, 1))
     return max(1, min(sequences, share_of(phase, computing.sharing.ranks)))
 
 
 def share_of(phase: PhaseConfig, ranks: int) -> int:
-    """Sequences of a step that a rank takes, at most; one at least."""
+    """Return the maximum number of sequences that a rank processes per step; at least 1."""
     return max(1, -(-phase.batch // ranks))
 
 
 def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
-    """Bytes that training takes on a rank whatever it reads, about."""
+    """Return about how many bytes training takes on a rank regardless of its input."""
     held = held_bytes(network, computing.sharing)
     return _kept_bytes(network, computing, held) + held.scratch
 
@@ -116,11 +122,12 @@ def _kept_bytes(network: NetworkConfig, computing: Computing, held: Held) -> flo
 
 
 def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, sequences: int) -> float:
-    """Bytes that a forward pass of so many sequences (with packing, rows) keeps for its backward pass, at most."""
+    """Return the maximum bytes that a forward pass of `sequences` sequences (with packing, rows) keeps for its backward
+    pass."""
     return pass_bytes(network, phase, computing, Pass.full(sequences, phase.length, phase.micro_tokens))
 
 
 def pass_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, read: Pass) -> float:
-    """Bytes that a forward pass keeps for its backward pass, about."""
+    """Return about how many bytes a forward pass keeps for its backward pass."""
     numbers = pass_numbers(network, phase, read, computing.padded, computing.recompute)
     return (2 if computing.low_weights else 4) * numbers

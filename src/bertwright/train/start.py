@@ -1,4 +1,4 @@
-"""A start of training: torch set for it, among the ranks there are, in a folder of its own, watching for signals."""
+"""Sets up a start of training: torch settings, the ranks, the output folder, and signal handling."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from bertwright.train.ranks import Ranks
 
 @contextmanager
 def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
-    """The ranks of this start, and what is asked of it from outside, for the length of the block.
+    """Yield the ranks of this start and the external requests to it, for the duration of the block.
 
-    Raises `ArtifactError` where the folder has checkpoints of other settings, or other ranks train something else, and
-    `Interrupted` where a signal came so late that training is finished.
+    Raises `ArtifactError` if the folder has checkpoints of other settings or other ranks train something else, and
+    `Interrupted` if a signal arrived so late that training is finished.
     """
     config, out = job.config, job.out
     gpus = resolve_device(config.device).type == "cuda"
@@ -39,12 +39,12 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
     ):
         refuse_other_settings(out, job.checkpoint)
         if ranks.first:
-            # Only the first rank writes checkpoints, so it alone clears up.
+            # Only rank 0 writes checkpoints, so only it cleans up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
             if config.mirror:
                 from bertwright.train.mirror.restore import restore
 
-                with ranks.busy():  # the others wait in the sum below, for hours where the network is slow
+                with ranks.busy():  # the others wait in the all-reduce below, for hours if the network is slow
                     restore(config.mirror, out, job.checkpoint, log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
@@ -54,7 +54,8 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
 
 
 def training_device(wanted: Any) -> torch.device:
-    """The device to train on, each rank of a machine on a GPU of its own; `RecipeError` where there are too few."""
+    """Return the device to train on, with a separate GPU for each rank of a machine; raise `RecipeError` if there are
+    too few."""
     device = resolve_device(wanted)
     if device.type == "cpu":
         return device
@@ -69,18 +70,18 @@ def training_device(wanted: Any) -> torch.device:
 
 
 def is_deterministic(config: TrainConfig) -> bool:
-    """Whether the training is to give the same bits again: as the recipe says, or on a CPU alone."""
+    """Whether results must be bit-reproducible: as the recipe says; `auto`: only on a CPU."""
     wanted = config.deterministic
     return resolve_device(config.device).type == "cpu" if wanted == "auto" else wanted
 
 
 _PRODUCTS: Mapping[str, Products] = {"tf32": "high", "bf32": "medium"}
-"""Precisions that round the factors of float32 products."""
+"""Precisions that round the factors of float32 matrix products."""
 
 
 def torch_set_for(config: TrainConfig) -> AbstractContextManager[None]:
-    """torch as a training is to find it, for the length of the block."""
-    # Batches in low precision are rounded up to a few shapes, so what oneDNN compiles for one serves again.
+    """Return a context with the torch settings that a training needs."""
+    # In low precision, batches are rounded up to a few shapes, so kernels that oneDNN compiles for a shape are reused.
     return torch_settings(
         0 if config.threads == "auto" else config.threads,
         keep_kernels=config.precision.kind not in ("fp32", "tf32"),

@@ -1,4 +1,4 @@
-"""Where training stands: all that a checkpoint holds beside its tensors."""
+"""The progress of a training: everything that a checkpoint holds besides its tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.train.shapes import Start
 
 @dataclass(frozen=True)
 class State:
-    """Where training stands; everything else is a function of the recipe."""
+    """The progress of a training; everything else follows from the recipe."""
 
     phase: int = 0
     """Index of the phase."""
@@ -32,57 +32,58 @@ class State:
     skipped_in_a_row: int = 0
     """Updates dropped since the last applied one (`train.guard`)."""
     sequences_seen: int = 0
-    """Sequences trained on, all ranks and phases."""
+    """Sequences trained on, over all ranks and phases."""
     tokens_seen: int = 0
-    """Real tokens trained on, all ranks and phases."""
+    """Real (not padding) tokens trained on, over all ranks and phases."""
     flops: float | None = 0.0
-    """Floating-point operations of the model (`model.flops`), all ranks and phases; None where training began before
+    """Floating-point operations of the model (`model.flops`), over all ranks and phases; None if training began before
     they were counted."""
     seconds: float = 0.0
-    """Time spent in training steps, all phases and restarts."""
+    """Seconds spent in training steps, over all phases and starts."""
     phase_seconds: float = 0.0
-    """Time spent in the training steps of this phase, all restarts: what the rate of a phase with `hours` follows."""
+    """Seconds spent in training steps of this phase, over all starts; the rate of a phase with `hours` follows it."""
     other_seconds: float = 0.0
-    """Time spent on scoring and saving, all phases and restarts."""
+    """Seconds spent on scoring and saving, over all phases and starts."""
     phase_steps: tuple[int, ...] = ()
-    """The length of every phase in steps, as this state was trained: what its learning rate follows."""
+    """The length of every phase in steps when this state was trained; the learning rate follows it."""
     phase_ends: tuple[int, ...] = ()
-    """The step after which every phase ends: earlier than its length where `end_after` says so."""
+    """The step after which each phase ends: earlier than its length if `end_after` says so."""
     extensions: tuple[Mapping[str, int], ...] = ()
     """Phases that grew after they had begun: phase, step, old and new length."""
     sessions: tuple[Mapping[str, Any], ...] = ()
-    """One entry per start of the program: from which step, and what bit-identity depends on."""
+    """One entry per start of the program: its first step, and what bit-identity depends on."""
     scale: LossScale | None = None
-    """The loss scale of the next step; None where nothing is scaled."""
+    """The loss scale of the next step; None if the loss is not scaled."""
     norms: tuple[float, ...] = ()
-    """Gradient norms of the last applied updates, of this phase, where the next ones are judged by them
-    (`train.guard`)."""
+    """Gradient norms of the last applied updates of this phase, if later updates are judged by them (`train.guard`)."""
     losses: tuple[float, ...] = ()
     """Losses of the steps of the last applied updates, likewise."""
     left_out: tuple[Mapping[str, int], ...] = ()
-    """Batches that training went back before and left out: phase, first step, and the step after the last. The last of
-    a return is of the phase that was under way; those before it are of phases that had ended."""
+    """Batches left out when training went back: phase, first step, and the step after the last. The last entry of each
+    return belongs to the phase that was running; earlier ones belong to phases that had ended."""
     heldout: Mapping[str, float] = field(default_factory=dict)
-    """Held-out scores at this step, if they were taken."""
+    """Held-out scores at this step, if it was scored."""
     phase_end: bool = False
-    """This is the last step of its phase."""
+    """Whether this is the last step of its phase."""
     due: bool = False
-    """It was saved because the recipe says so, not because of a signal."""
+    """Whether it was saved because the recipe says so, not because of a signal."""
 
     @property
     def hours(self) -> float:
-        """Time spent on training, scoring and saving over all starts, in hours."""
+        """Hours spent on training, scoring and saving over all starts."""
         return (self.seconds + self.other_seconds) / 3600
 
     @property
     def judged(self) -> float | None:
-        """The held-out loss that checkpoints are compared by, less being better; None where it was not scored."""
-        # Scores stand in the order of the objective's terms, of which the first judges (`objectives.judged_by`).
+        """The held-out loss by which checkpoints are compared (lower is better); None if it was not scored."""
+        # Scores are in the order of the objective's terms, of which the first decides (`objectives.judged_by`).
         return next((score for name, score in self.heldout.items() if name.endswith("_loss")), None)
 
     def handed_over(self, phase: int) -> State:
-        """The state at the beginning of another phase, whose gradients and losses are not judged by those before: with
-        sequences of another length, or a wider mask, they lie elsewhere."""
+        """Return the state at the beginning of another phase, without the history of norms and losses.
+
+        With other sequence lengths or masking rates, norms and losses have other values.
+        """
         return replace(
             self,
             phase=phase,
@@ -96,7 +97,7 @@ class State:
         )
 
     def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
-        """The state after one more global batch; `scale` is that of the next one."""
+        """Return the state after one more global batch; `scale` is the loss scale of the next one."""
         return replace(
             self,
             data_step=self.data_step + 1,
@@ -108,7 +109,7 @@ class State:
             seconds=self.seconds + seconds,
             phase_seconds=self.phase_seconds + seconds,
             scale=scale,
-            # Scores are of the weights of one step; the state after another step has none until it is scored.
+            # Scores belong to the weights of one step; after another step there are none until it is scored.
             heldout={},
         )
 
@@ -116,11 +117,11 @@ class State:
 _STATE = TypeAdapter(State)
 _STARTS = TypeAdapter(list[Start])
 _ADDED: Mapping[str, Any] = {"flops": None, "losses": ()}
-"""What checkpoints of before lack, whose training goes on all the same, and what stands for it."""
+"""Fields that older checkpoints lack, and their default values; such checkpoints can still be resumed."""
 
 
 def state_of(checkpoint: Artifact) -> State:
-    """Where training stood; an `ArtifactError` where that cannot have been."""
+    """Return the state of a checkpoint; raise `ArtifactError` if no training can have been in that state."""
     path = checkpoint.file("state.json")
     state, told = read_typed(path, _STATE), read_json(path)
     try:
@@ -133,9 +134,9 @@ def state_of(checkpoint: Artifact) -> State:
         ) from error
     added = {name: value for name, value in _ADDED.items() if name not in told}
     state, told = replace(state, **added), {**told, **added}
-    # The seal says that the file is the one that was written, not that a training can have been there.
+    # The seal proves that the file is the one that was written, not that its content is a possible state.
     numbers = [value for name, value in vars(state).items() if isinstance(value, int | float) and name != "flops"]
-    # A dataclass would fill what is absent with its default, and training would go on from step 0.
+    # A dataclass would fill missing fields with defaults, and training would restart from step 0.
     missing = [field.name for field in fields(State) if field.name not in told]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
         what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
@@ -144,7 +145,7 @@ def state_of(checkpoint: Artifact) -> State:
 
 
 def best_of(states: Mapping[Path, State]) -> Path | None:
-    """The checkpoint with the lowest held-out loss (`State.judged`) in the latest phase that has one."""
+    """Return the checkpoint with the lowest held-out loss (`State.judged`) in the latest phase that has one."""
     judged = ((state.phase, state.judged, path) for path, state in states.items())
     scored = [(-phase, loss, path) for phase, loss, path in judged if loss is not None and math.isfinite(loss)]
     return min(scored)[2] if scored else None
@@ -153,7 +154,7 @@ def best_of(states: Mapping[Path, State]) -> Path | None:
 def _possible(state: State) -> bool:
     steps = state.phase_steps
     return (
-        # A large training takes 10^23, more than any other number here may be.
+        # A large training takes 10^23 operations, more than any other number here may be.
         0 <= (state.flops or 0) < 1e30
         and (not steps or state.phase < len(steps))
         and all(0 < length < 2**62 for length in steps)

@@ -1,9 +1,9 @@
-"""One optimizer step: micro-batches forward and backward, one sum over ranks, clip, update.
+"""One optimizer step: forward and backward passes over micro-batches, all-reduce, clipping, update.
 
 The loss of a micro-batch is the sum over the objective's terms of share · Σ loss / N, with N counted over the *global*
-batch, and gradients are summed over micro-batches and ranks: how the batch is cut changes only the order of summation.
-(The originals average the means of micro-batches, which weighs tokens unequally: NVIDIA DeepLearningExamples
-BERT, run_pretraining.py.)
+batch, and gradients are summed over micro-batches and ranks. How the batch is split therefore changes only the order of
+summation. (The original programs average the means of micro-batches, which weights tokens unequally: NVIDIA
+DeepLearningExamples BERT, run_pretraining.py.)
 """
 
 from __future__ import annotations
@@ -22,42 +22,44 @@ from bertwright.train.trained import Trained
 
 
 class MicroBatchTooLargeError(torch.cuda.OutOfMemoryError):
-    """Memory ran out in forward and backward passes: before any weight was moved, so the step can be trained again."""
+    """Memory ran out in the forward and backward passes, before any weight was changed, so the step can be trained
+    again."""
 
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What differs from step to step."""
+    """Settings that differ from step to step."""
 
     learning_rate: float
     dropout_key: int
-    """Names the step: the generator is seeded from it and (micro-step, rank), so no generator state needs saving."""
+    """Key of the step: the generator is seeded from it and (micro-step, rank), so no generator state needs saving."""
     loss_scale: float = 1.0
-    """The loss is multiplied by it on the way back, and gradients are divided by it."""
+    """Factor by which the loss is multiplied for the backward pass, and gradients are divided afterwards."""
     norm_limit: float = math.inf
-    """Above this gradient norm the update is dropped."""
+    """Gradient norm above which the update is dropped."""
     loss_limit: float = math.inf
-    """Above this loss the update is dropped."""
+    """Loss above which the update is dropped."""
     accuracy: bool = False
-    """Whether to count what was guessed right, too: it costs a pass over the logits."""
+    """Whether to count correct predictions, too: this costs a pass over the logits."""
     may_run_out: bool = False
-    """Whether running out of memory is told to all ranks, because the step will be trained again in smaller parts."""
+    """Whether running out of memory is reported to all ranks, because the step will be retried in smaller
+    micro-batches."""
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step measured, over the global batch."""
+    """Measurements of one step, over the global batch."""
 
     losses: Mapping[str, float]
-    """The mean of each term of the objective, in nats, by its name."""
+    """The mean of each term of the objective, in nats, by name."""
     grad_norm: float
     """Global gradient norm before clipping."""
     applied: bool
-    """False when the norm or the loss was not finite, or above its limit: the whole global step was dropped."""
+    """False if the norm or the loss was not finite, or above its limit: the entire global step was dropped."""
     accuracies: Mapping[str, float] = field(default_factory=dict)
-    """The share of each term's predictions that were guessed right, by its name; empty where they were not counted."""
+    """The share of correct predictions of each term, by name; empty if they were not counted."""
     loss: float = 0.0
-    """The means of the terms, each times what it counts, added up."""
+    """The sum of the means of the terms, each multiplied by its share."""
 
 
 def train_step(
@@ -66,38 +68,39 @@ def train_step(
     totals: Mapping[str, int],
     update: StepSettings,
 ) -> StepResult:
-    """Train on one global batch, of which `batches` is this rank's share, taken one after another; `totals` has the
+    """Train on one global batch, of which `batches` is this rank's share, processed one after another; `totals` has the
     global N of each term."""
-    # None and not zeros: those would cost a pass over memory, and another to add the first gradients to them.
+    # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them.
     trained.model.zero_grad(set_to_none=True)
     if trained.graph.kind == "compiled" and trained.precision.device.type == "cuda":
-        # Except beside recorded graphs: what one gives is overwritten by its next replay, so it is added to memory of
-        # our own and never kept.
+        # Except with CUDA graphs: a replay overwrites the gradients of the previous one, so they are added to separate
+        # memory and never kept.
         for parameter in trained.model.parameters():
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
     sums = _agreed_sums(trained, batches, totals, update)
     norm = trained.engine.reduce(update.loss_scale)
     trained.ranks.all_reduce([sums])
-    # The one reading of a step: the host has to know whether there is an update, as the schedule follows those.
+    # The only device-to-host copy of a step: the host must know whether to update, because the schedule follows
+    # updates.
     *read, loss, grad_norm = torch.cat([sums, norm[None]]).tolist()
     applied = _is_good(grad_norm, update.norm_limit) and _is_good(loss, update.loss_limit)
     if applied:
         trained.engine.update(update.learning_rate)
-    # As many, and where they were asked for what was guessed right behind them.
+    # The losses, followed by the counts of correct predictions if those were requested.
     losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
     guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
     return StepResult(losses, grad_norm, applied, guessed, loss)
 
 
 def _is_good(value: float, limit: float) -> bool:
-    # Both are false for NaN as well.
+    # Both comparisons are false for NaN as well.
     return value < math.inf and value <= limit
 
 
 def _agreed_sums(
     trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
 ) -> Tensor:
-    """As `_sums`; where memory may run out, `MicroBatchTooLargeError` on all ranks as soon as it does on one."""
+    """As `_sums`; if memory may run out, raises `MicroBatchTooLargeError` on all ranks as soon as it does on one."""
     if not update.may_run_out:
         return _sums(trained, batches, totals, update)
     sums, full = None, ""
@@ -105,38 +108,39 @@ def _agreed_sums(
         sums = _sums(trained, batches, totals, update)
     except torch.cuda.OutOfMemoryError as error:
         full = str(error)
-    # Before the first sum of gradients, which the rank that has none would leave the others waiting in.
+    # Before the first all-reduce of gradients, in which a rank without gradients would leave the others waiting.
     if trained.ranks.any(sums is None) or sums is None:
         raise MicroBatchTooLargeError(full or "another rank is out of memory")
     return sums
 
 
 def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
-    """The rank's part of each term's mean, where it is asked for of what was guessed right, and of the loss:
-    [terms + 1] or [2 terms + 1] float64 on the device, with the gradients of the loss."""
+    """Return this rank's contribution to each term's mean, to its share of correct predictions if requested, and to the
+    loss: [terms + 1] or [2 terms + 1] float64 on the device. Computes the gradients of the loss."""
     network = trained.network()
-    # Added up on the device: reading them each micro-batch would make the host wait for it every time.
+    # Summed on the device: reading them for each micro-batch would make the host wait every time.
     sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trained.precision.device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
-        # Also by rank: with the same seed two ranks would drop the same elements of different sequences.
+        # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
         torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
             terms = trained.objective.terms(network, batch)
             means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}
-            # A term that counts nothing is measured, and has no way back.
+            # A term with share 0 is only measured, and has no backward pass.
             loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
         measured = [mean.detach() for mean in means.values()]
-        if update.accuracy:  # before the backward pass, which takes the logits' memory
+        if update.accuracy:  # before the backward pass, which frees the logits
             measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
         del terms
-        # Where a rank may run out of memory no sum may begin before all are known to have come through.
+        # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
         trained.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
         sums += torch.stack([*measured, loss.detach()])
     return sums
 
 
 def _until_last(batches: Iterable[PackedBatch]) -> Iterator[tuple[PackedBatch, bool]]:
-    """Each batch, and whether it is the last one; the next is taken before, so that it is on its way to the device."""
+    """Yield each batch and whether it is the last one; the next batch is fetched first, so its transfer starts
+    early."""
     following = iter(batches)
     batch = next(following, None)
     while batch is not None:
@@ -146,6 +150,6 @@ def _until_last(batches: Iterable[PackedBatch]) -> Iterator[tuple[PackedBatch, b
 
 
 def _right(term: Summed) -> Tensor:
-    """What was guessed right, a scalar; NaN where nothing is guessed."""
+    """Return the number of correct predictions, a scalar; NaN if the term predicts nothing."""
     right = term.right_sum
     return torch.full_like(term.weight_sum, math.nan) if right is None else right
