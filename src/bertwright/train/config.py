@@ -65,12 +65,12 @@ class TrainConfig(Section):
     also removed there, and a start without local checkpoints restores them from there. Credentials come from the
     environment."""
     spot_notice: SpotNoticeConfig = runtime_only(NoNoticeConfig())
-    """Service that each training machine asks whether it is about to be taken away: `azure`, `aws`, `gcp`, or `none`. A
-    notice triggers a checkpoint after the current step. Give a name, or a section with its keys."""
+    """Cloud that each training machine queries about being taken away: `azure`, `aws`, `gcp`, or `none`. A notice
+    triggers a checkpoint after the current step. Give a name, or a section with its keys."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per row of metrics."""
     observers: tuple[ObserverConfig, ...] = runtime_only(())
-    """Services that receive the metrics rows, in addition to metrics.jsonl: `tensorboard`, `mlflow`, `trackio`,
+    """Programs that receive the metrics rows, in addition to metrics.jsonl: `tensorboard`, `mlflow`, `trackio`,
     `wandb`. Give names, or sections for those that have keys."""
     expected: tuple[ExpectedLoss, ...] = runtime_only(())
     """Expected bands of the training loss at given steps, as sections {step, low, high}. A loss outside its band is
@@ -82,8 +82,8 @@ class TrainConfig(Section):
     """Device to train on; `auto`: a GPU if torch sees one, else the CPU."""
     cpu_isa: Literal["auto", "avx2", "avx512", "avx512_bf16", "amx"] = runtime_only("auto")
     """Highest CPU instruction set that torch's libraries may use; `auto`: all that the processor has, or what the
-    environment sets. A different instruction set changes the order of summation, so the result differs in its last
-    bits. Only with device = cpu."""
+    environment sets. Another instruction set changes the order of summation, so results are not bit-identical. Only
+    with device = cpu."""
     deterministic: Literal["auto"] | bool = runtime_only("auto")
     """Whether the same training gives bit-identical results, also when resumed from a checkpoint; `auto`: only on a
     CPU, where it costs nothing. If false, a GPU may sum in any order, which is faster."""

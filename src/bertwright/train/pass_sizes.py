@@ -36,8 +36,8 @@ class Pass:
 
     @classmethod
     def full(cls, sequences: float, length: int, tokens: float = 0.0) -> Pass:
-        """Return a pass of sequences (with packing, rows) of maximum length; `tokens`, if given, replaces their
-        number."""
+        """Return a pass of sequences (with packing, rows) of maximum length; `tokens`, if not 0, determines their
+        number instead."""
         tokens = tokens or sequences * length
         return cls(tokens / length, tokens, length, tokens * length)
 

@@ -29,7 +29,7 @@ class Peer:
     busy: bool = False
     """Whether it is doing work that the others must wait for, however long it takes."""
     left: bool = False
-    """Whether it has announced its exit, or its connection has ended."""
+    """Whether it has announced its exit or a failure, or its connection has ended."""
 
     def tell(self, line: str) -> None:
         """Send a line; a failure to send is ignored, because a broken connection is noticed when reading."""

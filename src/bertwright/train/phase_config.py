@@ -58,9 +58,9 @@ class PhaseConfig(Section):
     """Warm-up, in which the rate rises from zero to the peak: a share of the phase's steps (below 1), or a number of
     steps (1 or more)."""
     schedule: ScheduleConfig = LinearSchedule()
-    """Learning-rate schedule after the warm-up: linear decay (`linear`), square-root-like decay (`poly`; `poly_nvidia`
-    has a jump), half a cosine (`cosine`), constant with a decay at the end (`wsd`), or `constant`. Give a name, or a
-    section if the schedule has keys."""
+    """Learning-rate schedule after the warm-up: linear decay (`linear`), a power of it, by default the square root
+    (`poly`; `poly_nvidia` has a jump), half a cosine (`cosine`), constant with a decay at the end (`wsd`), or
+    `constant`. Give a name, or a section if the schedule has keys."""
     restart_bias_correction: bool = True
     """Whether the optimizer's update count for bias correction restarts at 0 with this phase, as NVIDIA's does, while
     the moments are kept; AdamW's updates are then up to 6 times smaller for some hundred steps. Set it to false for a

@@ -80,7 +80,7 @@ def train_step(
     sums = _agreed_sums(trained, batches, totals, update)
     norm = trained.engine.reduce(update.loss_scale)
     trained.ranks.all_reduce([sums])
-    # The only device-to-host copy of a step: the host must know whether to update, because the schedule follows
+    # The only read of device results in a step: the host must know whether to update, because the schedule follows
     # updates.
     *read, loss, grad_norm = torch.cat([sums, norm[None]]).tolist()
     applied = _is_good(grad_norm, update.norm_limit) and _is_good(loss, update.loss_limit)

@@ -1,8 +1,8 @@
-"""The tensors of a checkpoint, in one file or in one of each rank.
+"""The tensors of a checkpoint, in one file or in one file per rank.
 
-`NAME.safetensors`, or `NAME-00001-of-00004.safetensors` and so on, with `NAME.safetensors.index.json`, which says the
-file of each tensor as transformers' folders do (`weight_map`). Tensors are whole in either, so whoever reads them need
-not know how many ranks wrote them.
+Either `NAME.safetensors`, or `NAME-00001-of-00004.safetensors` and so on with `NAME.safetensors.index.json`, which maps
+each tensor to its file as transformers does (`weight_map`). Every tensor is stored complete in one file, so readers
+need not know how many ranks wrote it.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ from bertwright.model.saved import read_tensors
 
 
 class Index(TypedDict):
-    """Which file has which tensor."""
+    """The index of which file has which tensor."""
 
     metadata: dict[str, int]
     """`total_size`: bytes of all tensors."""
     weight_map: dict[str, str]
-    """The name of the file by that of the tensor."""
+    """File name by tensor name."""
 
 
 _INDEX = TypeAdapter(Index)
 
 
 def write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor], rank: int = 0, world: int = 1) -> None:
-    """Write what one rank of so many has of the tensors called `name`, to the disk itself."""
+    """Write the share of one of `world` ranks of the tensors called `name`, and sync it to disk."""
     path = folder / _file(name, rank, world)
-    # safetensors gives its files mode 600, so a group that shares the run folder could not read the checkpoints.
+    # safetensors creates files with mode 600, so a group that shares the run folder could not read the checkpoints.
     path.touch()
     mode = path.stat().st_mode
     save_file(dict(tensors), path)
     with contextlib.suppress(OSError):  # a file system without modes
         path.chmod(mode)
     with path.open("rb") as handle:
-        os.fsync(handle.fileno())  # by the machine that wrote it: the one that seals may be another
+        os.fsync(handle.fileno())  # on the machine that wrote it: another one may seal
 
 
 def write_index(folder: Path, name: str, world: int) -> None:
-    """Write where each tensor is, once all ranks have written theirs; `OSError` where a rank's file is not here."""
+    """Write the index once all ranks have written their files; raise `FileNotFoundError` (an `OSError`) if one is
+    missing here."""
     files: dict[str, str] = {}
     size = 0
     for path in (folder / _file(name, rank, world) for rank in range(world)):
@@ -63,9 +64,9 @@ def write_index(folder: Path, name: str, world: int) -> None:
 
 
 def read_all(checkpoint: Artifact, name: str) -> dict[str, Tensor]:
-    """The tensors called `name`, from files whose hashes are right; `ArtifactError` where the index says other ones.
+    """Return the tensors called `name` from verified files; raise `ArtifactError` if the index does not match them.
 
-    They lie in the files (see `read_tensors`), so a rank reads of them what it takes.
+    The tensors are backed by the files (see `read_tensors`), so a rank reads only what it uses.
     """
     if is_whole(checkpoint, name):
         return read_tensors(checkpoint.file(f"{name}.safetensors"))
@@ -83,7 +84,7 @@ def is_whole(checkpoint: Artifact, name: str) -> bool:
 
 
 def hash_of(checkpoint: Artifact, name: str) -> str:
-    """The SHA-256 of the file of the tensors called `name`, or of those of all their files."""
+    """Return the SHA-256 of the file of the tensors called `name`, or a hash over those of all their files."""
     files = checkpoint.manifest["files"]
     if is_whole(checkpoint, name):
         return str(files[f"{name}.safetensors"]["sha256"])
@@ -91,7 +92,7 @@ def hash_of(checkpoint: Artifact, name: str) -> str:
 
 
 def _tensor_bytes(path: Path) -> int:
-    """What follows the header, before which its length stands in 8 bytes."""
+    """Return the bytes after the header, whose length is stored in the first 8 bytes."""
     with path.open("rb") as handle:
         header = int.from_bytes(handle.read(8), "little")
     return path.stat().st_size - 8 - header

@@ -1,4 +1,4 @@
-"""What is trained, for what, in which numbers and among whom."""
+"""What is trained: network, objective, engine, ranks and precision."""
 
 from __future__ import annotations
 
@@ -22,42 +22,46 @@ if TYPE_CHECKING:
     from bertwright.train.precision.low_copy import LowCopy
 
 _SIZES = {"compiled": 8, "ortmodule": 1}
-"""To how many sizes the number of predictions in a batch is rounded up. Each size is a graph of its own, which
-an exporter takes longest to make."""
+"""Number of sizes to which the number of predictions in a batch is rounded up. Each size needs a separate graph, which
+takes an exporter longest to build."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What is trained, for what, and among whom: the same in every step."""
+    """What is trained, with which objective and ranks: the same in every step."""
 
     model: nn.Module
     objective: Objective
     engine: Engine
     ranks: Ranks
     precision: Precision
-    """In which numbers, and on which device."""
+    """Numeric precision and device."""
     low: LowCopy | None = None
-    """What computes in place of `model`, where that is in low precision weights and all."""
+    """Low-precision copy that computes in place of `model`, if weights are in low precision, too."""
     graph: GraphConfig = field(default_factory=EagerConfig)
-    """How the operations of what computes are run."""
+    """How the network's operations are executed."""
     exported: OrtNetwork | None = None
-    """What runs the operations of `model`, with its very weights, where that is another program."""
+    """Module that runs the operations of `model`, with the same parameters, in another runtime, if there is one."""
 
     def network(self) -> nn.Module:
-        """What computes, with the weights that `model` has now: itself, its copy, or the program that it went to."""
+        """Return the module that computes, with the current weights of `model`: `model` itself, its copy, or the
+        exported module."""
         return self.exported or (self.model if self.low is None else self.low.refreshed())
 
     def to_compute(self, batches: Sequence[MicroBatch]) -> list[MicroBatch]:
-        """Those of a rank's micro-batches that it makes a forward pass of."""
-        # A rank that is left without sequences has an empty micro-batch: no forward pass, but it joins every sum. Where
-        # the others need its parts of the weights, it computes a token of weight 0.
+        """Return those of a rank's micro-batches that need a forward pass."""
+        # A rank without sequences has an empty micro-batch: it makes no forward pass, but joins every all-reduce. If
+        # other ranks need its shards of the weights, it computes one token of weight 0.
         if not self.engine.whole:
             batches = [batch if batch.counts.sequences else with_room(batch, 1, 1) for batch in batches]
         return [batch for batch in batches if batch.counts.sequences]
 
     def prepare(self, batch: MicroBatch, room: Room) -> PackedBatch:
-        """The batch in the host's memory as the network reads it, of the shape `room` where the network is compiled for
-        one or exported; needs no weights, so another thread may do it while the network computes."""
+        """Return the batch in host memory in the network's input format, padded to the shape `room` if the network is
+        compiled or exported.
+
+        Needs no weights, so another thread may call it while the network computes.
+        """
         if self.graph.kind == "eager":
             return host_tensors(self.precision.fit(batch), self.precision.device)
         return host_tensors(in_rows(batch, room, _SIZES[self.graph.kind]), self.precision.device)

@@ -1,7 +1,7 @@
-"""A training that is not finished, as it stands at one of its checkpoints: to be looked at, never taken for the result.
+"""An unfinished training at one of its checkpoints: for inspection, never mistaken for the result.
 
-Its identity names the checkpoint as an input of its own, so nothing that is made of it is ever taken for made of the
-finished model, nor the other way round.
+Its identity has the checkpoint as an additional input, so results derived from it are never mistaken for those of the
+finished model, or the reverse.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from bertwright.train.tensor_files import hash_of, is_whole, read_all
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a training stands by one of its checkpoints."""
+    """An unfinished training at one of its checkpoints."""
 
     checkpoint: Artifact
     network: NetworkConfig
     vocab: Artifact
     identity: Identity
     counts: Mapping[str, Any]
-    """Those of a finished training, and as `unfinished` the checkpoint, its step, and the steps of the whole."""
+    """The counts of a finished training, plus `unfinished`: the checkpoint, its step, and the total number of steps."""
 
     @property
     def training(self) -> Path:
@@ -43,7 +43,8 @@ class Standing:
         return self.checkpoint.path.parent.parent
 
     def artifact(self) -> Artifact:
-        """What the manifest would say, without a folder that holds it: its files are those of the training so far."""
+        """Return an artifact with the manifest of the training so far, without a separate folder: it refers to the
+        training's folder."""
         manifest = {
             "stage": self.identity.stage,
             "version": self.identity.version,
@@ -57,7 +58,7 @@ class Standing:
         return Artifact(self.training, manifest)
 
     def snapshot(self, out: Path, log: Log) -> Artifact:
-        """An artifact at `out` with the model of the checkpoint and the rows of metrics up to it."""
+        """Build an artifact at `out` with the model of the checkpoint and the metrics rows up to it."""
         return build(out, self.identity, log, self._make)
 
     def _make(self, draft: Path) -> dict[str, Any]:
@@ -76,7 +77,7 @@ class Standing:
 def standing(
     checkpoint: Artifact, run: Identity, network: NetworkConfig, vocab: Artifact, init: Path | None
 ) -> Standing:
-    """The training `run` as it stands at `checkpoint`, one of its own."""
+    """Return the training `run` at `checkpoint`, one of its own checkpoints."""
     state = state_of(checkpoint)
     weights = hash_of(checkpoint, "model")
     identity = extended(run, state.extensions, weights)
@@ -97,7 +98,7 @@ def standing(
 
 
 def _same_file(source: Path, target: Path) -> None:
-    """The file under a second name, which outlives the first; copied where the file system has no such names."""
+    """Hard-link the file under a second name that outlives the first; copy it if the file system has no hard links."""
     target.unlink(missing_ok=True)
     try:
         # The weights may be gigabytes, and the checkpoint may be pruned while they are read.

@@ -1,10 +1,10 @@
-"""Whether the processor's cores are free, and how threads of OpenMP wait: settled before torch is loaded.
+"""Measures whether the CPU cores are free, and sets how OpenMP threads wait, before torch is loaded.
 
-Threads that wait for the others of a product spin by default, which is right on cores that nobody else wants. Where
-others do, a spinning thread takes the core from the one that is waited for, and a step takes several times as long;
-sleeping threads cost a fraction of the speed on idle cores. OpenMP reads its policy once, when it is loaded, so the
-cores are measured before, by processes that do nothing but count. Results do not depend on the policy; they do on the
-number of threads, so that is chosen only where the recipe says `threads = "auto"`. Knows no torch.
+By default, threads that wait for the others in a matrix product spin, which is right on cores that no other process
+uses. Otherwise a spinning thread takes the core from the thread that it waits for, and a step takes several times as
+long; sleeping threads cost a fraction of the speed on idle cores. OpenMP reads its policy once, when it is loaded, so
+the cores are measured before that, by processes that only spin. Results do not depend on the policy, but on the number
+of threads, so that is chosen only if the recipe says `threads = "auto"`. Does not import torch.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bertwright.train.config import TrainConfig
 
 POLICY = "OMP_WAIT_POLICY"
 GIVEN = (POLICY, "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-"""What says in the environment how threads wait; what the user set there is left alone."""
+"""Environment variables that set how threads wait; values set by the user are left alone."""
 FREE = 0.9
 """Share of the cores that this process must get for its threads to spin."""
 SECONDS = 0.3
-"""How long each core is measured."""
+"""Seconds for which each core is measured."""
 MOST = 64
-"""Cores measured, at most: each takes a process."""
+"""Maximum number of cores measured: each takes a process."""
 _SPIN = (
     "import time; c = time.perf_counter; u = time.process_time(); b = c()\n"
     f"while c() - b < {SECONDS}: pass\n"
@@ -38,16 +38,17 @@ _SPIN = (
 
 @cache
 def free_cores() -> float:
-    """How many cores this process gets when it wants all that it may use; measured once, in less than two seconds."""
+    """Return how many cores this process gets when it uses all that it may; measured once, in less than two seconds."""
     command = [sys.executable, "-I", "-S", "-c", _SPIN]
     spinning = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(_cores())]
     return sum(min(float(process.communicate()[0] or 0), 1.0) for process in spinning)
 
 
 def settle(config: TrainConfig, log: Log) -> None:
-    """Have threads sleep while they wait where the cores are not free, and say so; called before torch is loaded.
+    """Make waiting threads sleep if the cores are not free, and log it; must be called before torch is loaded.
 
-    Nothing is done where one thread will train, where the environment says how threads wait, or where it is too late.
+    Does nothing if only one thread will train, if training is on a GPU, if the environment sets how threads wait, or if
+    torch is already loaded.
     """
     one = config.threads == 1 or os.environ.get("OMP_NUM_THREADS") == "1" or _cores() == 1
     if one or config.device == "cuda" or "torch" in sys.modules or any(name in os.environ for name in GIVEN):
@@ -61,10 +62,10 @@ def settle(config: TrainConfig, log: Log) -> None:
 
 
 def threads_for(config: TrainConfig, sessions: tuple[Mapping[str, Any], ...]) -> int:
-    """The threads to train with; 0: torch's own choice. `sessions` are the earlier starts of the run.
+    """Return the number of threads to train with; 0: torch's own choice. `sessions` are the earlier starts of the run.
 
-    With `auto` as many as cores are free. A run that goes on keeps those of its last start, as another number would
-    change the order of summation.
+    With `auto`, as many as there are free cores. A resumed run keeps the number of its last start, because another
+    number would change the order of summation.
     """
     if config.threads != "auto":
         return config.threads

@@ -1,10 +1,10 @@
-"""Which rank is lost? A thread of every rank says each second that the rank lives, whatever else the rank does.
+"""Detects lost ranks: a thread of every rank sends a heartbeat every second, whatever else the rank does.
 
-gloo tells nothing of a rank that is stopped, or behind a link that is cut, before a time-out that would have to be
-longer than the longest scoring; and of a killed one an address. So every rank keeps a connection to the first one. A
-rank is lost when its connection ends without a farewell, is silent for `train.timeout`, or lives while the others wait
-for it for `train.hang_timeout`, where it does not say that it is busy; the first rank passes on to the others what it
-finds. Seconds are counted in signs of life of one's own: a machine that slept as a whole has missed nobody.
+gloo reports a rank that is stopped, or behind a cut link, only after a timeout that would have to exceed the longest
+scoring; and for a killed rank it reports only an address. So every rank keeps a connection to rank 0. A rank is lost if
+its connection ends without an exit message, is silent for `train.timeout`, or is alive while the others wait for it for
+`train.hang_timeout` without having reported that it is busy. Rank 0 passes its findings on to the others. Time is
+counted in a rank's own heartbeats: a machine that was suspended has not missed any of its peers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bertwright.core.errors import RankError
 from bertwright.train.peer import Peer
 
 GRACE = 5.0
-"""Seconds in which a rank whose connection broke may learn from the others which one is lost."""
+"""Seconds in which a rank whose connection broke may learn from the others which rank is lost."""
 IN_ORDER = 0.75
-"""Seconds in which the main thread may raise what is found, before its process is ended; it looks more often while it
-waits for a sum of ours (`ranks.LOOK`), and not while it waits in a library."""
+"""Seconds in which the main thread may raise the error, before its process is ended. It checks more often while it
+waits in an all-reduce of `Ranks` (`ranks.LOOK`), but not while it waits inside a library."""
 BETWEEN = 1.0
-"""Most seconds between two signs of life."""
+"""Maximum seconds between two heartbeats."""
 _DEAD = "it was killed or its machine went down"
 _CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
 _HUNG = "Look whether its disk, network and driver answer; where it only took long, raise the key."
@@ -35,20 +35,21 @@ _AGAIN = "Run the same command again: training goes on from its newest checkpoin
 
 
 class Watchdog:
-    """Watches over `peers`: all other ranks on the first one, and the first one on all others.
+    """Watches `peers`: on rank 0 all other ranks, on all others rank 0.
 
-    A rank whose main thread does not raise what is found (`check`) within `IN_ORDER` seconds is ended from here, when
-    it is not inside `saving`: it may be computing for minutes, or wait in the library for ever.
+    If the main thread does not raise the error (`check`) within `IN_ORDER` seconds, the watchdog thread ends the
+    process, unless it is inside `saving`: the main thread may be computing for minutes, or waiting in a library
+    forever.
     """
 
     def __init__(self, name: str, peers: Sequence[Peer], timeout: float, hang_timeout: float) -> None:
-        """`name` is what others call this rank; time-outs are in seconds, and 0 for the second means for ever."""
+        """`name` is what others call this rank; timeouts are in seconds, and a `hang_timeout` of 0 means forever."""
         self._name, self._peers = name, list(peers)
         self._timeout, self._hang_timeout = timeout, hang_timeout or float("inf")
         self._furthest = (0, 0)
-        """Most sums that a rank has begun, and since when, in signs of life."""
+        """Largest number of all-reduces begun by any rank, and the heartbeat since which this has not changed."""
         self.sums = 0
-        """Sums over the ranks that this one has begun; counted by who begins them."""
+        """Number of all-reduces that this rank has begun; counted by the code that begins them."""
         self._busy = False
         self._lost = ""
         self._found, self._raised = threading.Event(), threading.Event()
@@ -58,7 +59,7 @@ class Watchdog:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise `RankError` when a rank is lost, or has left while this one waits for it."""
+        """Raise `RankError` if a rank is lost, or has exited while this one waits for it."""
         for peer in self._peers:
             if peer.left:
                 self._lose(f"{peer.name} has ended before the others. {_AGAIN}")
@@ -66,7 +67,7 @@ class Watchdog:
             raise error
 
     def lost(self, wait: float = 0.0) -> RankError | None:
-        """The error about a lost rank, if one is found within `wait` seconds; to be raised."""
+        """Return the error about a lost rank, if one is found within `wait` seconds; the caller has to raise it."""
         if not self._found.wait(wait):
             return None
         self._raised.set()
@@ -74,13 +75,13 @@ class Watchdog:
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """What is done inside is finished, also when a rank is lost meanwhile."""
+        """Complete the block even if a rank is lost meanwhile."""
         with self._saving:
             yield
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """The others wait for what is done inside, however long it takes, and do not count it as hanging."""
+        """Make the others wait for the block, however long it takes, without counting it as hanging."""
         self._busy = True
         try:
             yield
@@ -88,7 +89,7 @@ class Watchdog:
             self._busy = False
 
     def close(self, failure: str = "") -> None:
-        """Say farewell, or why this rank fails, watch no longer, and wait a little for the others to hear it."""
+        """Announce the exit, or why this rank fails; stop watching, and wait a little for the others to receive it."""
         self._closing = True
         for peer in self._peers:
             peer.tell(f"lost {' '.join(failure.split())}" if failure else "end")
@@ -97,7 +98,7 @@ class Watchdog:
         self._thread.join(2 * BETWEEN)
 
     def _watch(self) -> None:
-        # At least four signs in a time-out, so that one that is late loses nobody.
+        # At least four heartbeats per timeout, so that a late one does not make a rank count as lost.
         between = min(BETWEEN, self._timeout / 4, self._hang_timeout / 4)
         ticks, found_at = 0, 0.0
         with selectors.DefaultSelector() as selector:
@@ -113,7 +114,8 @@ class Watchdog:
                 self._find_hung(ticks, between)
                 if self._found.is_set():
                     found_at = found_at or time.monotonic()
-                    # The main thread ends in order; only one that does not get to it is ended from here.
+                    # The main thread exits cleanly; the process is ended from here only if the main thread does not get
+                    # to it.
                     if time.monotonic() - found_at > IN_ORDER and not self._raised.is_set():
                         self._end_process()
             self._listen(selector, between, ticks)
@@ -121,7 +123,7 @@ class Watchdog:
             peer.connection.close()
 
     def _listen(self, selector: selectors.BaseSelector, seconds: float, now: int) -> None:
-        """Read what comes within so many seconds, or after the farewell until the others close."""
+        """Read what arrives within `seconds`; after the exit message, at most until the others close."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and (selector.get_map() or not self._closing):
             for key, _ in selector.select(left):
@@ -143,15 +145,15 @@ class Watchdog:
                 self._lose(f"{peer.name} is lost: {silent}. {_AGAIN}")
 
     def _find_hung(self, now: int, between: float) -> None:
-        """Lose the ranks that are behind one that has waited for them for `train.hang_timeout`."""
+        """Report the ranks that others have waited for longer than `train.hang_timeout` as lost."""
         begun = {self._name: self.sums} | {peer.name: peer.sums for peer in self._peers}
         furthest, since = self._furthest
-        # While one is busy nobody's time counts: the others would wait for that one in any case.
+        # While one rank is busy no time counts: the others would wait for it in any case.
         busy = self._busy or any(peer.busy for peer in self._peers)
         if busy or max(begun.values()) > furthest:
             self._furthest = max(begun.values()), now
             return
-        # None is behind where all compute, however long a step takes.
+        # No rank is behind while all compute, however long a step takes.
         behind = [name for name, sums in begun.items() if sums < furthest]
         if behind and (now - since) * between > self._hang_timeout:
             waited = f"the others have waited for {self._hang_timeout:g} s (train.hang_timeout)"
@@ -171,7 +173,7 @@ class Watchdog:
             self._lost = sentence
             self._found.set()
             for peer in self._peers:
-                # The others learn it from the first rank: they have no connection to the lost one themselves.
+                # The others learn of it from rank 0: they have no connection to the lost rank themselves.
                 peer.tell(f"lost {sentence}")
 
     def _end_process(self) -> None:
@@ -182,5 +184,5 @@ class Watchdog:
 
 
 def failure(name: str, error: BaseException) -> str:
-    """What a rank that fails says to the others."""
+    """Return what a failing rank reports to the others."""
     return str(error) if isinstance(error, RankError) else f"{name} has failed, and says why itself. {_AGAIN}"

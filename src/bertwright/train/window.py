@@ -1,4 +1,4 @@
-"""What is observed of the steps since the row before: the sums that a row of metrics is made of."""
+"""Collects measurements of the steps since the last metrics row, for the next row."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from bertwright.train.step import StepResult
 
 @dataclass
 class Window:
-    """Sums over the steps since the row before; losses and norms of applied updates only."""
+    """Sums over the steps since the last row; losses and norms of applied updates only."""
 
     steps: int = 0
     skipped: int = 0
     losses: dict[str, float] = field(default_factory=dict)
     accuracies: Mapping[str, float] = field(default_factory=dict)
-    """Of the last step alone, where they were counted."""
+    """Accuracies of the last step only, if they were counted."""
     grad_norm: float = 0.0
     rate: float = 0.0
     """Learning rate of the last step."""
     tokens: int = 0
     flops: int = 0
-    """Operations of this rank."""
+    """Floating-point operations of this rank."""
     waited: float = 0.0
     times: list[float] = field(default_factory=list)
     """Seconds of each step."""
     began: float = field(default_factory=time.perf_counter)
     part_ends: bool = False
-    """Whether a part of the phase's budget of time ended with the last step."""
+    """Whether a part of the phase's time budget ended with the last step."""
 
     def add(self, result: StepResult, tokens: int, waited: float) -> float:
-        """Take one step in; returns the seconds it took, from the end of the step before."""
+        """Add one step; return the seconds it took, measured from the end of the previous step."""
         now = time.perf_counter()
         took, self.began = now - self.began, now
         self.steps += 1
         self.skipped += not result.applied
         for name, loss in result.losses.items():
-            # The loss of a dropped step may be NaN, and would make the mean of the whole window one.
+            # The loss of a dropped step may be NaN, and would make the mean of the entire window NaN.
             self.losses[name] = self.losses.get(name, 0.0) + (loss if result.applied else 0.0)
         self.accuracies = result.accuracies
         self.grad_norm += result.grad_norm if result.applied else 0.0
@@ -58,11 +58,11 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """Of all its steps."""
+        """Seconds of all steps in the window."""
         return sum(self.times)
 
     def row(self, phase: Phase, state: State, scores: Mapping[str, float | None]) -> dict[str, Any]:
-        """The line for these steps, the last of which led to `state`; NaN where no update was applied."""
+        """Return the row for these steps, the last of which led to `state`; NaN if no update was applied."""
         applied = self.steps - self.skipped
         row = {
             "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -86,7 +86,7 @@ class Window:
 
 
 def heldout_values(scores: Mapping[str, float | None]) -> dict[str, float]:
-    """Held-out scores as a row names them."""
+    """Return held-out scores under the names that a row uses."""
     return {f"heldout_{name}": value for name, value in scores.items() if value is not None}
 
 
@@ -95,23 +95,23 @@ def _mean(total: float, steps: int) -> float:
 
 
 def digits_of(ranks: Ranks, micro_batches: Sequence[MicroBatch]) -> str:
-    """The hash of the global batch, added up over ranks in two halves that no sum makes too large for 64 bits."""
+    """Return the hash of the global batch, summed over ranks."""
     return hash_digits(whole_sum(ranks, sum(map(batch_hash, micro_batches))))
 
 
 def whole_sum(ranks: Ranks, number: int) -> int:
-    """The sum over ranks of a number of at most 64 bits, exact."""
-    # Several of them would overflow int64, which is what the sum is made in, so their halves are added up.
+    """Return the exact sum over ranks of a number of at most 64 bits."""
+    # The all-reduce uses int64, which several such numbers would overflow, so their halves are summed.
     high, low = ranks.all_reduce_async(divmod(number, 2**32)).result()
     return high * 2**32 + low
 
 
 def time_left(forecast: Forecast, phase: Phase, state: State, window: Window) -> dict[str, float]:
-    """Seconds to the end of the run, as a row has them: reckoned with the pace of the window, and the least and the
-    most by how the pace varied."""
+    """Return the seconds to the end of the run, as a row has them: estimated with the pace of the window, with a lower
+    and an upper estimate from how the pace varied."""
     sizes, step = phase.loader.settings.batches, state.data_step
     first = step - len(window.times)
-    # As if each had had the full batch: while it grows, steps of one window have different ones.
+    # Scaled to a full batch each: while the batch grows, steps of one window have different sizes.
     taken = [seconds * sizes.full / sizes.at(first + i) for i, seconds in enumerate(window.times)]
     forecast.stepped(phase, taken)
     pace = statistics.fmean(taken)

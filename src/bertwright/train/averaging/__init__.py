@@ -1,1 +1,2 @@
-"""Averages of the weights over training, which are scored and exported in their place: one file a kind."""
+"""Averages of the weights over training, which are scored and exported instead of the last weights; one file per
+kind."""

@@ -1,7 +1,7 @@
-"""What an average of the weights is, and which one a run keeps.
+"""Interface of weight averages, and the choice of the one that a run keeps.
 
-An average is a function of the weights alone, which all ranks have, so it is the same on any number of them. It never
-touches what is trained: checkpoints hold it beside the weights, and training goes on as it would without.
+An average depends only on the weights, which all ranks have, so it is the same for any number of ranks. It never
+affects training: checkpoints hold it besides the weights, and training continues as it would without it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ class Averaging(Protocol):
     """Follows the weights, tensors of any shape by name, from step to step."""
 
     def after(self, weights: Mapping[str, Tensor], step: int, applied: bool) -> None:
-        """Take note of the weights after `step`, counted over all phases; `applied` is False where none was moved."""
+        """Process the weights after `step`, counted over all phases; `applied` is False if no update was applied."""
 
     def average(self) -> dict[str, Tensor]:
-        """The averaged weights by name, of their shapes; none before the average has begun."""
+        """Return the averaged weights by name, in their shapes; empty before the average has begun."""
 
     def state(self) -> dict[str, Tensor]:
-        """All that a checkpoint has to keep of it, by name."""
+        """Return everything that a checkpoint must keep of the average, by name."""
 
     def load(self, state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-        """Go on from what `state` gave, for a network with these weights; `CheckpointError` where it is of another."""
+        """Restore what `state` returned, for a network with these weights; raise `CheckpointError` if it is of another
+        network."""
 
 
 def build_averaging(config: AveragingConfig, phases: Sequence[Phase]) -> Averaging | None:
-    """The average of `config` over a training of these phases; None where the last weights count.
+    """Return the average of `config` over a training of these phases; None if the last weights are the result.
 
-    `RecipeError` where there would be nothing to average.
+    Raises `RecipeError` if there would be nothing to average.
     """
     match config:
         case NoAveragingConfig():
@@ -43,7 +44,7 @@ def build_averaging(config: AveragingConfig, phases: Sequence[Phase]) -> Averagi
         case EmaConfig():
             from bertwright.train.averaging.ema import Ema
 
-            # Of the lengths, not the ends: one that `end_after` moves while training runs must not move the average.
+            # From the lengths, not the ends: moving `end_after` while training runs must not change the average.
             return Ema(config.decay, config.start * sum(phase.schedule_steps for phase in phases))
         case LastConfig():
             from bertwright.train.averaging.last import Last

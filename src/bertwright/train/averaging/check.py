@@ -1,4 +1,4 @@
-"""Whether tensors read from a checkpoint are an average of this network's weights."""
+"""Checks that tensors read from a checkpoint are an average of this network's weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bertwright.core.errors import CheckpointError
 
 
 def check_tensors(state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-    """`CheckpointError` where `state` has not a tensor of the same shape for each of the weights, or has others."""
+    """Raise `CheckpointError` unless `state` has exactly one tensor for each of the weights, of the same shape."""
     found = {name: list(tensor.shape) for name, tensor in state.items()}
     wanted = {name: list(tensor.shape) for name, tensor in weights.items()}
     if wrong := [name for name in sorted(found.keys() | wanted.keys()) if found.get(name) != wanted.get(name)]:

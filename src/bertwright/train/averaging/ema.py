@@ -11,7 +11,7 @@ from bertwright.train.averaging.check import check_tensors
 
 
 class Ema:
-    """An `Averaging`; begins as the weights of the first step at or after `start`."""
+    """An `Averaging` that starts as the weights of the first step at or after `start`."""
 
     def __init__(self, decay: float, start: float) -> None:
         self.decay, self.start = decay, start
@@ -19,7 +19,7 @@ class Ema:
 
     @torch.no_grad()
     def after(self, weights: Mapping[str, Tensor], step: int, applied: bool) -> None:
-        """As `Averaging.after`, for tensors of any shape; a step without update leaves the average too."""
+        """As `Averaging.after`, for tensors of any shape; a step without an update leaves the average unchanged."""
         if not self._averages and step >= self.start:
             self._averages = {name: tensor.detach().clone() for name, tensor in weights.items()}
         elif self._averages and applied:
@@ -36,6 +36,6 @@ class Ema:
 
     def load(self, state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
         """As `Averaging.load`, for tensors of any shape."""
-        if state:  # else the checkpoint is of a step before the first
+        if state:  # empty if the checkpoint precedes the average's first step
             check_tensors(state, weights)
         self._averages = {name: torch.empty_like(weights[name]).copy_(tensor) for name, tensor in state.items()}

@@ -1,4 +1,4 @@
-"""The mean of the weights at the newest steps of a grid (Kaddour 2022, "Stop wasting my time!", LAWA)."""
+"""The mean of the weights at the newest steps of a fixed interval (Kaddour 2022, "Stop wasting my time!", LAWA)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertwright.train.averaging.check import check_tensors
 
 
 class Last:
-    """An `Averaging` that keeps whole copies on the processor: where training ends need not be known before."""
+    """An `Averaging` that keeps complete copies in host memory, so the end of training need not be known in advance."""
 
     def __init__(self, count: int, every: int) -> None:
         self.count, self.every = count, every
@@ -20,20 +20,21 @@ class Last:
 
     @torch.no_grad()
     def after(self, weights: Mapping[str, Tensor], step: int, applied: bool) -> None:
-        """As `Averaging.after`, for tensors of any shape; also where a step of the grid moved nothing."""
+        """As `Averaging.after`, for tensors of any shape; keeps a copy at each interval even if no update was
+        applied."""
         if step % self.every == 0:
             self._kept[step] = {name: tensor.detach().to("cpu", copy=True) for name, tensor in weights.items()}
             for old in sorted(self._kept)[: -self.count]:
                 del self._kept[old]
 
     def average(self) -> dict[str, Tensor]:
-        """As `Averaging.average`: added up in float64, in the order of the steps."""
+        """As `Averaging.average`: summed in float64, in step order."""
         copies = [self._kept[step] for step in sorted(self._kept)]
         names = copies[0] if copies else {}
         return {name: torch.stack([copy[name] for copy in copies]).double().mean(0).to(names[name]) for name in names}
 
     def state(self) -> dict[str, Tensor]:
-        """As `Averaging.state`: `STEP.NAME` for each copy."""
+        """As `Averaging.state`: `STEP.NAME` for each tensor of each copy."""
         return {f"{step}.{name}": tensor for step, copy in self._kept.items() for name, tensor in copy.items()}
 
     def load(self, state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:

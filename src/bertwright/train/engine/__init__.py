@@ -1,1 +1,1 @@
-"""Where weights live and how gradients become an update: one file an engine."""
+"""Engines: where weights are held, and how gradients become an update; one file per engine."""

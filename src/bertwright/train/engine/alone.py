@@ -1,4 +1,4 @@
-"""A process group of one process, for engines of packages that ask for one."""
+"""A process group of one process, for engines whose packages require a group."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 
 def open_group(gpu: bool) -> None:
-    """Open a group of this process alone, which opens no socket, where there is none; who opened none closes it.
+    """Open a group of this process alone, without a socket, unless a group is open; the caller that opened none closes
+    it.
 
-    `gpu`: for tensors on one, too.
+    `gpu`: also for GPU tensors.
     """
     if not dist.is_initialized():
         dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", store=HashStore(), rank=0, world_size=1)

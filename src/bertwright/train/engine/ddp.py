@@ -1,8 +1,9 @@
-"""Every rank has all weights, and gradients are summed in buckets, as soon as the last micro-batch has them.
+"""Every rank has all weights; gradients are all-reduced in buckets, as soon as the last micro-batch has them.
 
-The order of the buckets is that of the network's parameters backwards, which is about the order in which gradients are
-known, and the same on every rank, whatever it has to compute (Li et al. 2020, section 3.2.3). torch's own
-DistributedDataParallel asks every rank for as many backward passes, and a rank may have no sequence in a step.
+The order of the buckets is that of the network's parameters in reverse, which is about the order in which gradients
+become available, and the same on every rank, whatever it computes (Li et al. 2020, section 3.2.3). torch's own
+DistributedDataParallel requires the same number of backward passes on every rank, but a rank may have no sequence in a
+step.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from bertwright.train.engine.single import Single, gradient_of
 from bertwright.train.ranks import Ranks, Sum
 
 LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}
-"""Types that gradients are rounded to on their way, by their names in recipes; else they travel as they are."""
+"""Dtypes to which gradients are rounded for sending, by their names in recipes; otherwise they are sent unchanged."""
 
 
 class DataParallel:
-    """The engine of several ranks, each with a copy of everything; see `Engine`."""
+    """The engine of several ranks, each with a full copy; see `Engine`."""
 
     def __init__(self, single: Single, ranks: Ranks, config: DdpConfig | ZeroConfig) -> None:
         self.single, self.ranks = single, ranks
@@ -51,12 +52,12 @@ class DataParallel:
         return loss
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
-        """As `Engine.reduce`, a scalar; a rank without sequences takes part in the sum."""
+        """As `Engine.reduce`, a scalar; a rank without sequences takes part in the all-reduce."""
         if self.ranks.world > 1:
             if self._clips_first:
                 clip_part(self.single.gradients(), self.single.optim.max_grad_norm, self.ranks.world, loss_scale)
                 loss_scale = 1.0
-            # Once a step, after the last micro-batch: summing after each would send as much for every one of them.
+            # Once per step, after the last micro-batch: reducing after each micro-batch would send as much every time.
             for bucket in self._buckets[len(self._sums) :]:
                 self._sums.append(self._start(bucket))
             for bucket, started in zip(self._buckets, self._sums, strict=True):
@@ -85,7 +86,7 @@ class DataParallel:
         self.single.load(moments, weights)
 
     def _known(self, parameter: nn.Parameter) -> None:
-        """Start the sums of the buckets whose gradients are all known, in their order."""
+        """Start, in order, the all-reduce of each bucket whose gradients are all available."""
         if not self._last:
             return
         self._ready.add(parameter)
@@ -93,13 +94,13 @@ class DataParallel:
             self._sums.append(self._start(self._buckets[len(self._sums)]))
 
     def _start(self, bucket: Sequence[nn.Parameter]) -> Sum:
-        # One message for many tensors: each sum costs a round trip of its own.
+        # One message for many tensors: each all-reduce costs a round trip.
         flat = torch.cat([gradient_of(p).flatten() for p in bucket])
         return self.ranks.start_sum(flat.to(self._low or flat.dtype))
 
 
 def buckets(parameters: Sequence[nn.Parameter], size: float) -> Iterator[list[nn.Parameter]]:
-    """The parameters, of any shape, in lists of at most so many bytes of gradients, or of a single one."""
+    """Yield the parameters, of any shape, in lists of at most `size` bytes of gradients, or of a single parameter."""
     bucket, held = list[nn.Parameter](), 0
     for parameter in parameters:
         if bucket and held + parameter.nbytes > size:

@@ -1,11 +1,13 @@
-"""DeepSpeed's ZeRO by the package itself (the extra `deepspeed`): it holds parts, sums gradients, clips and updates.
+"""DeepSpeed's ZeRO, run by the DeepSpeed package (the extra `deepspeed`): it shards, reduces gradients, clips and
+updates.
 
-Its configuration is made from the recipe (`ds_config`), so every value stands in one place. DeepSpeed averages
-gradients over the ranks; losses are over global counts, so the number of ranks is a part of the scale that it undoes.
-It cuts tensors anywhere, so an optimizer that looks at whole ones is refused.
+Its configuration is derived from the recipe (`ds_config`), so every value is set in one place. DeepSpeed averages
+gradients over the ranks, whereas losses use global counts, so the number of ranks is part of the scale that DeepSpeed
+divides by. It splits tensors at arbitrary positions, so optimizers that need complete tensors are refused.
 
-The network is called itself and not DeepSpeed's module around it, which would end autocast. That module also tells the
-optimizer that a forward pass begins, and stage 3 adds up micro-batches by that word alone: here a hook gives it.
+The network is called directly instead of through DeepSpeed's wrapper module, which would disable autocast. That wrapper
+also tells the optimizer that a forward pass begins, and stage 3 accumulates micro-batches only with that signal: here a
+hook sends it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from bertwright.train.ranks import Ranks
 
 
 class DeepSpeed:
-    """The engine that hands its work to DeepSpeed; see `Engine`."""
+    """The engine that delegates its work to DeepSpeed; see `Engine`."""
 
     whole = False
     """As `Engine.whole`."""
@@ -52,7 +54,7 @@ class DeepSpeed:
         self._shapes = {name: torch.empty(p.shape, device="meta") for name, p in model.named_parameters()}
         self._buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in self._shapes}
         open_group(gpu=device.type == "cuda")
-        os.environ.setdefault("LOCAL_RANK", str(rank_here()))  # which DeepSpeed asks for, whoever started the ranks
+        os.environ.setdefault("LOCAL_RANK", str(rank_here()))  # DeepSpeed requires it, however the ranks were started
         self._engine, self._zero, _, _ = self._package.initialize(
             model=model,
             optimizer=build_optimizer(optim, model),
@@ -64,22 +66,22 @@ class DeepSpeed:
         self._named = dict(model.named_parameters())
         self._share = Share({name: shape.numel() for name, shape in self._shapes.items()}, ranks.world, ranks.rank)
         self._begin_state(0)
-        # Not told by the count of updates, which begins anew at a hand-over.
+        # A separate flag, because the update count restarts at 0 at a hand-over.
         self._moved = False
         self._reduced = False
-        """Whether there are gradients of a step that has had no update yet."""
+        """Whether there are gradients of a step that has not been updated yet."""
 
     def root(self, loss: Tensor, last: bool = True) -> _Root:
-        """As `Engine.root`, of a scalar: the pass is DeepSpeed's."""
+        """As `Engine.root`, for a scalar; DeepSpeed runs the backward pass."""
         if self._reduced:
             self._drop_gradients()
-        self._zero.external_loss_scale = 1.0  # the loss is scaled already
+        self._zero.external_loss_scale = 1.0  # the loss is already scaled
         self._engine.set_gradient_accumulation_boundary(last)
         return _Root(self._engine, loss)
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
-        """As `Engine.reduce`, a scalar; the scale is undone, and gradients are clipped by the norm + 1e-6, by DeepSpeed
-        in `update`."""
+        """As `Engine.reduce`, a scalar; DeepSpeed undoes the scale in `update`, and clips gradients there by the norm +
+        1e-6."""
         scale = loss_scale / self._ranks.world
         self._zero.external_loss_scale = scale
         parts = (part.double() for group in self._zero.averaged_gradients.values() for part in group or ())
@@ -100,8 +102,7 @@ class DeepSpeed:
             state["step"].zero_()
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for, and with `own` one
-        tensor after another."""
+        """As `Engine.gather`; everything is temporarily complete on every rank, with `own` one tensor after another."""
         parts, weights = self._package.utils, {} if own and not self._ranks.first else dict(self._buffers)
         for name, p in self._named.items():
             whole = parts.safe_get_full_fp32_param(p).view(self._shapes[name].shape)
@@ -129,7 +130,7 @@ class DeepSpeed:
                 self._load_moment(self._named[name], tensor, moment)
 
     def _load_weight(self, parameter: nn.Parameter, tensor: Tensor) -> None:
-        # What computes and what the optimizer moves are two copies.
+        # The weights that compute and those that the optimizer updates are two copies.
         parts = self._package.utils
         if self._cuts_weights:
             with self._package.zero.GatheredParameters([parameter], modifier_rank=0):
@@ -147,20 +148,21 @@ class DeepSpeed:
             parts.safe_set_full_optimizer_state(parameter, tensor, moment)
 
     def _cut(self, whole: Tensor, parameter: Any) -> Tensor:
-        """This rank's part of stage 3: equal ones, the last filled up with 0."""
+        """Return this rank's part in stage 3: equal parts, the last one padded with 0."""
         size = parameter.ds_tensor.numel()
         filled = pad(whole.flatten(), (0, size * self._ranks.world - whole.numel()))
         return filled[size * self._ranks.rank :][:size]
 
     def _drop_gradients(self) -> None:
-        """Forget those of a step whose update is dropped, as DeepSpeed does where it finds an overflow itself."""
+        """Drop the gradients of a step whose update is dropped, as DeepSpeed does when it detects an overflow
+        itself."""
         self._zero.zero_grad()
         self._zero.averaged_gradients = {}
         self._reduced = False
 
     def _begin_state(self, step: int) -> None:
-        """Moments of 0 after so many updates, for every part."""
-        # DeepSpeed would learn of them in the first update, and of those of the first group alone.
+        """Create zero moments, with an update count of `step`, for every part."""
+        # DeepSpeed would create them only in the first update, and only those of the first group.
         kept, zero = next(iter(self._moments.values())), self._zero
         for part in zero.fp32_partitioned_groups_flat if self._cuts_weights else zero.single_partition_of_fp32_groups:
             moments = {moment: torch.zeros_like(part) for moment in kept}
@@ -175,7 +177,7 @@ class DeepSpeed:
 
 @dataclass(frozen=True)
 class _Root:
-    """A loss whose backward pass DeepSpeed makes, as it counts what it has to send."""
+    """A loss whose backward pass DeepSpeed runs, because it tracks what it has to send."""
 
     engine: Any
     loss: Tensor

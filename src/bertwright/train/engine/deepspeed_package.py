@@ -1,4 +1,4 @@
-"""The package deepspeed, opened for a device; refused where it is not installed or cannot compute as asked."""
+"""Imports the package deepspeed for a device; refuses it if not installed or unable to compute as requested."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bertwright.train.engine.ds_config import Step
 
 
 def open_package(device: torch.device, step: Step) -> Any:
-    """The package, set to compute on the device.
+    """Return the package, set to compute on the device.
 
-    `MissingExtraError` where it is not installed, `RecipeError` where it has no float16 for a step that asks for it.
+    Raises `MissingExtraError` if it is not installed, `RecipeError` if it lacks float16 for a step that uses it.
     """
     if device.type == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
@@ -33,7 +33,7 @@ def open_package(device: torch.device, step: Step) -> Any:
             "train.precision=fp32, or train.engine=zero, which computes it slowly (train.precision.allow_slow=true)."
         )
     if device.type == "cpu":
-        # Its sums in shared memory: a first start compiles them for minutes, and waits without end for a compiler that
-        # was killed. gloo adds up, as for the other engines.
+        # Disable its shared-memory all-reduce: the first start compiles it for minutes, and waits forever for a
+        # compiler that was killed. gloo reduces instead, as for the other engines.
         package.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     return package

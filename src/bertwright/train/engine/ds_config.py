@@ -1,4 +1,7 @@
-"""A recipe as DeepSpeed's `ds_config.json` would say it: each value stands in the recipe alone. Knows no torch."""
+"""Converts a recipe to the content of DeepSpeed's `ds_config.json`: values are set only in the recipe.
+
+Does not import torch.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from bertwright.train.engine.config import DeepSpeedConfig
 
 @dataclass(frozen=True)
 class Step:
-    """What of a recipe DeepSpeed is told beside the sections of the engine and the optimizer."""
+    """Recipe values that DeepSpeed needs besides the sections of the engine and the optimizer."""
 
     batch: int = 1
-    """Sequences of a step, of all ranks."""
+    """Sequences per step, over all ranks."""
     micro_batch: int = 0
-    """Sequences of a forward pass; 0: all of a rank."""
+    """Sequences per forward pass; 0: a rank's entire share."""
     fp16: bool = False
     """Whether the network computes in float16."""
 
 
 def step_of(train: TrainConfig, phase: int = 0) -> Step:
-    """What a step of a phase is."""
+    """Return the `Step` of a phase."""
     config = train.phases[phase]
     # `auto` is refused with DeepSpeed (`contradictions.in_parts`).
     micro_batch = 0 if config.micro_batch == "auto" else config.micro_batch
@@ -31,10 +34,10 @@ def step_of(train: TrainConfig, phase: int = 0) -> Step:
 
 
 def ds_config(config: DeepSpeedConfig, optim: OptimConfig, step: Step, ranks: int) -> dict[str, Any]:
-    """What DeepSpeed is told on so many ranks.
+    """Return DeepSpeed's configuration for this number of ranks.
 
-    Its batches are accumulation x micro-batch x ranks; of another one it is told the next that is. Which micro-batch of
-    a step is the last it hears from the engine, so no batch of the recipe is changed by that.
+    Its batch size must be accumulation x micro-batch x ranks; other sizes are rounded up to the next valid one. The
+    engine tells it which micro-batch of a step is the last, so this does not change any batch of the recipe.
     """
     share = -(-step.batch // ranks)
     micro_batch = min(share, step.micro_batch or share)
@@ -43,7 +46,8 @@ def ds_config(config: DeepSpeedConfig, optim: OptimConfig, step: Step, ranks: in
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": accumulation,
         "train_batch_size": micro_batch * accumulation * ranks,
-        # The loss scale is the recipe's, and its state is the checkpoint's: DeepSpeed is given it at each update.
+        # The loss scale comes from the recipe, and its state from the checkpoint: DeepSpeed receives it with each
+        # update.
         **({"fp16": {"enabled": True}} if step.fp16 else {}),
         "zero_optimization": {"stage": config.stage},
         "gradient_clipping": optim.max_grad_norm,

@@ -1,4 +1,4 @@
-"""What an engine is, and which one a run takes."""
+"""Interface of engines, and the choice of the one that a run uses."""
 
 from __future__ import annotations
 
@@ -27,57 +27,61 @@ from bertwright.train.ranks import Ranks
 
 
 class Root(Protocol):
-    """What a backward pass begins at: a loss, or what has another program make the pass."""
+    """Starting point of a backward pass: a loss, or an object that has another program run the pass."""
 
     def backward(self) -> None:
         """Add the gradients to those of this step."""
 
 
 class Engine(Protocol):
-    """Holds the weights and the optimizer's state, whole or in parts, of one rank among all."""
+    """Holds the weights and the optimizer state of one rank, complete or sharded."""
 
     @property
     def whole(self) -> bool:
-        """Whether each rank holds all the weights; else all ranks make every forward pass together."""
+        """Whether each rank holds all weights; if not, all ranks must make every forward pass together."""
 
     def root(self, loss: Tensor, last: bool = True) -> Root:
-        """Where the backward pass of a micro-batch's loss, a scalar, begins; the caller makes it at once.
+        """Return the starting point of the backward pass of a micro-batch's loss, a scalar; the caller runs the pass at
+        once.
 
-        `last`: no further micro-batch of this step follows, so gradients may be sent as soon as they are known.
+        `last`: this is the last micro-batch of the step, so gradients may be sent as soon as they are available.
         """
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
-        """Sum the gradients over all ranks, undo the loss scale, and clip; all ranks together.
+        """Sum the gradients over all ranks, undo the loss scale, and clip; all ranks must call this together.
 
-        Gives the global norm before clipping, a scalar in float64 on the device: whoever reads it waits for the device.
+        Returns the global norm before clipping, a scalar in float64 on the device: reading it waits for the device.
         """
 
     def update(self, learning_rate: float) -> None:
-        """Move the weights by the reduced gradients; called on all ranks or on none, where the step is dropped."""
+        """Update the weights with the reduced gradients; called on all ranks, or on none if the step is dropped."""
 
     def restart_steps(self) -> None:
-        """Count updates from 0 again and keep the moments: NVIDIA's hand-over from phase to phase."""
+        """Restart the update count at 0 and keep the moments: NVIDIA's hand-over from phase to phase."""
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The whole weights and the whole state of the optimizer by name, at least on the first rank; all ranks
-        together. `own`: of whole tensors those that this rank writes (`partition.Share`), each one rank's."""
+        """Return complete weights and complete optimizer state by name, at least on rank 0; all ranks must call this
+        together.
+
+        `own`: return only the complete tensors that this rank writes (`partition.Share`); each tensor belongs to one
+        rank.
+        """
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
-        """Go on from what `gather` gave, the same on all ranks; without `weights` from those that there are.
+        """Restore what `gather` returned, the same on all ranks; without `weights`, keep the current ones.
 
-        They may lie in a file, so an engine looks at its own part of a tensor alone, and copies it where it belongs.
-        `CheckpointError` where moments are not of this network.
+        Tensors may be backed by a file, so an engine reads only its own part of each, and copies it to its place.
+        Raises `CheckpointError` if the moments are not of this network.
         """
 
 
 def build_engine(
     config: EngineConfig, model: Model, optim: OptimConfig, ranks: Ranks, step: Step | None = None
 ) -> Engine:
-    """The engine of `config`, which takes over a model with its first weights, the same on all ranks; `step` is what a
-    package that wants to know is told of the recipe's steps.
+    """Return the engine of `config`, which takes over a model with its initial weights, the same on all ranks.
 
-    `RecipeError` for what is not supported with these ranks. Gradients are clipped to the global norm
-    `optim.max_grad_norm`; 0 clips nothing.
+    `step` describes the recipe's steps to packages that need it. Raises `RecipeError` for what is not supported with
+    these ranks. Gradients are clipped to the global norm `optim.max_grad_norm`; 0 disables clipping.
     """
     if wrong := wrong_ranks(config, ranks.world):
         raise RecipeError(f"train.engine: {wrong}.")
@@ -85,7 +89,7 @@ def build_engine(
     match config:
         case SingleConfig() | AutoConfig():
             return Single(model, optim)
-        # Each is loaded only where it is chosen.
+        # Each module is imported only if it is chosen.
         case DdpConfig():
             from bertwright.train.engine.ddp import DataParallel
 

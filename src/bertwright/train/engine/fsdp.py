@@ -1,7 +1,7 @@
-"""Each rank has a part of every tensor: torch's fully_shard, layer by layer.
+"""Each rank holds a shard of every tensor: torch's fully_shard, layer by layer.
 
-The optimizer moves this rank's parts as plain tensors. What is of whole tensors comes from all ranks: the norms of LAMB
-are added up, the matrices of Muon are put together.
+The optimizer updates this rank's shards as plain tensors. Operations on complete tensors involve all ranks: the norms
+of LAMB are all-reduced, the matrices of Muon are gathered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bertwright.train.ranks import Ranks
 
 
 class FullySharded:
-    """The engine of several ranks that share everything; see `Engine`."""
+    """The engine of several ranks that shard everything; see `Engine`."""
 
     whole = False
     """As `Engine.whole`."""
@@ -43,17 +43,17 @@ class FullySharded:
         mesh = init_device_mesh(device, (ranks.world,))
         for layer in model.encoder.layers:
             fully_shard(layer, mesh=mesh)
-        # What is outside the layers is put away after a forward pass, too: scoring has no backward pass to do it.
+        # Parameters outside the layers are resharded after a forward pass, too: scoring has no backward pass to do it.
         self._root, self._model = fully_shard(model, mesh=mesh, reshard_after_forward=True), model
         for module in model.modules():
             if isinstance(module, FSDPModule):
-                # Losses are over global counts, so gradients are added and not averaged, and gloo knows no scaled sum.
+                # Losses use global counts, so gradients are summed instead of averaged, and gloo has no scaled sum.
                 module.set_gradient_divide_factor(1.0)
                 module.set_force_sum_reduction_for_comms(True)
                 if low := LOW.get(config.reduction):
                     module.set_custom_reduce_scatter(_Rounding(low))  # type: ignore[arg-type]
         self._sharded = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        # The same memory, so that moving a part moves the network.
+        # The same memory, so that updating a shard updates the network.
         self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
         self._optimizer = optimizer_of(optim, self._parts, self)
         self._share = Share({n: p.numel() for n, p in self._sharded.items()}, ranks.world, ranks.rank)
@@ -64,7 +64,7 @@ class FullySharded:
         return loss
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
-        """As `Engine.reduce`, a scalar; the last backward pass has added the gradients up."""
+        """As `Engine.reduce`, a scalar; the last backward pass has already summed the gradients over the ranks."""
         gradients = []
         for name, part in self._parts.items():
             gradient = self._sharded[name].grad
@@ -82,8 +82,7 @@ class FullySharded:
         reset_steps(self._optimizer)
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`; everything is whole on every rank, for as long as it is asked for, and with `own` one
-        tensor after another."""
+        """As `Engine.gather`; everything is temporarily complete on every rank, with `own` one tensor after another."""
         weights, moments = dict[str, Tensor](), dict[str, Tensor]()
         for name, tensor in self._model.state_dict().items():
             whole = _whole(tensor)
@@ -100,7 +99,7 @@ class FullySharded:
         own = self._model.state_dict() if weights else {}
         for name, tensor in (weights or {}).items():
             _part(own[name]).copy_(self._rows(tensor))
-        # Looked at in place, so that of tensors which a file holds no more is read, or sent to a GPU, than this rank's.
+        # Sliced in place, so that of tensors backed by a file only this rank's rows are read or sent to a GPU.
         parts = {key: tensor if key == "step" else self._rows(tensor) for key, tensor in moments.items()}
         load_named_state(self._optimizer, self._parts, parts, self._moments)
 
@@ -123,14 +122,14 @@ class FullySharded:
         return self._rows(whole)
 
     def _rows(self, whole: Tensor) -> Tensor:
-        """This rank's part of a whole tensor of any shape, in the same memory, as fully_shard has cut it."""
+        """Return this rank's rows of a complete tensor of any shape, in the same memory, as fully_shard splits it."""
         return whole[rows(len(whole), self._ranks.world, self._ranks.rank)]
 
 
 class _Rounding:
-    """Sums gradients over ranks in 16 bits (see torch's `FSDPModule.set_custom_reduce_scatter`).
+    """Reduces gradients over ranks in 16 bits (see torch's `FSDPModule.set_custom_reduce_scatter`).
 
-    Not torch's own `reduce_dtype`, by which the gradients of micro-batches are added up in 16 bits as well.
+    torch's own `reduce_dtype` is not used, because it also accumulates the gradients of micro-batches in 16 bits.
     """
 
     def __init__(self, low: torch.dtype) -> None:
@@ -153,7 +152,7 @@ class _Rounding:
 
 
 def _part(tensor: Tensor) -> Tensor:
-    """This rank's part, in the same memory."""
+    """Return this rank's shard, in the same memory."""
     assert isinstance(tensor, DTensor)
     return tensor.to_local()
 

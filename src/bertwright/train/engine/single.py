@@ -42,7 +42,7 @@ class Single:
         return loss
 
     def gradients(self) -> list[Tensor]:
-        """The gradient of every trained parameter, of the same shape, 0 where no micro-batch had one."""
+        """Return the gradient of every trained parameter, of the same shape; 0 if no micro-batch had one."""
         return [gradient_of(parameter) for parameter in self.model.parameters() if parameter.requires_grad]
 
     def reduce(self, loss_scale: float = 1.0) -> Tensor:
@@ -59,7 +59,7 @@ class Single:
         reset_steps(self.optimizer)
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`: the tensors themselves, not copies, and all of them are its own."""
+        """As `Engine.gather`: the tensors themselves, not copies; with `own`, too, all of them."""
         return self.model.state_dict(), named_state(self.optimizer, self.parameters)
 
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
@@ -70,8 +70,8 @@ class Single:
 
 
 def gradient_of(parameter: nn.Parameter) -> Tensor:
-    """The gradient of a parameter of any shape; 0 where no micro-batch had one."""
+    """Return the gradient of a parameter of any shape; 0 if no micro-batch had one."""
     if parameter.grad is None:
-        # A rank without sequences has no gradients, but must bring tensors of the same shapes to the sum.
+        # A rank without sequences has no gradients, but needs tensors of the same shapes for the all-reduce.
         parameter.grad = torch.zeros_like(parameter)
     return parameter.grad

@@ -1,6 +1,6 @@
-"""What a rank holds of weights, gradients and the optimizer's state, by engine, in bytes. Knows no torch.
+"""Bytes of weights, gradients and optimizer state that a rank holds, by engine. Does not import torch.
 
-Numbers are float32. Of an engine that deals unequal parts it is the rank that has most.
+Elements are float32. For engines with unequal shares, the values are those of the rank with the most.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bertwright.train.engine.config import (
 from bertwright.train.engine.partition import owned, part
 
 _DEEPSPEED_BUCKET = 5e8
-"""Numbers that DeepSpeed gathers gradients in where its configuration says no other."""
+"""Elements of DeepSpeed's gradient bucket, if its configuration sets no other size."""
 _DEEPSPEED_LIVE = 1e9
-"""Numbers of weights that its stage 3 leaves together from a forward pass to the backward pass, likewise."""
+"""Elements of weights that its stage 3 keeps gathered from the forward to the backward pass, likewise."""
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Who holds what, as far as memory depends on it."""
+    """How ranks share the state, as far as memory depends on it."""
 
     engine: EngineConfig = field(default_factory=SingleConfig)
     optim: OptimConfig = field(default_factory=AdamWConfig)
@@ -40,22 +40,23 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Held:
-    """Bytes on the rank that has most."""
+    """Bytes on the rank with the most."""
 
     weights: float
-    """What computes, and the part that the optimizer moves where that is a copy."""
+    """The weights that compute, and the share that the optimizer updates if that is a copy."""
     gradients: float
     moments: float
-    """What the optimizer keeps from update to update."""
+    """State that the optimizer keeps between updates."""
     scratch: float
-    """The most that a step takes for a while: the second gradient of an embedding that is read twice, messages of
-    gradients, updates before they are applied."""
+    """Largest temporary memory of a step: the second gradient of an embedding that is read twice, gradient messages,
+    updates before they are applied."""
     gathered: float
-    """What is put together, from the parts of all ranks, where a whole state is asked for."""
+    """Memory for gathering a complete state from the shards of all ranks."""
 
 
 def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = True) -> Held:
-    """What training the network takes on a rank beside what it computes; `accumulates`: in several micro-batches."""
+    """Return what training the network takes on a rank, besides activations; `accumulates`: with several
+    micro-batches."""
     tensors, ranks = network.tensors, sharing.ranks
     engine = chosen(sharing.engine, ranks)
     sizes = {name: prod(shape) for name, shape in tensors.items()}
@@ -73,7 +74,7 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
             parts = {name: part(shape, ranks, 0) for name, shape in tensors.items()}
             working = 4.0 * _at_a_time(network, sizes)
             scratch = max(embedding, _update_bytes(network, sharing.optim, parts))
-            # Gradients of micro-batches are added up whole, so that a step sends one sum.
+            # Gradients of micro-batches are accumulated unsharded, so that a step sends one sum.
             gradients = whole if accumulates and ranks > 1 else 4.0 * sum(parts.values()) + working
             return Held(4.0 * sum(parts.values()) + working, gradients, moments, scratch, whole + all_moments)
         case DeepSpeedConfig():
@@ -86,12 +87,12 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
 
 
 def state_bytes(network: NetworkConfig, optim: OptimConfig) -> float:
-    """Weights and moments of the whole network: what a checkpoint has, but for averages."""
+    """Return the bytes of weights and moments of the entire network: those of a checkpoint without averages."""
     return 4.0 * network.parameters + moment_bytes(network, Sharing(optim=optim), 0)
 
 
 def moment_bytes(network: NetworkConfig, sharing: Sharing, rank: int) -> float:
-    """What the optimizer of a rank keeps from update to update, but for its counts of updates."""
+    """Return the bytes that a rank's optimizer keeps between updates, without its update counts."""
     tensors, ranks, engine = network.tensors, sharing.ranks, chosen(sharing.engine, sharing.ranks)
     each = {name: 4.0 * moments_of(sharing.optim, name, len(shape)) for name, shape in tensors.items()}
     sizes = {name: prod(shape) for name, shape in tensors.items()}
@@ -103,17 +104,17 @@ def moment_bytes(network: NetworkConfig, sharing: Sharing, rank: int) -> float:
 
 
 def _update_bytes(network: NetworkConfig, optim: OptimConfig, own: Mapping[str, int]) -> float:
-    """What an optimizer that moves so many numbers of each tensor takes for the length of an update."""
+    """Return the temporary bytes of an update by an optimizer that updates `own` elements of each tensor."""
     if isinstance(optim, LambConfig):
         return 4.0 * sum(own.values())
     if isinstance(optim, MuonConfig):
-        # The direction, two powers of it and a product, one matrix after another.
+        # The direction, two powers of it and a product, for one matrix at a time.
         return 16.0 * network.hidden_size * network.intermediate_size
     return 0.0
 
 
 def _at_a_time(network: NetworkConfig, sizes: Mapping[str, int]) -> int:
-    """Numbers of weights that are whole at a time where a layer is put together when it computes: what is outside the
-    layers, a layer, and the next one on its way."""
+    """Return the number of weights that are gathered at a time, if layers are gathered when they compute: those outside
+    the layers, one layer, and the next one in transit."""
     layers = sum(size for name, size in sizes.items() if ".layers." in name)
     return sum(sizes.values()) - layers + 2 * layers // network.num_hidden_layers

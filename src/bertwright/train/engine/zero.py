@@ -1,8 +1,8 @@
-"""Every rank has all weights, and the optimizer's state of its own tensors alone (Rajbhandari et al. 2020, stage 1).
+"""Every rank has all weights, but only the optimizer state of its own tensors (Rajbhandari et al. 2020, stage 1).
 
-Tensors stay whole, so that an update by norms or by whole matrices (LAMB, Muon) is the one of a single process. The
-largest goes first, each to the rank that has least, as in torch's ZeroRedundancyOptimizer; that one would send the
-state for a checkpoint by pickle.
+Tensors stay complete, so updates that use norms or entire matrices (LAMB, Muon) equal those of a single process. The
+largest tensor is assigned first, each to the rank with the least, as in torch's ZeroRedundancyOptimizer, which however
+would send the state for a checkpoint by pickle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bertwright.train.ranks import Ranks
 
 
 class Zero:
-    """The engine of several ranks that share the optimizer's state; see `Engine`."""
+    """The engine of several ranks that shard the optimizer state; see `Engine`."""
 
     def __init__(self, single: Single, ranks: Ranks, config: ZeroConfig) -> None:
         self._replicas = DataParallel(single, ranks, config)
@@ -50,7 +50,7 @@ class Zero:
         return self._replicas.reduce(loss_scale)
 
     def update(self, learning_rate: float) -> None:
-        """As `Engine.update`; each rank moves its own tensors, and sends them."""
+        """As `Engine.update`; each rank updates its own tensors, and sends them to the others."""
         self._replicas.update(learning_rate)
         for owner, tensors in enumerate(self._tensors):
             self._ranks.send(tensors, owner)
@@ -60,12 +60,12 @@ class Zero:
         self._replicas.restart_steps()
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `Engine.gather`; the whole state is there on every rank, for as long as it is asked for."""
+        """As `Engine.gather`; the complete state is temporarily on every rank."""
         state = named_state(self._optimizer, self._single.parameters)
-        # A rank may own nothing, and has then no count of its own.
+        # A rank may own no tensor, and then has no update count.
         steps = max(self._ranks.each(int(state["step"])))
         gathered = {"step": torch.tensor(steps, dtype=torch.int64)}
-        # Not by the count, which is 0 after a hand-over, too.
+        # Not derived from the count, which is 0 after a hand-over, too.
         begun = not own and self._ranks.any(len(state) > 1)
         for owner, names in enumerate(self._owned if begun else []):
             parts = dict[str, Tensor]()
@@ -76,7 +76,7 @@ class Zero:
             self._ranks.send(list(parts.values()), owner)
             gathered |= parts
         if own:
-            # The moments that are here, and the weights of the same tensors: nothing is sent.
+            # The local moments, and the weights of the same tensors: nothing is sent.
             weights, counted = self._replicas.share.of(self._model.state_dict(), gathered)
             return weights, counted | {key: tensor for key, tensor in state.items() if key != "step"}
         return self._model.state_dict(), gathered
@@ -85,7 +85,7 @@ class Zero:
         """As `Engine.load`."""
         if weights is not None:
             self._model.load_state_dict(weights)
-        # Another rank's tensors are looked at there.
+        # Tensors of other ranks are checked there.
         others = {name for names in self._owned for name in names} - set(self._owned[self._ranks.rank])
         own = {key: tensor for key, tensor in moments.items() if key.partition(".")[2] not in others}
         load_named_state(self._optimizer, self._single.parameters, own, self._moments)

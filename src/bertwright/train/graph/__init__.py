@@ -1,1 +1,1 @@
-"""How the network's operations are run: one after another, or compiled into few."""
+"""How the network's operations are executed: one after another, or compiled into few."""

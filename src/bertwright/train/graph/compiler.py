@@ -1,4 +1,4 @@
-"""What compiling a network takes beside torch; asked before work starts, so without torch."""
+"""What compiling a network needs besides torch; checked before work starts, so without importing torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 
 def missing_compiler(device_type: str) -> str:
-    """What compiling for a device, cuda or cpu, lacks on this machine; "" if nothing."""
+    """Return what is missing on this machine to compile for a device, cuda or cpu; "" if nothing."""
     if device_type == "cuda":
         return "" if find_spec("triton") else "Triton, which torch for GPUs comes with (pip install triton)"
     compiler = os.environ.get("CXX", "g++")

@@ -1,4 +1,4 @@
-"""The recipe's choice of how the network's operations are run. Knows no torch."""
+"""Recipe settings for how the network's operations are executed. Does not import torch."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from bertwright.core.config import Section, by_kind
 
 
 class EagerConfig(Section):
-    """Operations are run one after another, as they are written."""
+    """Operations are executed one after another, as written."""
 
     kind: Literal["eager"] = "eager"
-    """Names this way."""
+    """Selects this mode."""
 
 
 class CompiledConfig(Section):
-    """The network is compiled by torch.compile, for batches of fixed shape: every row is filled up to the phase's
-    length, so packing is worth its while. Needs a C++ compiler on a CPU (where little is gained), Triton on a GPU."""
+    """The network is compiled by torch.compile, for batches of fixed shape: every row is padded to the phase's length,
+    so packing pays off. Needs a C++ compiler on a CPU (where it gains little), Triton on a GPU."""
 
     kind: Literal["compiled"] = "compiled"
-    """Names this way."""
+    """Selects this mode."""
     cuda_graphs: bool = True
-    """Whether a GPU replays each pass as one recorded graph in place of launching its kernels one by one; a CPU has
-    none."""
+    """Whether a GPU replays each pass as one recorded CUDA graph instead of launching its kernels one by one; no effect
+    on a CPU."""
 
 
 class OrtModuleConfig(Section):
-    """The network is exported, and ONNX Runtime runs it forward and backward, for batches of fixed shape as with
-    `compiled`. Its training has ended: the last release needs an environment of its own (`make ort-env`)."""
+    """The network is exported, and ONNX Runtime runs its forward and backward passes, for batches of fixed shape as
+    with `compiled`. ONNX Runtime's training package is discontinued: its last release needs a separate environment
+    (`make ort-env`)."""
 
     kind: Literal["ortmodule"] = "ortmodule"
-    """Names this way."""
+    """Selects this mode."""
 
 
 GraphConfig = Annotated[
     EagerConfig | CompiledConfig | OrtModuleConfig, Field(discriminator="kind"), BeforeValidator(by_kind)
 ]
-"""How the network's operations are run."""
+"""How the network's operations are executed."""

@@ -1,4 +1,4 @@
-"""What a graph does to a network and to its batches, and whether this machine can."""
+"""Prepares a network for its graph mode, and checks that this machine supports it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConf
 from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
 
 _SHAPES = 128
-"""Most shapes that a training may come to have."""
+"""Maximum number of shapes that a training may have."""
 
 
 def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module:
-    """What runs the forward passes of `model`, and so the backward ones, as `config` says: itself, or a module that
-    takes the same batches and has its very parameters.
+    """Return the module that runs the forward and backward passes of `model` as `config` says: `model` itself, or a
+    module with the same parameters that takes the same batches.
 
-    Its tensors and their names stay. `RecipeError` where this machine has no compiler for `device`,
-    `MissingExtraError` where this environment has no ONNX Runtime that trains.
+    Its tensors and their names do not change. Raises `RecipeError` if this machine has no compiler for `device`, or the
+    device or network is not supported; `MissingExtraError` if this environment has no ONNX Runtime for training.
     """
     match config:
         case EagerConfig():
@@ -31,13 +31,14 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
         case CompiledConfig():
             if missing := missing_compiler(device.type):
                 raise RecipeError(f"train.graph = compiled needs {missing}. Install it, or set train.graph=eager.")
-            # The compiler is loaded here, and learns here what torch has been asked for before.
+            # The compiler is loaded here; repeat the determinism setting so that it takes effect there, too.
             mode = torch.get_deterministic_debug_mode()
             torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
-            # Each phase, halved micro-batches and scoring have shapes of their own; torch gives up at eight.
+            # Each phase, halved micro-batches and scoring have separate shapes; torch's default limit is eight.
             torch._dynamo.config.recompile_limit = _SHAPES
             graphs = config.cuda_graphs and device.type == "cuda"
-            # Whole, or the parts between would wait for the host; of fixed shape, so that a graph can be replayed.
+            # A full graph, or the host would be waited for between its parts; of fixed shape, so that it can be
+            # replayed.
             model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
             return model
         case OrtModuleConfig():

@@ -1,4 +1,5 @@
-"""What running a network by ONNX Runtime takes beside torch; asked before work starts, so without torch."""
+"""What running a network with ONNX Runtime needs besides torch; checked before work starts, so without importing
+torch."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 REMEDY = "Run make ort-env in a checkout and train with .venv-ort/bin/bertwright, or set train.graph=eager."
-"""Two environments may train one run, one after the other: prepared data and checkpoints are the same for both."""
+"""Remedy named in errors. Both environments may train one run, one after the other, with the same data and
+checkpoints."""
 
 
 def missing_ortmodule() -> str:
-    """What running by ONNX Runtime lacks in this environment; "" if nothing."""
-    # Found and not imported: the package would load torch.
+    """Return what is missing in this environment to run with ONNX Runtime; "" if nothing."""
+    # Located, not imported: the package would load torch.
     spec = find_spec("onnxruntime")
     folders = [Path(place) / "training" / "ortmodule" for place in (spec and spec.submodule_search_locations) or ()]
     if not any(folder.is_dir() for folder in folders):

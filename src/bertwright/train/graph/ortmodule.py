@@ -1,5 +1,5 @@
-"""A network run by ONNX Runtime (onnxruntime.training, whose last release is 1.19.2): exported once for each shape,
-with a graph of its own for the way back.
+"""Runs a network with ONNX Runtime (onnxruntime.training, last release 1.19.2); exports it once per shape, with a
+separate graph for the backward pass.
 
 Names carry shapes: B sequences, T tokens of all sequences together, P predictions, R rows, S their length, V
 vocabulary.
@@ -26,15 +26,16 @@ from bertwright.model.pretraining import PreTrainingModel
 
 _FALLBACK = "ORTMODULE_FALLBACK_POLICY"
 INPUTS = ("token_ids", "position_ids", "segment_ids", "cu_seqlens", "prediction_positions")
-"""What of a batch the network reads."""
+"""Fields of a batch that the network reads."""
 OPSET = 17
-"""Version of ONNX's operators: that of the passes, too."""
+"""ONNX operator set version, also for the forward and backward passes."""
 
 
 def by_onnx_runtime(model: nn.Module) -> nn.Module:
-    """A module whose passes ONNX Runtime makes, with the parameters of `model`; what it cannot run is an error."""
+    """Return a module with the parameters of `model` whose passes ONNX Runtime runs; unsupported operations raise
+    errors."""
     given = os.environ.get(_FALLBACK)
-    # By itself it would go on with torch where it fails, and say so in a line of a log.
+    # By default it would fall back to torch on failure, and only log a line.
     os.environ[_FALLBACK] = "FALLBACK_DISABLE"
     try:
         module = ORTModule(model, DebugOptions(log_level=LogLevel.ERROR))
@@ -49,7 +50,7 @@ def by_onnx_runtime(model: nn.Module) -> nn.Module:
 
 
 def _set_threads(manager: Any) -> None:
-    """Have the sessions of `manager` compute with as many threads as torch does."""
+    """Make the sessions of `manager` use as many threads as torch does."""
     made = manager._get_session_config
 
     def settings() -> tuple[Any, ...]:
@@ -57,12 +58,12 @@ def _set_threads(manager: Any) -> None:
         options.intra_op_num_threads = torch.get_num_threads()
         return options, *providers
 
-    # It has no option for it, and would take all cores, on each rank.
+    # There is no option for it, and the default is all cores, on each rank.
     manager._get_session_config = settings
 
 
 class OrtNetwork(nn.Module):
-    """A network that takes batches of full rows (`examples.padding.in_rows`) and whose passes ONNX Runtime makes."""
+    """A network that takes batches of full rows (`examples.padding.in_rows`) and whose passes ONNX Runtime runs."""
 
     def __init__(self, network: PreTrainingModel) -> None:
         super().__init__()
@@ -72,18 +73,18 @@ class OrtNetwork(nn.Module):
     def forward(self, batch: PackedBatch) -> tuple[Tensor, Tensor | None]:
         """As `PreTrainingModel.forward`: logits [P, V] and [B, 2], or None."""
         rows, (sequences, _, predictions) = len(batch.cu_rows) - 1, batch.counts
-        # What depends on a size is written down as it is met, so another size is another graph.
+        # Sizes are exported as constants, so each combination of sizes needs a separate graph.
         shape = f"{rows} rows of {batch.max_row}, {sequences} sequences, {predictions} predictions"
         if shape not in self.graphs:
             self.graphs[shape] = by_onnx_runtime(FullRows(self.network, rows, batch.max_row).train(self.training))
-        # Its own generator draws dropout: from the seed that the step has given torch's.
+        # Dropout uses ONNX Runtime's own generator: seed it with the step's torch seed.
         onnxruntime.set_seed(torch.initial_seed() % 2**63)
         with quiet():
             logits = self.graphs[shape](*(getattr(batch, name) for name in INPUTS))
         return (logits[0], logits[1]) if self.network.nsp is not None else (logits[0], None)
 
     def write(self, path: Path, batch: PackedBatch) -> None:
-        """Write the network as it is now, without dropout, as ONNX for batches of the sizes of `batch`."""
+        """Write the network with its current weights, without dropout, as ONNX for batches of the sizes of `batch`."""
         rows, file, was_training = len(batch.cu_rows) - 1, io.BytesIO(), self.network.training
         inputs = tuple(getattr(batch, name) for name in INPUTS)
         try:
@@ -102,7 +103,7 @@ class OrtNetwork(nn.Module):
 
 
 class FullRows(nn.Module):
-    """The same network as a function of tensors, for R rows of S tokens, all of them full: what exporters ask for."""
+    """The same network as a function of tensors, for R full rows of S tokens, as exporters require."""
 
     def __init__(self, network: PreTrainingModel, rows: int, length: int) -> None:
         super().__init__()
@@ -116,7 +117,8 @@ class FullRows(nn.Module):
         cu_seqlens: Tensor,
         prediction_positions: Tensor,
     ) -> tuple[Tensor, ...]:
-        """Logits [P, V] and, where there is a next-sentence head, [B, 2], of three times [T], [B + 1] and [P]."""
+        """Return logits [P, V] and, if there is a next-sentence head, [B, 2]; inputs are three tensors [T], then [B +
+        1] and [P]."""
         none = torch.zeros(0)
         batch = PackedBatch(
             token_ids=token_ids,
@@ -137,7 +139,7 @@ class FullRows(nn.Module):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the exporter's warnings that sizes are written down as constants: here they are."""
+    """Suppress the exporter's warnings that sizes become constants, which is intended here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,4 +1,4 @@
-"""One line for a training loop that is not ours."""
+"""Applies a graph mode to a model in a user's own training loop."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ GraphKind = Literal["eager", "compiled", "ortmodule"]
 
 
 def wrap_graph(model: nn.Module, kind: GraphKind) -> nn.Module:
-    """`model` with its passes, forward and backward, run as `kind` says; call what is returned in its place.
+    """Return a module that runs the forward and backward passes of `model` as `kind` says; call it in place of `model`.
 
-    `eager` runs operations as they are written, `compiled` by torch.compile, `ortmodule` by ONNX Runtime, for modules
-    of tensors or dictionaries of them. The parameters are the very same, under the same names, so an optimizer may be
-    made before or after. No kind ever stands for another one: `RecipeError` for a kind that is none, without a
-    compiler, or for a class of torch's own to compile, `MissingExtraError` without ONNX Runtime's training package.
+    `eager` runs operations as written, `compiled` uses torch.compile, and `ortmodule` uses ONNX Runtime, for modules
+    whose inputs are tensors or dictionaries of tensors. The parameters and their names are unchanged, so an optimizer
+    may be created before or after. No kind ever falls back to another: raises `RecipeError` for an unknown kind, a
+    missing compiler, or a class of torch itself to compile, and `MissingExtraError` without ONNX Runtime's training
+    package.
     """
     match kind:
         case "eager":
@@ -28,7 +29,7 @@ def wrap_graph(model: nn.Module, kind: GraphKind) -> nn.Module:
             device = next((p.device.type for p in model.parameters()), "cpu")
             if missing := missing_compiler(device):
                 raise RecipeError(f"the graph compiled needs {missing}. Install it, or take eager.")
-            # torch compiles no forward of its own files in place, and would say nothing.
+            # torch does not compile a forward method from its own files in place, and gives no warning.
             if type(model).forward.__module__.startswith("torch."):
                 raise RecipeError(
                     f"the graph compiled compiles forward, and that of {type(model).__name__} is torch's own, which is "

@@ -1,1 +1,1 @@
-"""A copy of a training's checkpoints and of its finished model at an address. None unless a recipe names one."""
+"""Copies a training's checkpoints and its finished model to an address; only if a recipe names one."""

@@ -1,7 +1,7 @@
-"""A training's checkpoints at an address, copied by a thread while training goes on.
+"""Copies a training's checkpoints to an address, on a thread while training continues.
 
-Each pass makes the address hold what is kept here, so one that fails is made good by the next. No failure ends
-training: the first is said, and what is lacking in the end.
+Each pass makes the address hold what is kept locally, so the next pass makes up for a failed one. A failure never ends
+training: the first one is logged, and so is anything still missing at the end.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from bertwright.train.mirror.steps import ROWS, steps, whole
 
 @dataclass(frozen=True)
 class Mirrored:
-    """What is copied where."""
+    """What is copied, and where to."""
 
     url: str
     out: Path
-    """The run's `train`."""
+    """The run's `train` folder."""
     identity: Identity
-    """Of the checkpoints."""
+    """Identity of the checkpoints."""
     keep: int | None
-    """Newest checkpoints kept; None: nothing is removed there."""
+    """Number of newest checkpoints to keep; None: nothing is removed at the address."""
 
 
 class Mirror:
-    """Copies on the first rank; a block waits at its end for the last copy."""
+    """Copies from rank 0; as a context manager it waits at the end for the last copy."""
 
     def __init__(
         self, mirrored: Mirrored, log: Log, finishing: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
-        """In a block of `finishing` the last copy is waited for: the other ranks wait, and none ends this one."""
+        """`finishing`: context in which the last copy is waited for, so that the other ranks wait and do not end this
+        one."""
         self._mirrored, self._log, self._finishing = mirrored, log, finishing
         self._failed = ""
-        """What the last pass failed of; empty where it did not."""
+        """Error of the last pass; empty if it succeeded."""
         self._said = False
         self._due = SimpleQueue[Callable[[], None] | None]()
         # A daemon, so that a second Ctrl-C need not wait for a slow network.
@@ -57,24 +58,24 @@ class Mirror:
         self._thread.start()
 
     def saved(self) -> None:
-        """Copy what is new: a checkpoint has been saved."""
+        """Request a copy of new checkpoints, after one has been saved."""
         self._due.put(self._copy_checkpoints)
 
     def finished(self) -> None:
-        """Copy the finished training as well."""
+        """Request a copy of the finished training, too."""
         self._due.put(self._copy_finished)
 
     def _run(self) -> None:
         last = False
         while not last and (copy := self._due.get()):
-            # Of passes that became due while a slow one was under way the last does the work of all.
+            # If several passes became due during a slow one, the last of them does the work of all.
             while not self._due.empty():
                 following = self._due.get()
                 copy, last = following or copy, following is None
             try:
                 copy()
                 self._failed = ""
-            # Whatever a package of strangers raises: it must not cost the training.
+            # Catch everything that a third-party package raises: it must not end training.
             except Exception as error:
                 self._failed = f"{type(error).__name__}: {shown(str(error))}"
                 self._say_once()
@@ -97,7 +98,7 @@ class Mirror:
         if mirrored.keep is None:
             return
         there = whole(remote)
-        # Later ones than ours, of a start whose folder is lost or damaged, are left alone, as they are here.
+        # Later checkpoints, from a start whose folder is lost or damaged, are left alone there, as they are locally.
         ours = [name for name in steps(remote) if names and name <= names[-1]]
         states = {Path(name): there[name][1] for name in ours if name in there}
         kept = worth_keeping(states, mirrored.keep)
@@ -110,13 +111,13 @@ class Mirror:
         try:
             checkpoint = open_artifact(path, "checkpoint")
         except ArtifactError:
-            return  # damaged, so no use there either; or pruned by now
+            return  # damaged, so useless there, or pruned by now
         rows = b"".join(rows_until(self._mirrored.out / ROWS, int(checkpoint.counts["total_steps"])))
         try:
             if not remote.has(checkpoint, place):
                 remote.put(checkpoint, place, {ROWS: rows})
         except FileNotFoundError:
-            # Pruned while it was copied: what is there of it has no manifest, and goes with the older ones.
+            # Pruned while it was copied: the partial copy has no manifest, and is removed with the older ones.
             if path.is_dir():
                 raise
 

@@ -1,7 +1,7 @@
-"""What an earlier start has copied to the mirror is brought back where the folder has no checkpoint.
+"""Restores checkpoints from the mirror if the local folder has none.
 
-A machine that is lost takes its folder along. The same command on another one would begin at step 0, beside
-checkpoints that say how far training had come.
+When a machine is lost, its folder is lost with it. Without this, the same command on another machine would restart at
+step 0 although the mirror has checkpoints.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bertwright.train.mirror.steps import ROWS, whole
 
 
 def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
-    """Bring the checkpoints at `url` back to `out`, the run's `train`, unless it has some; with them their rows.
+    """Copy the checkpoints at `url`, with their metrics rows, to `out`, the run's `train` folder, unless it has some.
 
-    Raises `ArtifactError` where those at `url` are of other settings, `CheckpointError` where none of them is whole,
-    and `DataError` where it cannot be told what is there and `out` has none; where it has, that is said.
+    Raises `ArtifactError` if those at `url` are of other settings, `CheckpointError` if none of them is valid, and
+    `DataError` if the content of `url` cannot be determined and `out` has none; if `out` has some, this is only logged.
     """
     has_some = any((out / CHECKPOINTS).glob("step-*"))
     try:
@@ -42,7 +42,7 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
             log.say(f"warning: train.mirror: {error}")
             return
         raise
-    except Exception as error:  # each storage has exceptions of its own
+    except Exception as error:  # each storage backend has its own exceptions
         reason = f"train.mirror {url} cannot be read ({type(error).__name__}: {shown(str(error))})"
         if not has_some:
             raise DataError(
@@ -53,7 +53,7 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
 
 
 def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, url: str) -> None:
-    """Raise `ArtifactError` naming the keys when manifests at a mirror are not of the training `identity`."""
+    """Raise `ArtifactError`, naming the keys, if manifests at a mirror are not of the training `identity`."""
     for name in sorted(there, reverse=True)[:1]:
         if changed := changes(Artifact(Path(name), there[name]), identity):
             raise ArtifactError(
@@ -63,7 +63,7 @@ def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, ur
 
 
 def _bring_all(remote: RemoteFolder, url: str, names: list[str], out: Path, log: Log) -> None:
-    # The newest first: whoever is killed meanwhile goes on from it all the same.
+    # The newest first: a run killed meanwhile can still resume from it.
     brought = [name for name in names if _bring(remote, name, out, log)]
     if not brought:
         raise CheckpointError(
@@ -74,7 +74,7 @@ def _bring_all(remote: RemoteFolder, url: str, names: list[str], out: Path, log:
 
 
 def _bring(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
-    """Whether a checkpoint has come whole; the rows up to it are on disk before it."""
+    """Restore one checkpoint, writing its metrics rows to disk before it; return whether it was valid."""
     final, draft, place = out / CHECKPOINTS / name, out / CHECKPOINTS / f".{name}.draft", f"{CHECKPOINTS}/{name}"
     make_folder(draft)
     remote.get(f"{place}/{MANIFEST}", draft / MANIFEST)
@@ -83,7 +83,7 @@ def _bring(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
         for file in Artifact(draft, read_manifest(draft, "checkpoint")).names():
             remote.get(f"{place}/{file}", draft / file)
             with (draft / file).open("rb") as handle:
-                os.fsync(handle.fileno())  # a power cut must not leave a checkpoint whose files the disk never got
+                os.fsync(handle.fileno())  # a power cut must not leave a checkpoint with unwritten files
         open_artifact(draft, "checkpoint").verify()
     except ArtifactError as error:
         log.say(f"train: skipping the damaged checkpoint {name} of the mirror: {error}")

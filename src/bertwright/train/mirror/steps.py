@@ -1,6 +1,6 @@
-"""The checkpoints in a remote folder that is laid out as the run's `train`.
+"""The checkpoints in a remote folder with the layout of the run's `train` folder.
 
-Each has the rows of metrics up to it beside its own files, so that none is there without them.
+Each checkpoint folder also holds the metrics rows up to it, so no checkpoint exists without them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ ROWS = "metrics.jsonl"
 
 
 def steps(remote: RemoteFolder) -> list[str]:
-    """The names of all checkpoints, sorted, also of those that are not whole."""
+    """Return the names of all checkpoints, sorted, including incomplete ones."""
     return [name for name in remote.folders(CHECKPOINTS) if name.startswith("step-")]
 
 
 def whole(remote: RemoteFolder) -> dict[str, tuple[Mapping[str, Any], State]]:
-    """Manifest and state of each checkpoint that has both, by its name."""
+    """Return the manifest and state of each checkpoint that has both, by name."""
     found = dict[str, tuple[Mapping[str, Any], State]]()
     for name in steps(remote):
         with tempfile.TemporaryDirectory() as scratch, suppress(ArtifactError):

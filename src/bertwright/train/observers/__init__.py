@@ -1,1 +1,1 @@
-"""Who watches a training: programs that show its rows of metrics, one file each. None unless a recipe names it."""
+"""Observers: programs that display a training's metrics rows, one file each; used only if a recipe names them."""

@@ -1,4 +1,4 @@
-"""From the section of a recipe to the observer."""
+"""Builds an observer from its recipe section."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from bertwright.train.observers.observer import Observed, Observer
 
 
 def build_observer(config: ObserverConfig, observed: Observed) -> Observer:
-    """The observer of `config`; `MissingExtraError` where its package is not installed, and whatever that raises."""
-    # Looked for and not imported: what keeps a package from reporting to its makers is set by the observer's own file.
+    """Return the observer of `config`; raises `MissingExtraError` if its package is not installed, and any error of the
+    package."""
+    # Located, not imported: the observer's own file first sets the variables that disable the package's telemetry.
     if find_spec(config.package) is None:
         raise MissingExtraError(
             f"train.observers = {config.kind} needs {config.package}, which is not installed: "
             f"pip install 'bertwright[{config.extra}]'."
         )
-    # Each is imported where it is chosen, as none of their packages belongs to the base.
+    # Each is imported only if chosen, because none of their packages is a base dependency.
     match config:
         case TensorBoardConfig():
             from bertwright.train.observers.tensorboard import TensorBoard

@@ -1,7 +1,7 @@
-"""The recipe's choice of who watches a training. Knows no torch.
+"""Recipe settings for the observers of a training. Does not import torch.
 
-Nobody does unless named, nothing is sent to another machine unless its address is named, and no program tells its
-makers that it is used.
+There are none unless named, nothing is sent to another machine unless its address is named, and telemetry of the
+packages to their makers is disabled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bertwright.core.redact import has_credentials, secret_in_query
 
 
 def _refuse_secrets(key: str, address: str | None, instead: str) -> None:
-    # It would be written to the recipe of the run folder, which people share.
+    # It would be written to the recipe in the run folder, which users share.
     if address is not None and has_credentials(address):
         raise ValueError(f"{key} has a name or a password in front of its @: take it out, and {instead}")
     if address is not None and secret_in_query(address):
@@ -23,32 +23,32 @@ def _refuse_secrets(key: str, address: str | None, instead: str) -> None:
 
 
 class TensorBoardConfig(Section):
-    """Event files, which TensorBoard and what else reads them show: `tensorboard --logdir RUN`."""
+    """Event files for TensorBoard and compatible programs: `tensorboard --logdir RUN`."""
 
     package: ClassVar = "tensorboardX"
-    """What is imported."""
+    """Package to import."""
     extra: ClassVar = "tensorboard"
-    """The extra of bertwright that has it."""
+    """The extra of bertwright that installs it."""
 
     kind: Literal["tensorboard"] = "tensorboard"
-    """Names this observer."""
+    """Selects this observer."""
     folder: UserPath | None = None
-    """Folder of the event files; unset: `observers/tensorboard` in the run's `train`."""
+    """Folder of the event files; unset: `observers/tensorboard` in the run's `train` folder."""
 
 
 class MlflowConfig(Section):
-    """A run of MLflow, in files that `mlflow ui` shows, or on a server."""
+    """An MLflow run, in files that `mlflow ui` shows, or on a server."""
 
     package: ClassVar = "mlflow"
-    """What is imported."""
+    """Package to import."""
     extra: ClassVar = "mlflow"
-    """The extra of bertwright that has it."""
+    """The extra of bertwright that installs it."""
 
     kind: Literal["mlflow"] = "mlflow"
-    """Names this observer."""
+    """Selects this observer."""
     tracking_uri: str | None = None
-    """Address of a server or a store, which is written to as rows come; unset: files in `observers/mlflow` of the run's
-    `train`. Who may write is said in MLflow's own environment variables, never here."""
+    """Address of a server or a store, which receives rows as they are written; unset: files in `observers/mlflow` of
+    the run's `train` folder. Set credentials in MLflow's own environment variables, never here."""
     experiment: str = Field("bertwright", min_length=1)
     """Name of the experiment that the run belongs to."""
 
@@ -62,37 +62,37 @@ class MlflowConfig(Section):
 
 
 class TrackioConfig(Section):
-    """A run of trackio, in its own folder on this machine (TRACKIO_DIR, or its default), or in a Space of Hugging Face:
-    `trackio show` shows all of a project."""
+    """A trackio run, in its own folder on this machine (TRACKIO_DIR, or its default), or in a Hugging Face Space;
+    `trackio show` shows all runs of a project."""
 
     package: ClassVar = "trackio"
-    """What is imported."""
+    """Package to import."""
     extra: ClassVar = "trackio"
-    """The extra of bertwright that has it."""
+    """The extra of bertwright that installs it."""
 
     kind: Literal["trackio"] = "trackio"
-    """Names this observer."""
+    """Selects this observer."""
     project: str = Field("bertwright", min_length=1)
     """Name of the project that the run belongs to."""
     space: str | None = None
-    """Space of Hugging Face, as in `owner/name`, that rows are sent to; unset: they stay on this machine."""
+    """Hugging Face Space, as `owner/name`, to which rows are sent; unset: they stay on this machine."""
 
 
 class WandbConfig(Section):
-    """A run of Weights & Biases, in files on this machine, or sent to its server as rows come."""
+    """A Weights & Biases run, in files on this machine, or sent to its server as rows are written."""
 
     package: ClassVar = "wandb"
-    """What is imported."""
+    """Package to import."""
     extra: ClassVar = "wandb"
-    """The extra of bertwright that has it."""
+    """The extra of bertwright that installs it."""
 
     kind: Literal["wandb"] = "wandb"
-    """Names this observer."""
+    """Selects this observer."""
     project: str = Field("bertwright", min_length=1)
     """Name of the project that the run belongs to."""
     server: str | None = None
-    """Address of the server that rows are sent to, such as https://api.wandb.ai (log in first: `wandb login`); unset:
-    they stay in `observers/wandb` of the run's `train`, until `wandb sync` sends them."""
+    """Address of the server to which rows are sent, such as https://api.wandb.ai (log in first: `wandb login`); unset:
+    they stay in `observers/wandb` of the run's `train` folder until `wandb sync` sends them."""
 
     @model_validator(mode="after")
     def _no_password(self) -> Self:
@@ -105,4 +105,4 @@ ObserverConfig = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(by_kind),
 ]
-"""Who can watch a training."""
+"""Available observers."""

@@ -1,12 +1,12 @@
-"""A run of MLflow: files by default, a server where one is named."""
+"""An MLflow run: in files by default, or on a server if one is named."""
 
 from __future__ import annotations
 
 import os
 from datetime import datetime
 
-# Before it is imported, which reads them: no report to its makers; and its store of plain files, which is finished and
-# wants to be asked for by name since MLflow 3, but needs neither a database nor a server.
+# Set before the import, which reads them: disable telemetry, and allow the file store. MLflow 3 no longer develops the
+# file store and requires this opt-in, but it needs neither a database nor a server.
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
 
@@ -20,11 +20,11 @@ from bertwright.train.observers.settings import flat
 
 _TAG = "bertwright.key"
 _LONGEST, _AT_ONCE = 500, 100
-"""Most characters of a parameter's value, and parameters in one message: what every version takes."""
+"""Maximum characters of a parameter's value, and parameters per message: limits that every version accepts."""
 
 
 class Mlflow:
-    """One run for all starts of a training, found again by its tag; see `Observer`."""
+    """One MLflow run for all starts of a training, found by its tag; see `Observer`."""
 
     def __init__(self, config: MlflowConfig, observed: Observed) -> None:
         uri = config.tracking_uri or make_folder(observed.folder / "mlflow").as_uri()
@@ -35,7 +35,7 @@ class Mlflow:
         if known:
             self._run, values = known[0].info.run_id, known[0].data.metrics
             self._client.update_run(self._run, status="RUNNING")
-            # Asked of the store, which knows best what it has.
+            # Read from the store, which knows best what it has.
             self.seen = int(values.get("total_steps", 0))
         else:
             run = self._client.create_run(number, run_name=observed.name, tags={_TAG: observed.key})
@@ -45,14 +45,14 @@ class Mlflow:
                 self._client.log_batch(self._run, params=params[first : first + _AT_ONCE])
 
     def record(self, row: Row) -> None:
-        """As `Observer.record`; the step is that over all phases."""
+        """As `Observer.record`; the step is counted over all phases."""
         time = int(datetime.fromisoformat(row["time"]).timestamp() * 1000)
         values = numbers_of(row)
-        # The step last: where it stands, all the others of its row do.
+        # The step last: if it is stored, so are all other values of its row.
         values["total_steps"] = values.pop("total_steps")
         step = row["total_steps"]
         self._client.log_batch(self._run, metrics=[Metric(name, value, time, step) for name, value in values.items()])
 
     def close(self, finished: bool) -> None:
-        """As `Observer.close`; a training that is stopped may go on, and says so."""
+        """As `Observer.close`; a stopped training, which may resume, is marked as KILLED."""
         self._client.set_terminated(self._run, status="FINISHED" if finished else "KILLED")

@@ -1,4 +1,4 @@
-"""What an observer is, and what it is given."""
+"""Interface of observers, and the data that they receive."""
 
 from __future__ import annotations
 
@@ -8,39 +8,40 @@ from pathlib import Path
 from typing import Any, Protocol
 
 Row = Mapping[str, Any]
-"""A row of metrics: numbers, texts, flags, and None for what is no number."""
+"""A row of metrics: numbers, texts, flags, and None for values that are not finite."""
 
 
 class Observer(Protocol):
-    """Is given rows of metrics, and shows them somewhere. Whatever goes wrong there it raises."""
+    """Receives rows of metrics, and displays them somewhere. Raises any error that occurs there."""
 
     @property
     def seen(self) -> int:
-        """The step over all phases up to which it has rows already, from an earlier start; it is given later ones."""
+        """The step, counted over all phases, up to which it has rows from earlier starts; it receives only later
+        ones."""
 
     def record(self, row: Row) -> None:
-        """Take one more row, of a later step than all before, or more values of the last one."""
+        """Receive one more row, of a later step than all before, or additional values of the last row."""
 
     def close(self, finished: bool) -> None:
-        """No more rows come in this start; `finished` says whether training has ended."""
+        """End this start: no more rows follow; `finished` says whether training has ended."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """The training that is watched, the same at every start."""
+    """The observed training, the same at every start."""
 
     name: str
-    """For people: the name of the run folder."""
+    """Display name: the name of the run folder."""
     key: str
-    """For programs: hexadecimal digits that no other training has."""
+    """Unique key of the training: hexadecimal digits."""
     folder: Path
-    """Where an observer may keep files, in a folder of its kind."""
+    """Folder in which an observer may keep files, in a subfolder for its kind."""
     settings: Mapping[str, Any]
-    """Every setting that decides the result, as JSON."""
+    """All settings that determine the result, as JSON."""
 
 
 def numbers_of(row: Row) -> dict[str, float]:
-    """The values of a row that can be drawn over its step; texts, flags and what is no number are left out."""
+    """Return the values of a row that can be plotted over its step, without texts, flags and None."""
     return {
         name: float(value)
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""Settings as names and texts, for programs that show them as a list."""
+"""Settings as flat names and texts, for programs that show them as a list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Each setting by its dotted key, as a recipe would say it; lists of tables are numbered."""
+    """Return each setting by its dotted key, as in a recipe; lists of tables are numbered."""
     found: dict[str, str] = {}
     for name, value in settings.items():
         key = f"{prefix}{name}"

@@ -1,7 +1,7 @@
-"""Event files, as TensorBoard reads them.
+"""Writes event files for TensorBoard.
 
-Written with tensorboardX (MIT; needs protobuf and no TensorBoard), whose writer is called at once and not by way of its
-thread: a full disk ends that thread in silence, and training would wait for it for ever.
+Uses tensorboardX (MIT; needs protobuf but no TensorBoard). Its writer is called directly instead of through its thread:
+a full disk silently ends that thread, and training would wait for it forever.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from bertwright.train.observers.observer import Observed, Row, numbers_of
 
 
 class TensorBoard:
-    """One event file for the whole training, written anew at each start; see `Observer`.
+    """One event file for the entire training, rewritten at each start; see `Observer`.
 
-    So what was trained again after a crash never stands twice, and what a full disk swallowed comes back.
+    Steps trained again after a crash therefore never appear twice, and rows lost on a full disk are restored.
     """
 
     seen = 0
 
     def __init__(self, config: TensorBoardConfig, observed: Observed) -> None:
         folder = make_folder(config.folder or observed.folder / "tensorboard")
-        # The key in the name: other trainings may write into the same folder, and their files are not ours to remove.
+        # The key is in the name: other trainings may write into the same folder, and their files must not be removed.
         suffix = f".{observed.key[:16]}"
         self._old = list(folder.glob(f"*.tfevents.*{suffix}*"))
         newest = max((int(path.name.rpartition("-")[2]) for path in self._old), default=-1)
         self._events = EventsWriter(str(folder / "events"), f"{suffix}-{newest + 1}")
-        # A TensorBoard that is open has read the old file, and forgets it with this.
+        # An open TensorBoard has read the old file, and discards it on this event.
         self._events.write_event(Event(step=0, session_log=SessionLog(status=SessionLog.START)))
 
     def record(self, row: Row) -> None:
@@ -42,7 +42,7 @@ class TensorBoard:
             event = Event(step=row["total_steps"], wall_time=written, summary=scalar(name, value))
             self._events.write_event(event)
         self._events.flush()
-        # Only now: the new file has all that the old ones had, since earlier rows come first.
+        # Only now: the new file has everything from the old ones, because earlier rows come first.
         while self._old:
             self._old.pop().unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""A run of trackio: in its folder on this machine, or in a Space of Hugging Face where one is named."""
+"""A trackio run: in its folder on this machine, or in a Hugging Face Space if one is named."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bertwright.train.observers.observer import Observed, Row, numbers_of
 from bertwright.train.observers.settings import flat
 
 _REMOTE = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL", "TRACKIO_BUCKET_ID", "TRACKIO_DATASET_ID", "TRACKIO_WEBHOOK_URL")
-"""What sends rows elsewhere without a word in the recipe."""
+"""Environment variables that make trackio send rows elsewhere without the recipe saying so."""
 
 
 class Trackio:
-    """One run for all starts of a training, by its key; see `Observer`."""
+    """One trackio run for all starts of a training, identified by its key; see `Observer`."""
 
     def __init__(self, config: TrackioConfig, observed: Observed) -> None:
         name = f"{observed.name}-{observed.key[:8]}"
@@ -38,29 +38,30 @@ class Trackio:
         self.seen = known or 0
 
     def record(self, row: Row) -> None:
-        """As `Observer.record`; the step is that over all phases."""
+        """As `Observer.record`; the step is counted over all phases."""
         values = numbers_of(row)
-        values["phase_step"] = values.pop("step")  # a name that trackio keeps for itself
+        values["phase_step"] = values.pop("step")  # trackio reserves the name "step"
         with _quiet():
             self._run.log(values, step=row["total_steps"])
 
     def close(self, finished: bool) -> None:
         """As `Observer.close`; waits until the rows are stored."""
         with _quiet():
-            # Not the run's own: this one also forgets it, else it would be finished again at the end of the program.
+            # Not the run's own method: this one also deregisters the run, which would otherwise be finished again at
+            # exit.
             trackio.finish()
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Standard output is for results: what trackio prints goes to standard error."""
+    """Redirect what trackio prints to standard error: standard output is for results."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 @contextlib.contextmanager
 def _only_here() -> Iterator[None]:
-    """Without the environment's say in where rows go: nothing is sent to where no recipe names."""
+    """Remove environment variables that redirect rows: nothing is sent anywhere that the recipe does not name."""
     taken = {name: os.environ.pop(name) for name in _REMOTE if name in os.environ}
     try:
         yield

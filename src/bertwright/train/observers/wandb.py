@@ -1,11 +1,11 @@
-"""A run of Weights & Biases: files on this machine by default, its server where that is named."""
+"""A Weights & Biases run: files on this machine by default, or its server if one is named."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-# Before it is imported, which reads it: no report of errors to its makers.
+# Set before the import, which reads it: disable error reports to the package's makers.
 os.environ["WANDB_ERROR_REPORTING"] = "false"
 
 import wandb
@@ -16,11 +16,12 @@ from bertwright.train.observers.observer import Observed, Row, numbers_of
 
 
 class Wandb:
-    """One run for all starts of a training, by its key; each start leaves files of its own; see `Observer`."""
+    """One W&B run for all starts of a training, identified by its key; each start leaves separate files; see
+    `Observer`."""
 
     def __init__(self, config: WandbConfig, observed: Observed) -> None:
         folder = make_folder(observed.folder / "wandb")
-        # Files on this machine cannot be asked how far they go.
+        # Local files cannot be queried for their last step.
         self._note: Path = folder / "last-step"
         self.seen = int(self._note.read_text()) if self._note.is_file() else 0
         self._run = wandb.init(
@@ -29,7 +30,7 @@ class Wandb:
             id=observed.key[:16],
             dir=folder,
             config=dict(observed.settings),
-            # Said outright, so that no WANDB_MODE of the environment decides.
+            # Set explicitly, so that WANDB_MODE in the environment has no effect.
             mode="online" if config.server else "offline",
             resume="allow",
             save_code=False,
@@ -46,7 +47,7 @@ class Wandb:
         )
 
     def record(self, row: Row) -> None:
-        """As `Observer.record`; the step is that over all phases."""
+        """As `Observer.record`; the step is counted over all phases."""
         self._run.log(numbers_of(row), step=row["total_steps"])
         write_atomic(self._note, str(row["total_steps"]).encode())
 

@@ -1,8 +1,8 @@
-"""The observers of one start: given each row once, and none of them can end a training.
+"""The observers of one start: each receives each row once, and none of them can end a training.
 
-A training of a week does not end because a disk is full of event files or a server is gone. An observer that fails is
-named at once, with what it said, and again at the end; it is closed, and given no more rows in this start.
-metrics.jsonl has them all, and the next start gives an observer those that it lacks.
+A week-long training must not end because a disk is full of event files or a server is down. An observer that fails is
+reported at once, with its error, and again at the end; it is closed and receives no more rows in this start.
+metrics.jsonl has all rows, and the next start sends an observer the rows it lacks.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from bertwright.train.observers.observer import Observed, Observer, Row
 
 
 class Watch:
-    """The observers of a start, on the first rank."""
+    """The observers of a start, on rank 0."""
 
     def __init__(self, observers: Iterable[tuple[str, Observer]], log: Log) -> None:
-        """Each observer with the name it is called by in sentences."""
+        """`observers`: pairs of name, as used in messages, and observer."""
         self._observers = list(observers)
         self._log = log
         self._failed: dict[str, int] = {}
-        """The step of the first row that each failed observer lacks."""
+        """For each failed observer, the step of the first row that it lacks."""
 
     def record(self, row: Row, again: bool = False) -> None:
-        """Give a row to each observer that has not had it, or more values of one that it has had (`again`)."""
+        """Send a row to each observer that has not received it, or more values of a row that it has received
+        (`again`)."""
         for name, observer in list(self._observers):
             if row["total_steps"] <= observer.seen and not again:
-                continue  # trained again after a crash: the same row, which stands there already
+                continue  # trained again after a crash: the same row, which it already has
             try:
                 observer.record(row)
-            # Whatever a package of strangers raises: it must not cost the training.
+            # Catch everything that a third-party package raises: it must not end training.
             except Exception as error:
                 self._observers.remove((name, observer))
                 self._failed[name] = row["total_steps"]
@@ -47,7 +48,7 @@ class Watch:
                 _give_up(observer)
 
     def close(self, finished: bool) -> None:
-        """Close all of them, and say again which ones failed."""
+        """Close all observers, and report again which ones failed."""
         for name, observer in self._observers:
             try:
                 observer.close(finished)
@@ -59,16 +60,16 @@ class Watch:
 
 @contextmanager
 def watched(configs: Sequence[ObserverConfig], observed: Observed, rows: Sequence[Row], log: Log) -> Iterator[Watch]:
-    """The observers of a recipe for the length of the block, given `rows` of earlier starts first.
+    """Yield the observers of a recipe for the duration of the block, after sending them `rows` of earlier starts.
 
-    One that cannot begin is an error: before any work, when it can be mended.
+    An observer that cannot start is an error, raised before any work, while it can still be fixed.
     """
     observers: list[tuple[str, Observer]] = []
     with ExitStack() as begun:
         for config in configs:
             observers.append((config.kind, _begun(config, observed)))
             begun.callback(_give_up, observers[-1][1])
-        begun.pop_all()  # all of them could begin
+        begun.pop_all()  # all of them started
     watch, finished = Watch(observers, log), False
     try:
         for row in rows:
@@ -80,12 +81,12 @@ def watched(configs: Sequence[ObserverConfig], observed: Observed, rows: Sequenc
 
 
 def _told(error: Exception) -> str:
-    """The error of a package; addresses in its words have no names, passwords and queries."""
+    """Return a package's error as text, with names, passwords and queries removed from addresses."""
     return f"{type(error).__name__}: {shown(str(error))}"
 
 
 def _give_up(observer: Observer) -> None:
-    """Let go of what it holds, whatever it says to that."""
+    """Close the observer, ignoring its errors."""
     with suppress(Exception):
         observer.close(False)
 

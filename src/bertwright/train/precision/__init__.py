@@ -1,1 +1,1 @@
-"""In which numbers a network computes; what the optimizer moves is always float32."""
+"""Numeric precision of a network; the weights that the optimizer updates are always float32."""

@@ -1,7 +1,8 @@
-"""Linear maps of the layers in float8, by torchao: both factors of each product are scaled by their largest number.
+"""Runs the linear layers of the encoder in float8 with torchao; both factors of each product are scaled by their
+largest value.
 
-The rest is as under bfloat16, and weights, moments and checkpoints are float32. Embeddings, heads and the decoder stay
-in bfloat16, as torchao recommends for the last layer.
+Everything else is as under bfloat16; weights, moments and checkpoints are float32. Embeddings, heads and the decoder
+stay in bfloat16, as torchao recommends for the last layer.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from bertwright.core.errors import MissingExtraError
 from bertwright.model.model import Model
 
 MULTIPLE = 16
-"""Float8 products take matrices whose sides are multiples of this."""
+"""Float8 products need matrices whose sides are multiples of this."""
 
 
 def refuse_without_torchao() -> None:
-    """`MissingExtraError` where torchao is not installed."""
+    """Raise `MissingExtraError` if torchao is not installed."""
     if find_spec("torchao") is None:
         raise MissingExtraError(
             "train.precision = fp8 computes with torchao, which is not installed: pip install 'bertwright[fp8]', or "
@@ -28,13 +29,13 @@ def refuse_without_torchao() -> None:
 
 
 def to_float8(model: Model, emulate: bool) -> None:
-    """Make the linear maps of the encoder's layers compute in float8; names of tensors stay.
+    """Make the linear layers of the encoder compute in float8; names of tensors do not change.
 
-    With `emulate` products are computed in float32 of numbers that float8 can hold, on any device.
+    With `emulate`, products are computed in float32 from values that float8 can represent, on any device.
     """
     refuse_without_torchao()
     float8 = import_module("torchao.float8")
-    # Tokens that are read are not a multiple of 16, and of the last layer none else are computed.
+    # The number of tokens that are read is not a multiple of 16, and the last layer computes only those.
     config = float8.Float8LinearConfig(emulate=emulate, pad_inner_dim=True)
     for layer in model.encoder.layers:
         float8.convert_to_float8_training(layer, config=config, module_filter_fn=_fits)

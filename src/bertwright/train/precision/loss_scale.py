@@ -1,7 +1,7 @@
-"""The factor of the loss with which float16 gradients neither vanish nor overflow (Micikevicius et al. 2018 §3.2).
+"""The loss scale that keeps float16 gradients from vanishing and overflowing (Micikevicius et al. 2018 §3.2).
 
-Its state is two numbers of the checkpoint, and what follows from a step is a function of them. The rule is that of
-torch's GradScaler: halve at an overflow, double after so many updates without one.
+Its state is two numbers in the checkpoint, and each step's scale depends only on them. The rule is that of torch's
+GradScaler: halve on an overflow, double after a given number of updates without one.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from bertwright.train.precision.config import LARGEST_SCALE, Fp16Config, Precisi
 
 @dataclass(frozen=True)
 class LossScale:
-    """The factor, and how long it has held."""
+    """The loss scale, and how long it has been in use."""
 
     factor: float
-    """The loss is multiplied by it before the backward pass, and the gradients divided by it after."""
+    """Factor by which the loss is multiplied before the backward pass, and by which the gradients are divided
+    afterwards."""
     applied: int = 0
     """Updates since it last changed."""
 
 
 def scale_from(config: PrecisionConfig, before: LossScale | None) -> LossScale | None:
-    """The scale to go on with, where a checkpoint has `before`: None where this precision scales nothing."""
+    """Return the scale to continue with, given a checkpoint's `before`; None if this precision has no loss scaling."""
     return before or LossScale(config.initial_scale) if isinstance(config, Fp16Config) else None
 
 
 def scale_after(config: PrecisionConfig, scale: LossScale | None, finite: bool) -> LossScale | None:
-    """The scale of the step after one with `scale`, whose gradient was `finite` or had overflowed."""
+    """Return the scale after a step with `scale`, whose gradient was `finite` or had overflowed."""
     if not isinstance(config, Fp16Config) or scale is None:
         return None
     if not finite:

@@ -1,8 +1,8 @@
-"""Weights in low precision, with a float32 master (Micikevicius et al. 2018 §3.1).
+"""Low-precision weights with a float32 master (Micikevicius et al. 2018 §3.1).
 
-The network that was built keeps its weights in float32: the optimizer moves them, and checkpoints, averages and exports
-are of them. What computes is a copy in low precision, whose weights are rounded from them at every step, and whose
-gradients are added up in theirs, in float32, as soon as each is known.
+The original network keeps its weights in float32: the optimizer updates them, and checkpoints, averages and exports use
+them. A low-precision copy computes: its weights are rounded from the master's at every step, and its gradients are
+added to the master's, in float32, as soon as each is available.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bertwright.model.model import Model
 
 
 class LowCopy:
-    """A copy of `master` whose parameters and computations are of type `dtype`."""
+    """A copy of `master` whose parameters and computations have dtype `dtype`."""
 
     def __init__(self, master: Model, dtype: torch.dtype) -> None:
         self.network = deepcopy(master).to(dtype)
@@ -27,14 +27,15 @@ class LowCopy:
             copy.register_post_accumulate_grad_hook(partial(_hand_over, original))  # type: ignore[no-untyped-call]
 
     def refreshed(self) -> Model:
-        """The network that computes, with the weights that its master has now, rounded."""
+        """Return the copy that computes, with weights rounded from the current weights of its master."""
         torch._foreach_copy_(self._copies, self._masters)
         return self.network
 
 
 def _hand_over(original: nn.Parameter, copy: Tensor) -> None:
     """Add the copy's gradient, of any shape, to the original's."""
-    # At once and in float32: sums over micro-batches would lose small gradients, and two copies would be kept.
+    # Immediately and in float32: low-precision sums over micro-batches would lose small gradients, and a delay would
+    # keep two copies.
     gradient, copy.grad = copy.grad, None
     assert gradient is not None
     original.grad = gradient.to(original.dtype) if original.grad is None else original.grad.add_(gradient)

@@ -1,4 +1,4 @@
-"""What a precision does to a forward pass, on a device that can."""
+"""Applies a precision to forward passes, on a device that supports it."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config,
 from bertwright.train.precision.units import Units, refusal
 
 TOKENS, PREDICTIONS = 256, 64
-"""Sizes to whose next multiples batches are rounded up where kernels are made for one shape each."""
+"""Batch sizes are rounded up to multiples of these if kernels are compiled per shape."""
 
 
 @dataclass(frozen=True)
 class Precision:
-    """The numbers of one training on one device."""
+    """The numeric precision of one training on one device."""
 
     config: PrecisionConfig
     device: torch.device
 
     @contextmanager
     def forward(self) -> Iterator[None]:
-        """Computes a forward pass, its loss included, in these numbers. Backward passes follow by themselves."""
+        """Compute a forward pass, including its loss, in this precision. Backward passes need no context."""
         enabled = self._low is not None and self.weights is None
         with torch.autocast(self.device.type, dtype=self._low or torch.bfloat16, enabled=enabled):
             yield
 
     @property
     def weights(self) -> torch.dtype | None:
-        """The type of the weights that the network computes with, where it is not float32."""
+        """The dtype of the weights that the network computes with; None if it is float32."""
         pure = isinstance(self.config, Bf16Config) and self.config.weights == "bf16"
         return torch.bfloat16 if pure else None
 
     @property
     def low(self) -> bool:
-        """Whether products are in 16 bits."""
+        """Whether matrix products are in 16 bits."""
         return self._low is not None
 
     def fit(self, batch: MicroBatch) -> MicroBatch:
-        """The batch in a shape for which a kernel is likely to be there already: the same sequences, and padding.
+        """Return the batch padded to a shape for which a kernel is likely to exist already.
 
-        oneDNN compiles its bfloat16 products for each shape, which takes as long as ten of them do.
+        oneDNN compiles its bfloat16 products for each shape, which takes as long as computing ten of them.
         """
         if self.device.type != "cpu" or not (self.low or isinstance(self.config, Bf32Config)):
             return batch
@@ -67,7 +67,7 @@ class Precision:
 
 
 def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
-    """The precision of `config` on `device`; `RecipeError` where the device has no units for it."""
+    """Return the precision of `config` on `device`; raise `RecipeError` if the device has no units for it."""
     if refused := refusal(config, _units(config, device)):
         raise RecipeError(f"train.precision = {config.kind}, but {refused.reason}. {refused.remedy}")
     if isinstance(config, Fp8Config):
@@ -78,26 +78,26 @@ def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
 
 
 def _units(config: PrecisionConfig, device: torch.device) -> Units:
-    """What the device multiplies with, as far as it counts for `config`."""
+    """Return the multiplication units of the device, as far as they matter for `config`."""
     if device.type == "cuda":
-        # The numbers of AMD's GPUs are of another kind.
+        # Capability numbers of AMD GPUs have another meaning.
         return Units(gpu=True, capability=None if torch.version.hip else torch.cuda.get_device_capability(device))
-    # Each is asked where it counts: torch 2.3, in which ONNX Runtime trains, cannot tell the first.
+    # Each is checked only if needed: torch 2.3, with which ONNX Runtime trains, cannot report the first.
     bf16 = isinstance(config, (Bf16Config, Fp16Config)) and _has_bf16()
     return Units(bf16=bf16, rounds=isinstance(config, Bf32Config) and _rounds_factors())
 
 
 def _has_bf16() -> bool:
-    """Whether this processor has instructions for products of bfloat16."""
-    if hasattr(torch.cpu, "get_capabilities"):  # from torch 2.12 on, and the only one that knows ARM
+    """Whether this processor has instructions for bfloat16 products."""
+    if hasattr(torch.cpu, "get_capabilities"):  # from torch 2.12 on; the only one that covers ARM
         has = torch.cpu.get_capabilities()
         return any(has.get(unit) for unit in ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16"))
     return bool(torch.cpu._is_avx512_bf16_supported())
 
 
 def _rounds_factors() -> bool:
-    """Whether products of float32 matrices have factors of bfloat16 here where that is asked for."""
-    # By trying: torch leaves it to oneDNN, which has it on some processors and says nothing where it has not.
+    """Whether float32 matrix products use bfloat16 factors here if requested."""
+    # By trial: torch leaves it to oneDNN, which supports it on some processors and silently ignores it on others.
     matrix = torch.full((256, 256), 1 + 2.0**-12)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")

@@ -1,4 +1,4 @@
-"""Which device can compute in which precision, and what to do where one cannot. Knows no torch."""
+"""Which device supports which precision, and what to do if it does not. Does not import torch."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import NamedTuple
 from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config, Fp16Config, PrecisionConfig, Tf32Config
 
 AMPERE, ADA = (8, 0), (8, 9)
-"""The compute capabilities of NVIDIA's GPUs with which units for bf16 and tf32, and for float8, begin."""
+"""Lowest compute capabilities of NVIDIA GPUs with units for bf16 and tf32, and for float8."""
 _ALL_THE_SAME = "or train.precision.allow_slow=true to train so all the same."
 
 
 @dataclass(frozen=True)
 class Units:
-    """What a device multiplies with."""
+    """The multiplication units of a device."""
 
     gpu: bool = False
-    """Whether it is one; else a processor."""
+    """Whether the device is a GPU; otherwise it is a CPU."""
     capability: tuple[int, int] | None = None
-    """Of a GPU of NVIDIA; None where nothing is known of it, and nothing refused."""
+    """Compute capability of an NVIDIA GPU; None if unknown, in which case nothing is refused."""
     bf16: bool = False
-    """Whether a processor has instructions for products of bfloat16."""
+    """Whether a CPU has instructions for bfloat16 products."""
     rounds: bool = False
-    """Whether a processor's products of float32 can have factors of bfloat16."""
+    """Whether a CPU's float32 products can use bfloat16 factors."""
 
 
 class Refusal(NamedTuple):
     """Why a device should not compute in a precision."""
 
     reason: str
-    """What follows "train.precision = bf16, but"."""
+    """Completes the sentence "train.precision = bf16, but"."""
     remedy: str
-    """What to do: a sentence."""
+    """What to do, as a sentence."""
 
 
 def refusal(config: PrecisionConfig, units: Units) -> Refusal | None:
-    """Why a device with these units cannot compute in this precision, or would take many times as long without the
-    recipe's leave; None where it can."""
+    """Return why a device with these units cannot compute in this precision, or would take many times as long without
+    the recipe allowing it; None if it can."""
     return _of_gpu(config, units.capability) if units.gpu else _of_processor(config, units)
 
 

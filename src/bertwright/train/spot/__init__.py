@@ -1,1 +1,2 @@
-"""Notices that a machine is to be taken away, each of which leads to a checkpoint. No cloud is asked by itself."""
+"""Notices that a machine will be taken away, each of which triggers a checkpoint. No cloud is queried unless
+configured."""

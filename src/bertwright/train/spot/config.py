@@ -1,4 +1,4 @@
-"""The recipe's choice of the cloud that is asked whether the machine is to be taken away. Knows no torch."""
+"""Recipe settings for the cloud to query for preemption notices. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,48 +13,49 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class NoNoticeConfig(Section):
-    """Nobody is asked."""
+    """No cloud is queried."""
 
     kind: Literal["none"] = "none"
-    """Names this choice."""
+    """Selects this choice."""
 
 
 class _AskedConfig(Section):
-    """What all clouds that are asked have in common."""
+    """Settings common to all clouds."""
 
     every: Seconds = 5.0
-    """Seconds between two questions."""
+    """Seconds between two queries."""
     ends: bool = False
-    """Whether training ends with exit code 75 once it has saved, for a scheduler that starts it anew after that. Else
-    it goes on until the machine is gone: not every notice comes true, and such an end may count as a failure there."""
+    """Whether training exits with code 75 once it has saved, for a scheduler that restarts it after that code. If
+    false, it continues until the machine is gone: not every notice comes true, and the scheduler may count such an exit
+    as a failure."""
 
 
 class AzureNoticeConfig(_AskedConfig):
-    """Azure's Scheduled Events: `Preempt` comes 30 seconds or more before the machine goes, and may be withdrawn;
-    `Terminate` where the scale set announces that."""
+    """Azure's Scheduled Events: `Preempt` arrives 30 seconds or more before the machine is taken away, and may be
+    withdrawn; `Terminate` arrives if the scale set announces termination."""
 
     kind: Literal["azure"] = "azure"
-    """Names this cloud."""
+    """Selects this cloud."""
     address: Address = "http://169.254.169.254"
-    """Where its machines ask about themselves."""
+    """Address of its metadata service, which a machine queries about itself."""
 
 
 class AwsNoticeConfig(_AskedConfig):
-    """The instance action of AWS, which comes two minutes before a spot instance goes (IMDSv2)."""
+    """AWS's spot instance action, which arrives two minutes before a spot instance is taken away (IMDSv2)."""
 
     kind: Literal["aws"] = "aws"
-    """Names this cloud."""
+    """Selects this cloud."""
     address: Address = "http://169.254.169.254"
-    """Where its machines ask about themselves."""
+    """Address of its metadata service, which a machine queries about itself."""
 
 
 class GcpNoticeConfig(_AskedConfig):
-    """The pre-emption of Google Compute Engine, which comes 30 seconds before the machine goes."""
+    """Google Compute Engine's preemption notice, which arrives 30 seconds before the machine is taken away."""
 
     kind: Literal["gcp"] = "gcp"
-    """Names this cloud."""
+    """Selects this cloud."""
     address: Address = "http://metadata.google.internal"
-    """Where its machines ask about themselves."""
+    """Address of its metadata service, which a machine queries about itself."""
 
 
 SpotNoticeConfig = Annotated[
@@ -62,4 +63,4 @@ SpotNoticeConfig = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(by_kind),
 ]
-"""Who is asked whether the machine is to be taken away."""
+"""Which cloud to query for preemption notices."""

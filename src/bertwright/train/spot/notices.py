@@ -1,7 +1,7 @@
-"""What the metadata service of a cloud says of the machine that asks, read with the standard library.
+"""Reads preemption notices from a cloud's metadata service, using the standard library.
 
-Azure: Scheduled Events, api-version 2020-07-01. AWS: `spot/instance-action` with a token of IMDSv2. Google:
-`instance/preempted`. No answer holds a secret, and nothing is sent but the question.
+Azure: Scheduled Events, api-version 2020-07-01. AWS: `spot/instance-action` with an IMDSv2 token. Google:
+`instance/preempted`. No response contains a secret, and nothing is sent but the request.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from bertwright.core.json_values import parse_json
 from bertwright.train.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig
 
 PATIENCE = 10.0
-"""Seconds for an answer."""
+"""Timeout of a request, in seconds."""
 _LONGEST = 2**20
-"""Bytes of an answer."""
+"""Maximum size of a response, in bytes."""
 _TAKEN = ("Preempt", "Terminate")
-"""Events of Azure after which the machine is gone."""
-# A proxy of the environment knows nothing of this machine.
+"""Azure events after which the machine is gone."""
+# A proxy from the environment cannot reach this machine's metadata.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 Notices = dict[str, datetime | None]
-"""What is announced, as it may be said, with when it happens (UTC) where that is known."""
+"""Announced events, named as in log messages, with their time (UTC) if known."""
 Config = AzureNoticeConfig | AwsNoticeConfig | GcpNoticeConfig
 
 
 def notices(config: Config) -> Notices:
-    """The notices that stand for this machine now; `OSError` where there is no answer, `ValueError` where it is none
-    that can be read."""
+    """Return the notices currently in force for this machine.
+
+    Raises `OSError` if there is no response, `ValueError` if the response cannot be parsed.
+    """
     match config:
         case AzureNoticeConfig():
             return _of_azure(config.address)
@@ -45,8 +47,8 @@ def _of_azure(address: str) -> Notices:
     answer = _ask(f"{address}/metadata/scheduledevents?api-version=2020-07-01", {"Metadata": "true"})
     events = _member(parse_json(answer), "Events")
     found = Notices()
-    # Those of other machines of the scale set too: a training that has ranks there is stopped with them, and a
-    # checkpoint more does no harm to one that has not.
+    # Includes events of other machines of the scale set: a training with ranks there is stopped with them, and for one
+    # without, an extra checkpoint does no harm.
     for event in events if isinstance(events, list) else []:
         if (kind := _member(event, "EventType")) in _TAKEN:
             when = _member(event, "NotBefore")  # "Mon, 19 Sep 2016 18:29:47 GMT"; empty once it has begun
@@ -76,7 +78,7 @@ def _of_google(address: str) -> Notices:
 
 
 def seconds_left(moment: datetime) -> float:
-    """Seconds until `moment`, which is of UTC where it does not say."""
+    """Return the seconds until `moment`, which is taken as UTC if it has no time zone."""
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (moment - datetime.now(UTC)).total_seconds()
 

@@ -1,4 +1,4 @@
-"""A thread that asks, on the first rank of each machine, whether the machine is to be taken away."""
+"""A thread, on the first rank of each machine, that checks whether the machine will be taken away."""
 
 from __future__ import annotations
 
@@ -14,36 +14,39 @@ from bertwright.core.log import Log
 from bertwright.train.spot.notices import Config, Notices, notices, seconds_left
 
 BEGINS = 120.0
-"""Seconds that Azure may take to begin to answer a machine."""
+"""Seconds that Azure may take to start responding to a machine."""
 
 
 class Notice:
-    """What the thread tells training."""
+    """Notices passed from the thread to training."""
 
     def __init__(self, ends: bool = False) -> None:
         self._ends, self._new, self._ever = ends, threading.Event(), threading.Event()
 
     def came(self) -> bool:
-        """Whether one has come since this was called the last time."""
+        """Whether a notice has arrived since the last call."""
         if not self._new.is_set():
             return False
         self._new.clear()
         return True
 
     def asks_to_end(self) -> bool:
-        """Whether one has come, and training is to end by it."""
+        """Whether a notice has arrived and training is configured to end on it."""
         return self._ends and self._ever.is_set()
 
     def come(self) -> None:
-        """One has come."""
+        """Record that a notice has arrived."""
         self._ever.set()
         self._new.set()
 
 
 @contextmanager
 def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
-    """The notices that come while the block runs. Each, its withdrawal, and that there is no answer for longer
-    than `BEGINS`, are said; what is not answered is asked again."""
+    """Yield the notices that arrive during the block.
+
+    Each notice, its withdrawal, and the lack of a response for longer than `BEGINS` are logged; failed queries are
+    repeated.
+    """
     if rank_here() != 0:
         yield Notice()
         return
@@ -52,12 +55,12 @@ def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
     try:
         yield asking.notice
     finally:
-        # Not waited for: a question may be under way that nobody answers.
+        # Not joined: a request without a response may be in progress.
         asking.over.set()
 
 
 class _Asking:
-    """The questions of one start."""
+    """The queries of one start."""
 
     def __init__(self, config: Config, log: Log) -> None:
         self._config, self._log = config, log
@@ -66,12 +69,12 @@ class _Asking:
         self.notice, self.over = Notice(config.ends), threading.Event()
 
     def run(self) -> None:
-        """Ask until it is over."""
+        """Query until the block ends."""
         while not self.over.is_set():
             try:
                 self._take(notices(self._config))
                 self._say_answered()
-            # What a service of strangers answers must not end this thread.
+            # Errors of the metadata service must not end this thread.
             except (OSError, ValueError, http.client.HTTPException) as error:
                 self._say_once(error)
             self.over.wait(self._config.every)
