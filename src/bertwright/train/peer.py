@@ -1,7 +1,8 @@
 """A peer rank: a connection that carries lines of text.
 
-A line with a number is a heartbeat, and says how many all-reduces the rank has begun; `busy NUMBER` also says that the
-others have to wait for it; `end` announces a regular exit, and `lost SENTENCE` reports a failure.
+A line with a number is a heartbeat, and says how many collectives (all-reduces and broadcasts) the rank has begun;
+`busy NUMBER` also says that the others have to wait for it; `end` announces a regular exit, and `lost SENTENCE` reports
+a failure.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Peer:
     heard: int = 0
     """When it was last heard from, counted in this rank's own heartbeats."""
     sums: int = 0
-    """Number of all-reduces that it has begun."""
+    """Number of collectives that it has begun."""
     busy: bool = False
     """Whether it is doing work that the others must wait for, however long it takes."""
     left: bool = False

@@ -86,7 +86,7 @@ def train_step(
     applied = _is_good(grad_norm, update.norm_limit) and _is_good(loss, update.loss_limit)
     if applied:
         trained.engine.update(update.learning_rate)
-    # The losses, followed by the counts of correct predictions if those were requested.
+    # The losses, followed by the shares of correct predictions if those were requested.
     losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
     guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
     return StepResult(losses, grad_norm, applied, guessed, loss)

@@ -47,9 +47,10 @@ class Watchdog:
         self._name, self._peers = name, list(peers)
         self._timeout, self._hang_timeout = timeout, hang_timeout or float("inf")
         self._furthest = (0, 0)
-        """Largest number of all-reduces begun by any rank, and the heartbeat since which this has not changed."""
+        """Largest number of collectives begun by any rank, and the heartbeat since which this has not changed."""
         self.sums = 0
-        """Number of all-reduces that this rank has begun; counted by the code that begins them."""
+        """Number of collectives (all-reduces and broadcasts) that this rank has begun; counted by the code that begins
+        them."""
         self._busy = False
         self._lost = ""
         self._found, self._raised = threading.Event(), threading.Event()
