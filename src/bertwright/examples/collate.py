@@ -129,7 +129,8 @@ def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBa
 def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
     """The parts that a [SEP] ends: A, cut where a document begins inside it, and B.
 
-    Returns the row, first token and number of tokens of each part, and whether it is B."""
+    Returns the row, first token and number of tokens of each part, and whether it is B.
+    """
     pair = np.flatnonzero(rows.b_count)
     broken = np.flatnonzero(rows.document_breaks)
     every, document_breaks = np.arange(len(rows.key)), rows.document_breaks[broken]

@@ -46,7 +46,8 @@ def write_heldout_plans(
     """Write the `planned` rows of each group, [R] `ROW` by length, as the held-out plans of `lengths` in `draft`, and
     the groups as the shards of its store.
 
-    Returns `rows` and `sequences` by set. A length that a group lacks has no rows there."""
+    Returns `rows` and `sequences` by set. A length that a group lacks has no rows there.
+    """
     names = {PlanSet(length=length).name: Tally(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
     for plans in planned:

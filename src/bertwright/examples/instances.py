@@ -126,7 +126,8 @@ def stretches(sizes: Ints, most: int) -> list[tuple[int, int]]:
 def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
     """Indices to gather `rows` [K] of a ragged array with row boundaries `cu` [N + 1].
 
-    Returns the element indices [T], and the row boundaries among them [K + 1]."""
+    Returns the element indices [T], and the row boundaries among them [K + 1].
+    """
     begins = cu[rows].astype(np.int64)
     counts = cu[rows + 1].astype(np.int64) - begins
     cu_taken = ends(counts)

@@ -56,7 +56,8 @@ def join_split(
 ) -> dict[str, Any]:
     """Write the store and plans of a split into `folder` from its parts; returns the counts.
 
-    `shards` are the counts of the parts to join, `lengths` the maximum example length of each set by name."""
+    `shards` are the counts of the parts to join, `lengths` the maximum example length of each set by name.
+    """
     join_store(make_folder(folder / "store"), parts / split, split, shards)
     plans = folder / "plans" / split
     tallies = {name: Tally(length) for name, length in lengths.items()}

@@ -29,7 +29,8 @@ class Assignment(NamedTuple):
 def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching) -> list[Assignment]:
     """The micro-batches of `rank` in a step with examples of `lengths` [N].
 
-    Every rank has the same number of micro-batches, and any of them may be empty."""
+    Every rank has the same number of micro-batches, and any of them may be empty.
+    """
     if not 0 <= rank < world or batching.micro_batch < 1:
         given = f"rank={rank}, world={world}, micro_batch={batching.micro_batch}"
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")

@@ -49,7 +49,8 @@ class Plans:
     def open(cls, examples: Artifact, plan_set: PlanSet, split: Split = "train", within: str = "") -> Plans:
         """Open the plans built for `plan_set`; `within` as for `Store.open`.
 
-        Raises `ArtifactError` if they are missing or their sizes do not match."""
+        Raises `ArtifactError` if they are missing or their sizes do not match.
+        """
         folder = f"{within}plans/{split}/{plan_set.name}"
         if f"{folder}.json" not in examples.names():
             names = ", ".join(examples.counts[split]["rows"])

@@ -94,7 +94,8 @@ def write_split(
 ) -> tuple[dict[str, Any], list[Path]]:
     """Write the documents of one split as part `number` of its store, and their plans for `sets`.
 
-    Returns the counts of both, and the files written."""
+    Returns the counts of both, and the files written.
+    """
     stem, files = make_folder(parts / split) / f"{number:05}", list[Path]()
     for name, array in {**vars(documents), "starts": documents.token_starts()}.items():
         files.append(_write(stem.with_suffix(f".{name}"), array))

@@ -36,7 +36,8 @@ class Vocabulary:
     def open(cls, examples: Artifact, vocab: Artifact | None = None) -> Vocabulary:
         """Read `vocabulary.json` of an examples artifact.
 
-        Raises `ArtifactError` if it is invalid, or if the artifact was made with another vocabulary than `vocab`."""
+        Raises `ArtifactError` if it is invalid, or if the artifact was made with another vocabulary than `vocab`.
+        """
         path = examples.file("vocabulary.json")
         vocabulary = read_typed(path, TypeAdapter(cls))
         # An id beyond the embedding would fail on the device, far from its cause.

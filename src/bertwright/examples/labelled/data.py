@@ -88,7 +88,8 @@ class LabelledSet:
     def open(cls, examples: Artifact, split: Split, vocab: Artifact | None = None) -> LabelledSet:
         """Open a split of an examples artifact.
 
-        Raises `ArtifactError` if it holds no labelled texts, is damaged, or has another vocabulary than `vocab`."""
+        Raises `ArtifactError` if it holds no labelled texts, is damaged, or has another vocabulary than `vocab`.
+        """
         if f"{FOLDER}/facts.json" not in examples.names():
             raise ArtifactError(
                 f"{examples.path} holds no labelled texts, which train.objective=classification learns from. Run the "

@@ -23,7 +23,8 @@ def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the records of a file, whose format is determined by its suffix (`SUFFIXES`).
 
     `without_header` names the columns of a .tsv that has no header. Raises `DataError` naming the file, and where
-    possible the line, that cannot be read, and `MissingExtraError` for a .parquet without pyarrow."""
+    possible the line, that cannot be read, and `MissingExtraError` for a .parquet without pyarrow.
+    """
     with _reading(file):
         if file.suffix == ".tsv":
             yield from _tsv(file, without_header)
